@@ -1,4 +1,4 @@
-# The checks and chores of this repository. Without `just` or the other tools on PATH: `scripts/ci RECIPE`.
+# Checks and tasks of this repository. Without `just` or the other tools on PATH, run `scripts/ci RECIPE`.
 
 set shell := ["bash", "-euo", "pipefail", "-c"]
 
@@ -6,24 +6,24 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 default:
     @{{ quote(just_executable()) }} --list --unsorted
 
-# The whole check: what CI runs, the quick parts first
+# Everything CI runs, fast checks first
 ci: fmt-check spell deny ui-check lint test ui-browse (eval-slurm "16") untouched
 
-# The formatting is rustfmt's
+# Check formatting
 fmt-check:
     cargo fmt --all --check
 
-# The prose, the names and the comments are spelt right
+# Check spelling in code and prose
 spell:
     typos
 
-# The dependencies have licences, versions and sources that deny.toml allows
+# Check licences, versions and sources of dependencies against deny.toml
 deny:
     cargo deny --locked check licenses bans sources
     @{{ quote(just_executable()) }} advisories
 
-# The advisory database is a git repository on a host that is no package registry, so it is never fetched here: it is
-# used where a machine has it, and where it is missing the output says so.
+# The advisory database is a git repository outside of the package registries, so this recipe never fetches it. It uses the
+# database if the machine has it, and otherwise prints that the check was skipped.
 [private]
 advisories:
     #!/usr/bin/env bash
@@ -35,29 +35,29 @@ advisories:
         echo "advisories SKIPPED: no advisory database in $databases (\`cargo deny fetch db\` gets it, with network)"
     fi
 
-# Clippy has nothing to say, tests and benches included
+# Run Clippy on everything, including tests and benchmarks
 lint:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     cargo clippy -p runner-ui --no-default-features --locked -- -D warnings
 
-# nextest runs no documentation tests; cargo builds every crate once more to find that there are none, so it is asked
-# only where a documentation comment holds a block of Rust, which says so: ```rust.
+# nextest runs no doc tests, and `cargo test --doc` rebuilds every crate even if there are none. So it runs only if a doc
+# comment contains a code block marked as ```rust.
 
-# All tests
+# Run all tests
 test:
     @if git grep -qE '^ *//[/!] *```rust' -- 'crates/*/src/*.rs'; then cargo test --workspace --locked --doc; fi
     cargo nextest run --workspace --locked -E 'not test(/^agents::presets::/)'
 
-# Generated files (schemas, reference pages) are held by ordinary tests named *is_generated: each compares the file
-# with what the code gives now, here and in CI alike, so a stale file fails `test` and no check has to rewrite
-# anything. With UPDATE_GENERATED=1 the same tests write the files instead.
+# Ordinary tests named *is_generated check the generated files (schemas, reference pages): each compares a file with the
+# output of the code, so a stale file fails `test`, and no check writes files. With UPDATE_GENERATED=1 the same tests write
+# the files.
 
-# Rewrite every generated file from the code
+# Write all generated files
 generate:
     UPDATE_GENERATED=1 cargo nextest run --workspace --locked --no-tests=warn -E 'test(is_generated)'
 
-# A test that writes the file it should check would pass for ever, so in CI the clone must end as it began. Elsewhere
-# uncommitted work is no fault, and nothing is asked.
+# A test that writes the file it should check would always pass, so in CI the clone must be unchanged at the end. Outside of
+# CI, uncommitted changes are normal and this does nothing.
 [private]
 untouched:
     #!/usr/bin/env bash
@@ -65,29 +65,29 @@ untouched:
     if [[ -n ${CI:-} ]]; then
         git diff --exit-code
         new=$(git status --short -- crates docs schemas)
-        [[ -z $new ]] || { printf 'error: the check left new files behind:\n%s\n' "$new" >&2; exit 1; }
+        [[ -z $new ]] || { printf 'error: the checks created new files:\n%s\n' "$new" >&2; exit 1; }
     fi
 
-# Make the recorded runs anew, after a change of behaviour that is meant
+# Record the recorded runs again, after an intended change of behaviour
 record:
     UPDATE_RECORDED=1 cargo nextest run --locked -p runner -E 'test(every_outcome_can_be_recorded)'
 
-# The page's packages, as its lock file has them
+# Install the page's packages from its lock file
 [private]
 ui-packages:
     #!/usr/bin/env bash
     set -euo pipefail
     cd ui
-    # A copy of the lock file tells which state is installed.
+    # A copy of the lock file records which version is installed.
     cmp -s package-lock.json node_modules/.lock-installed && exit
     npm ci --no-audit --no-fund --loglevel=error
     cp package-lock.json node_modules/.lock-installed
 
-# Build the page into crates/runner-ui/dist, where it is committed
+# Build the page into crates/runner-ui/dist, which is committed
 ui-build: ui-packages
     cd ui && npm run --silent build -- --logLevel warn
 
-# The page's types, tests and style are right, and the committed build is what its sources give
+# Check the page: types, style, tests, and that the committed build is current
 ui-check: ui-packages
     #!/usr/bin/env bash
     set -euo pipefail
@@ -97,31 +97,31 @@ ui-check: ui-packages
     npm test --silent
     npm run --silent build -- --logLevel warn --outDir "$PWD/node_modules/.built"
     diff -r node_modules/.built ../crates/runner-ui/dist ||
-        { echo 'error: crates/runner-ui/dist is not what ui/ gives now; build it: just ui-build' >&2; exit 1; }
+        { echo 'error: crates/runner-ui/dist is not the build of ui/; run: just ui-build' >&2; exit 1; }
     size=$(gzip -9 -c ../crates/runner-ui/dist/assets/app.js | wc -c)
-    echo "the page: $size bytes of script, compressed"
-    ((size <= 61440)) || { echo 'error: more than 60 kB of script' >&2; exit 1; }
+    echo "page script: $size bytes compressed"
+    ((size <= 61440)) || { echo 'error: the page script is larger than 60 kB compressed' >&2; exit 1; }
 
-# The programs as the tests have them. `cargo build` would turn on fewer features of the dependencies than the tests do,
-# and build nearly everything a second time.
+# Build the programs with the same features of the dependencies as the tests. `cargo build` enables fewer of them and would
+# build nearly everything a second time.
 [private]
 programs:
     cargo test --quiet --locked --workspace --no-run
 
-# The page in a real browser, on runs of the real runner
+# Test the page in a real browser, on runs of the real runner
 ui-browse: ui-packages programs
     cd ui && npm run --silent e2e
 
-# Make the pictures in the documents anew, from runs that the browser's tests make
+# Take the screenshots in the documents again, from the browser tests' runs
 ui-pictures: ui-packages
     cargo build --locked --workspace --bins
     cd ui && PICTURES=docs/images node --test --test-concurrency=1 e2e/story.test.mjs e2e/eval.test.mjs
 
-# Serve the page for the repository in DIR; with --eval behind it, for the results of its evaluation
+# Serve the page for the repository in DIR; add --eval for its evaluation results
 ui-server DIR="." *ARGS:
     cargo run --locked -p runner-ui -- --project-dir {{ quote(DIR) }} {{ ARGS }}
 
-# Work on the page: its sources served by Vite, the data by a server on DIR
+# Develop the page: Vite serves its sources, a server on DIR the data
 ui-dev DIR=".": ui-packages
     #!/usr/bin/env bash
     set -euo pipefail
@@ -132,15 +132,15 @@ ui-dev DIR=".": ui-packages
     read -r line <&3
     RUNNER_UI=$(sed 's/^url=\([^ ]*\)\/ .*/\1/' <<<"$line") npm --prefix ui run dev
 
-# The cases of the evaluation
+# List the evaluation cases
 eval-list *ARGS:
     cargo run --quiet --locked -p runner-eval -- list {{ ARGS }}
 
-# Evaluate: `just eval-run --tag scripted`, `just eval-run --agent codex --trials 5`
+# Run an evaluation: `just eval-run --tag scripted`, `just eval-run --agent codex --trials 5`
 eval-run *ARGS:
     cargo run --quiet --locked -p runner-eval -- run {{ ARGS }}
 
-# Evaluate one case and follow its newest trial in the browser; Ctrl-C ends both
+# Evaluate one case and follow its latest trial in the browser; Ctrl-C stops both
 eval-with-ui CASE *ARGS:
     #!/usr/bin/env bash
     set -euo pipefail
@@ -156,15 +156,15 @@ eval-with-ui CASE *ARGS:
     done
     target/debug/runner-ui --eval eval --case {{ quote(CASE) }}
 
-# 30 cases of 5 trials, killed at a random moment and begun again: 150 results, each once
+# Kill an evaluation of 30 cases and 5 trials at random moments and resume it: 150 results, each once
 eval-kill:
     EVAL_KILL_CASES=30 EVAL_KILL_TRIALS=5 cargo nextest run --locked -p runner-eval --profile long -E 'test(a_run_killed_at_any_moment)'
 
-# A real Slurm on this machine works through a plan of UNITS in 8 shares, is cancelled half-way and goes on
-eval-slurm UNITS="80": programs
-    scripts/eval-slurm {{ quote(UNITS) }}
+# Run a plan of TRIALS trials in 8 partitions on a local Slurm, cancel it half-way and resume it
+eval-slurm TRIALS="80": programs
+    scripts/eval-slurm {{ quote(TRIALS) }}
 
-# Format everything
+# Format all code
 fmt:
     cargo fmt --all
 
@@ -172,18 +172,18 @@ fmt:
 bench NAME *ARGS:
     {{ if NAME == "ui" { quote(just_executable()) + " bench-ui" } else { "cargo bench --locked --workspace --bench " + quote(NAME) + " -- " + ARGS } }}
 
-# 100,000 nodes, a log of 100 MB and 1,000 iterations in a real browser: time on its main thread per frame
+# Measure main-thread time per frame in a real browser: 100,000 nodes, a log of 100 MB, 1,000 iterations
 [private]
 bench-ui: ui-packages
     cargo build --locked --release -p runner-ui
     RUNNER_BIN=target/release node ui/e2e/bench.mjs
 
-# Every mutant is a build and a test run of the core, more than a thousand in all, so both are made cheap: one target
-# folder keeps the dependencies between runs, and the tests with many cases try few of them. What then survives is tried
-# again with all cases: RUNNER_SIMULATION_RUNS=20000 RUNNER_PROPERTY_CASES=512 just mutants -F 'part of its name'.
-# `just mutants --shard 0/20` does a twentieth.
+# Each of more than a thousand mutants costs a build and a test run of the core, so both are kept cheap: one target folder
+# keeps the dependencies between runs, and tests with many cases run only a few. Retry the mutants that survive with all cases:
+# RUNNER_SIMULATION_RUNS=20000 RUNNER_PROPERTY_CASES=512 just mutants -F 'part of its name'.
+# `just mutants --shard 0/20` runs a twentieth.
 
-# Change the core in small ways and see that its tests notice
+# Run mutation tests on the core
 mutants *ARGS:
     #!/usr/bin/env bash
     set -euo pipefail
@@ -192,15 +192,15 @@ mutants *ARGS:
     export RUNNER_SIMULATION_RUNS=${RUNNER_SIMULATION_RUNS:-200} RUNNER_PROPERTY_CASES=${RUNNER_PROPERTY_CASES:-32}
     nice -n 10 cargo mutants -p runner-core {{ ARGS }}
 
-# Install the agents that are not part of the check: 1 GB, some minutes
+# Install the agents that CI does not need: 1 GB, a few minutes
 agents:
-    for agent in opencode gemini qwen copilot pi; do scripts/tool "$agent" >/dev/null; done
+    for agent in $(scripts/tool --presets); do scripts/tool "$agent" >/dev/null; done
 
-# A session of each of them against a scripted model on this machine
+# Run a session of each of these agents against a scripted model
 agents-test: agents
     cargo nextest run --locked -p runner -E 'test(/^agents::presets::/)'
 
-# Install `runner`, its page and its evaluation from this repository
+# Install runner, runner-ui and runner-eval from this repository
 install:
     cargo install --locked --path crates/runner
     cargo install --locked --path crates/runner-ui

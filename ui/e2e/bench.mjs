@@ -136,7 +136,7 @@ async function measure(url) {
   page.on("request", (request) => (requests += !hasSnapshot && !request.url().startsWith("data:")));
   page.on("requestfinished", (request) => (hasSnapshot ||= request.url().includes("/api/snapshot")));
   await page.goto(url);
-  await page.getByRole("banner").getByText("idle").waitFor();
+  await page.getByRole("banner").getByText("stopped").waitFor();
   report(`requests until the first screen of ${ITERATIONS} iterations`, requests, 5, "");
   await page.getByRole("treeitem").first().waitFor();
   await page.getByRole("tree").focus();

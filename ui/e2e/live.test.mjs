@@ -19,7 +19,7 @@ it("the page follows a run from start to end and keeps the user's view", async (
   const repository = new Repository({ agent: WAITS, guard: GUARD });
   const server = await Server.start(repository);
   const page = await open(browser, server);
-  await page.getByText("nothing has happened yet").first().waitFor();
+  await page.getByText("not run yet").first().waitFor();
   const ended = repository.loop();
   await page.getByRole("region", { name: "Current iteration" }).getByText("the agent is at work").waitFor();
   await page.getByText("started 0001").waitFor();
@@ -46,14 +46,14 @@ it("a paused run shows its state and the command to resume it", async () => {
   const repository = new Repository({ agent: AGENT, guard: GUARD });
   const server = await Server.start(repository);
   const page = await open(browser, server);
-  await page.getByText("nothing has happened yet").first().waitFor();
+  await page.getByText("not run yet").first().waitFor();
   assert.equal(repository.runner("pause"), 0);
   await page.getByRole("banner").getByText("paused").waitFor();
   await page
     .getByRole("region", { name: /paused/i })
     .getByText("runner resume", { exact: true })
     .waitFor();
-  assert.match(await page.title(), /^‖ 0\/1 paused/);
+  assert.match(await page.title(), /^⊘ 0\/1 paused/);
   const ended = repository.loop();
   assert.equal(repository.runner("resume"), 0);
   assert.equal(await ended, 0);

@@ -72,15 +72,15 @@ describe("a stuck run", () => {
     const page = await open(browser, server);
     const banner = page.getByRole("region", { name: /stuck/i });
     for (const text of [
-      "3 of 3 attempts used",
-      "the guard failed 3 times",
+      "failed 3 of 3 attempts",
+      "guard failed",
       "test numerals::four ... FAILED",
       "runner node allow to",
       "runner loop",
     ]) {
       await banner.getByText(text).first().waitFor();
     }
-    assert.match(await page.title(), /^✗ 0\/2 stuck/);
+    assert.match(await page.title(), /^✗ 0\/2 stopped: stuck/);
     await banner.getByText("test numerals::four ... FAILED").click();
     await page.waitForURL(/guard\?l=301$/);
     await page.locator(".code-line.selected", { hasText: "test numerals::four ... FAILED" }).waitFor();

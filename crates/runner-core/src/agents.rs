@@ -1,90 +1,54 @@
-//! The agents that the runner knows by name: how each is started, what it says, and what its end means.
+//! The registry of agents: [`AGENTS`] lists every program the runner can start by name, with one file per agent.
 //!
-//! Everything that differs from agent to agent stands here, one table and one reader each; what comes out is the
-//! same for all: a [`CommandLine`] on the way in, [`AgentEvent`]s and a [`Conclusion`] on the way out.
+//! An agent's file holds all the runner knows about it ([`AgentSpec`]): program, package, command line, output parser
+//! and failure classes. Everything else (configuration, `doctor`, `conformance`, the evaluation) reads the list. The
+//! shared parts are the command line on the way in ([`CommandLine`]) and, on the way out, the events ([`AgentEvent`])
+//! and the result ([`SessionResult`]) of a session, which look the same for every agent.
 
-mod claude;
-mod claude_launch;
-mod codex;
-mod codex_launch;
 mod event;
 mod launch;
 mod parse_cost;
 mod parse_reset;
 mod preset;
-mod preset_lines;
+mod preset_session;
 mod provider_error;
 pub mod scenario;
+mod spec;
 mod tool_event;
 mod transcript;
 mod truncate;
 
-pub use claude_launch::can_be_started_through;
-pub use codex_launch::{CodexToolSwitch, SWITCHES as CODEX_SWITCHES};
+mod claude;
+mod codex;
+mod copilot;
+mod gemini;
+mod opencode;
+mod pi;
+mod qwen;
+
+pub use claude::can_launch_commands_through;
 pub use event::{ActivityState, AgentEvent, AgentEventKind, FileAction, FileChange, PlanItem, PlanItemState};
-pub use launch::{
-    CommandLine, CommandSandbox, LaunchContext, SetupFile, Variables, agent_schema, command_line,
-};
-pub use preset::{Preset, PresetSpec};
+pub use launch::{CommandLine, CommandSandbox, LaunchContext, SetupFile, Variables, agent_schema};
+pub use preset::Preset;
 pub use provider_error::ProcessFacts;
-pub use transcript::{SessionIdentity, SessionResult, Transcript, TranscriptFormat};
+pub use spec::{AgentLogin, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, ToolControl, ToolSwitch};
+pub use transcript::{SessionIdentity, SessionResult, Transcript};
 
 use crate::config::ExecutorKind;
 
-/// An agent that is started by a table of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AgentKind {
-    Codex,
-    Claude,
+/// Every agent the runner knows, in the order in which help and documents list them. To add one, write its file and
+/// add its line here; CONTRIBUTING.md has the steps.
+pub static AGENTS: [&AgentSpec; 7] =
+    [&codex::SPEC, &claude::SPEC, &opencode::SPEC, &gemini::SPEC, &qwen::SPEC, &copilot::SPEC, &pi::SPEC];
+
+/// The agent with this name.
+pub fn agent_named(name: &str) -> Option<&'static AgentSpec> {
+    AGENTS.into_iter().find(|agent| agent.name == name)
 }
 
-/// What people and `doctor` need to know of an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AgentFacts {
-    /// The program, as it stands on the PATH.
-    pub program: &'static str,
-    /// The npm package that holds it.
-    pub package: &'static str,
-    /// The versions that the table was tried with.
-    pub tested: &'static [&'static str],
-    /// How to log in.
-    pub login: &'static str,
-    /// Variables that hold keys. The agent sees them, its commands do not.
-    pub keys: &'static [&'static str],
-    /// Other variables of its own that it sees.
-    pub variables: &'static [&'static str],
-    /// The variable that says where its login lies, and the folder in the user's home where it lies without it.
-    pub home: (&'static str, &'static str),
-    /// The file in it that is there after a login, on systems without a key chain.
-    pub login_file: &'static str,
-}
-
-impl AgentKind {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Codex, Self::Claude];
-
-    /// The agent behind a kind, if there is a table for it.
-    pub fn of_kind(kind: ExecutorKind) -> Option<Self> {
-        match kind {
-            ExecutorKind::Codex => Some(Self::Codex),
-            ExecutorKind::Claude => Some(Self::Claude),
-            ExecutorKind::Command | ExecutorKind::Script => None,
-        }
-    }
-
-    /// What is to be known of it.
-    pub fn facts(self) -> AgentFacts {
-        match self {
-            Self::Codex => codex_launch::FACTS,
-            Self::Claude => claude_launch::FACTS,
-        }
-    }
-
-    /// The version in what the program says of itself, if it is one that the table was tried with.
-    pub fn tested_version(self, told: &str) -> Option<&'static str> {
-        let words = told.split_whitespace().map(|word| word.trim_end_matches(','));
-        words.filter_map(|word| self.facts().tested.iter().find(|tested| **tested == word)).copied().next()
-    }
+/// The agent that a `kind` of the configuration names. `command` and `script` name none.
+pub fn agent_of_kind(kind: ExecutorKind) -> Option<&'static AgentSpec> {
+    AGENTS.into_iter().find(|agent| agent.native().is_some_and(|native| native.kind == kind))
 }
 
 #[cfg(test)]
@@ -92,17 +56,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_agents_with_a_table_are_known_by_their_kind() {
-        assert_eq!(AgentKind::of_kind(ExecutorKind::Codex), Some(AgentKind::Codex));
-        assert_eq!(AgentKind::of_kind(ExecutorKind::Claude), Some(AgentKind::Claude));
-        assert_eq!(AgentKind::of_kind(ExecutorKind::Command), None);
+    fn names_are_unique_and_lower_case() {
+        for (index, agent) in AGENTS.into_iter().enumerate() {
+            assert_eq!(AGENTS.into_iter().position(|other| other.name == agent.name), Some(index));
+            assert!(agent.name.bytes().all(|byte| byte.is_ascii_lowercase()), "{}", agent.name);
+        }
     }
 
     #[test]
-    fn a_version_is_known_by_the_whole_word() {
-        assert_eq!(AgentKind::Codex.tested_version("codex-cli 0.166.0, /usr/bin/codex"), Some("0.166.0"));
-        assert_eq!(AgentKind::Claude.tested_version("2.1.197 (Claude Code)"), Some("2.1.197"));
-        assert_eq!(AgentKind::Claude.tested_version("2.1.1971 (Claude Code)"), None);
-        assert_eq!(AgentKind::Codex.tested_version(""), None);
+    fn native_agents_are_found_by_kind() {
+        for kind in [ExecutorKind::Codex, ExecutorKind::Claude] {
+            assert_eq!(agent_of_kind(kind).map(|agent| agent.name), Some(kind.as_str()));
+        }
+        for kind in [ExecutorKind::Command, ExecutorKind::Script] {
+            assert_eq!(agent_of_kind(kind), None);
+        }
+    }
+
+    #[test]
+    fn a_tested_version_matches_as_a_whole_word() {
+        let tested = |name: &str, output: &str| agent_named(name).unwrap().tested_version(output);
+        assert_eq!(tested("codex", "codex-cli 0.166.0, /usr/bin/codex"), Some("0.166.0"));
+        assert_eq!(tested("claude", "2.1.197 (Claude Code)"), Some("2.1.197"));
+        assert_eq!(tested("claude", "2.1.1971 (Claude Code)"), None);
+        assert_eq!(tested("codex", ""), None);
     }
 }

@@ -1,7 +1,7 @@
-//! The configuration: `config.toml`, read strictly.
+//! The configuration: `config.toml`, decoded strictly.
 //!
-//! The structs below are the one place where a key is described: the file that `runner init` writes, the
-//! reference in the documents and the JSON Schema are made from their names, comments, bounds and defaults.
+//! These structs are the only place that describes a key. The file that `runner init` writes, the reference in the
+//! documents and the JSON Schema are generated from their names, comments, bounds and defaults.
 
 mod budget;
 mod executor;
@@ -11,21 +11,19 @@ mod reference;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toml::Spanned;
-use toml::de::DeValue;
 
 pub use budget::{Budget, Prices, TokenLimit, TokenPrice, Usd};
 pub use executor::{Executor, ExecutorKind, ReasoningEffort, Retries, SandboxMode, Tokens};
 pub use hooks::{HookSeconds, HooksConfig};
 pub use ladder::{OnUsageLimit, Rung};
 
-use crate::strict::{BoundedInt, DocumentProblem, FieldReader, text_of};
+use crate::strict::{BoundedInt, DocumentProblem, FieldReader, TomlTable, decode_utf8};
 
-/// Bytes, from a size that still says something to one that still fits a disk.
+/// The size of a log: 4 KiB to 10 GiB.
 pub type LogBytes = BoundedInt<4_096, 10_737_418_240>;
 /// Seconds, up to a week.
 pub type Seconds = BoundedInt<1, 604_800>;
-/// Seconds, up to a week; 0 switches the limit off.
+/// Seconds, up to a week; 0 disables the limit.
 pub type SecondsOrOff = BoundedInt<0, 604_800>;
 
 /// How the runner works in this repository. Changes take effect with the next `runner start`.
@@ -33,49 +31,49 @@ pub type SecondsOrOff = BoundedInt<0, 604_800>;
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
 pub struct Config {
-    /// The most iterations of one run, over all invocations.
+    /// Most iterations of one run, over all invocations.
     pub max_iterations: BoundedInt<1, 1_000_000>,
-    /// How many attempts a new node gets.
+    /// Attempts of a new task.
     pub max_attempts_default: BoundedInt<1, 1_000_000>,
-    /// How long one iteration may take, agent and guard together.
+    /// Time limit for one iteration, agent and guard together.
     pub iteration_timeout_secs: Seconds,
-    /// How long an agent may go without output and without changing a file; 0 switches this limit off.
+    /// Time limit for an agent without output and without changes to files; 0 disables it.
     pub idle_timeout_secs: SecondsOrOff,
-    /// How large a prompt may get; beyond it, sections shrink and then drop in a fixed order.
+    /// Largest prompt; beyond this size, sections are shortened and then omitted, in a fixed order.
     pub prompt_budget_bytes: BoundedInt<4_096, 1_000_000>,
-    /// How much of an agent's output is kept per stream: its head and its tail.
+    /// How much of the agent's output to keep per stream: the beginning and the end.
     pub executor_output_limit_bytes: LogBytes,
-    /// How much of the guard's output is kept.
+    /// How much of the guard's output to keep: the beginning and the end.
     pub guard_output_limit_bytes: LogBytes,
-    /// What happens when a leaf has no attempts left: "stop", or "replan", which first gives an agent one
-    /// iteration to rewrite or split the leaf.
+    /// What to do when a task has no attempts left: "stop", or "replan" to give an agent one iteration to rewrite or
+    /// split the task first.
     pub on_stuck: OnStuck,
-    /// What happens when an agent has used up its provider's allowance: "wait" until the reset that it names, or
-    /// "next", which asks the next agent of the ladder and waits only when all have used up theirs.
+    /// What to do when an agent reaches its usage limit: "wait" until the limit resets, or "next" to use the next agent of
+    /// the ladder, and wait only when all agents have reached their limits.
     pub on_usage_limit: OnUsageLimit,
-    /// The longest wait for a reset, whatever the agent or the clock says; then the agent is tried again.
+    /// Longest wait for a usage limit to reset, whatever time the agent reports; then try the agent again.
     pub usage_wait_max_secs: Seconds,
     /// The agent that does the work.
     pub executor: Executor,
-    /// The one command that says whether the work is good.
+    /// The command that must succeed for a task to pass (your tests/CI).
     pub guard: GuardConfig,
     /// What agents may do to the plan.
     pub plan: PlanConfig,
     /// How the runner works with git.
     pub git: GitConfig,
-    /// Programs that are told what happens.
+    /// Notification commands.
     pub hooks: HooksConfig,
-    /// What the run may cost.
+    /// Limits on what the run may use.
     pub budget: Budget,
-    /// Further agents, in their order: each is asked once so many attempts at a leaf are spent.
+    /// Further agents, in order: each is used after N failed attempts at a task.
     pub ladder: Vec<Rung>,
-    /// What a million tokens cost in US dollars, by model (or by kind, for an agent that is asked for no model): used
-    /// where an agent reports tokens and no cost.
+    /// Prices per million tokens in US dollars, by model (or by kind, for an agent without a configured model). Used when
+    /// an agent reports tokens but no cost.
     #[schemars(extend("examples" = ["gpt-5.5"]))]
     pub prices: Prices,
 }
 
-/// What follows when a leaf is stuck.
+/// What to do when a task is stuck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -84,7 +82,7 @@ pub enum OnStuck {
     Replan,
 }
 
-/// A program and its arguments: at least the program, which is not empty.
+/// A program and its arguments. The program is not empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]
@@ -93,7 +91,7 @@ pub struct CommandArgv(
 );
 
 impl CommandArgv {
-    /// Takes words, if there is a program among them.
+    /// The argv, if it has a program.
     pub fn new(words: Vec<String>) -> Option<Self> {
         words.first().is_some_and(|program| !program.is_empty()).then_some(Self(words))
     }
@@ -103,7 +101,6 @@ impl CommandArgv {
         &self.0
     }
 
-    /// The program.
     pub fn program(&self) -> &str {
         self.0.first().map_or("", String::as_str)
     }
@@ -112,29 +109,28 @@ impl CommandArgv {
 impl<'de> Deserialize<'de> for CommandArgv {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let words = Vec::<String>::deserialize(deserializer)?;
-        Self::new(words)
-            .ok_or_else(|| serde::de::Error::custom("expected a program and its arguments, found none"))
+        Self::new(words).ok_or_else(|| serde::de::Error::custom("expected a program and its arguments"))
     }
 }
 
-/// The guard.
+/// The guard: your test command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
 pub struct GuardConfig {
-    /// The program and its arguments; exit code 0 means that the work is good.
+    /// Program and arguments; exit code 0 means success.
     pub command: CommandArgv,
-    /// The guard's own files, from the repository's root; `*` stands for any part of a name, `**` for any folders.
+    /// Files that the guard relies on, relative to the repository; `*` matches any part of a name, `**` any folders.
     pub protected: Vec<String>,
-    /// What happens to an agent's changes to them: "restore" puts the files back, "reject" refuses the session,
-    /// "flag" lets them pass with a mark.
+    /// What to do with an agent's changes to protected files: "restore" the files, "reject" the session, or "flag" the
+    /// changes and accept them.
     pub protect: ProtectPolicy,
-    /// Run the guard once on the untouched repository, before a run's first session, and record what it says: then it is
-    /// known what was red before any agent came. Turn it off where the guard takes very long.
+    /// Run the guard once before the first session of a run, and record the result: it shows what already failed before
+    /// any agent ran. Turn it off if the guard takes very long.
     pub baseline: bool,
 }
 
-/// The policies for protected files.
+/// What to do with changes to protected files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -144,16 +140,16 @@ pub enum ProtectPolicy {
     Flag,
 }
 
-/// Rules for plan edits.
+/// Rules for changes to the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
 pub struct PlanConfig {
-    /// Whether an agent may remove open nodes: "refuse", or "record", which allows it and writes it down.
+    /// What to do when an agent removes open tasks: "refuse" it, or "record" it and accept.
     pub removal: RemovalPolicy,
 }
 
-/// The policies for removed nodes.
+/// What to do when an agent removes nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -162,13 +158,13 @@ pub enum RemovalPolicy {
     Record,
 }
 
-/// Rules for git.
+/// Settings for git.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
 pub struct GitConfig {
-    /// Filter drivers (such as "lfs") that this repository's own git configuration defines and that the runner
-    /// may run. Filters from your personal configuration need no entry.
+    /// Filter drivers (such as "lfs") from this repository's git configuration that the runner may run. Filters from your
+    /// personal configuration need no entry.
     pub filters: Vec<String>,
 }
 
@@ -221,58 +217,66 @@ impl Default for GitConfig {
     }
 }
 
-type Table<'t> = FieldReader<'t, Spanned<DeValue<'t>>>;
+/// Reads keys of a table into the fields of the same name. A key that is absent or invalid leaves the field unchanged.
+macro_rules! read_keys {
+    ($table:ident, $target:ident: $($key:ident),+) => {
+        $(if let Some(value) = $table.optional(stringify!($key)) {
+            $target.$key = value;
+        })+
+    };
+}
+
+/// The same for fields of type `Option`.
+macro_rules! read_optional_keys {
+    ($table:ident, $target:ident: $($key:ident),+) => {
+        $(if let Some(value) = $table.optional(stringify!($key)) {
+            $target.$key = Some(value);
+        })+
+    };
+}
+
+use {read_keys, read_optional_keys};
 
 impl Config {
-    /// Reads the file strictly: every unknown key, wrong value and broken rule is told with its line.
+    /// Decodes the file strictly: reports every unknown key, invalid value and violated rule with its line.
     pub fn decode(bytes: &[u8]) -> Result<Self, Vec<DocumentProblem>> {
-        let text = text_of(bytes).map_err(|problem| vec![problem])?;
-        let usual = Self::default();
+        let text = decode_utf8(bytes).map_err(|problem| vec![problem])?;
+        let mut config = Self::default();
         let mut file = FieldReader::of_toml(text);
-        let executor = file.table("executor", |table| Executor::take(table, usual.executor.clone()));
-        let config = Self {
-            max_iterations: file.optional("max_iterations").unwrap_or(usual.max_iterations),
-            max_attempts_default: file.optional("max_attempts_default").unwrap_or(usual.max_attempts_default),
-            iteration_timeout_secs: file
-                .optional("iteration_timeout_secs")
-                .unwrap_or(usual.iteration_timeout_secs),
-            idle_timeout_secs: file.optional("idle_timeout_secs").unwrap_or(usual.idle_timeout_secs),
-            prompt_budget_bytes: file.optional("prompt_budget_bytes").unwrap_or(usual.prompt_budget_bytes),
-            executor_output_limit_bytes: file
-                .optional("executor_output_limit_bytes")
-                .unwrap_or(usual.executor_output_limit_bytes),
-            guard_output_limit_bytes: file
-                .optional("guard_output_limit_bytes")
-                .unwrap_or(usual.guard_output_limit_bytes),
-            on_stuck: file.optional("on_stuck").unwrap_or(usual.on_stuck),
-            on_usage_limit: file.optional("on_usage_limit").unwrap_or(usual.on_usage_limit),
-            usage_wait_max_secs: file.optional("usage_wait_max_secs").unwrap_or(usual.usage_wait_max_secs),
-            guard: file.table("guard", |table| GuardConfig::take(table, usual.guard)),
-            plan: file.table("plan", |table| PlanConfig {
-                removal: table.optional("removal").unwrap_or(usual.plan.removal),
-            }),
-            git: file.table("git", |table| GitConfig {
-                filters: table.optional("filters").unwrap_or(usual.git.filters),
-            }),
-            hooks: file.table("hooks", HooksConfig::take),
-            budget: file.table("budget", Budget::take),
-            ladder: file.tables("ladder", |table| Rung::take(table, &executor)),
-            prices: file.tables_by_name("prices", TokenPrice::take),
-            executor,
-        };
+        read_keys!(file, config: max_iterations, max_attempts_default, iteration_timeout_secs, idle_timeout_secs);
+        read_keys!(file, config: prompt_budget_bytes, executor_output_limit_bytes, guard_output_limit_bytes);
+        read_keys!(file, config: on_stuck, on_usage_limit, usage_wait_max_secs);
+        config.executor = file.table("executor", |table| Executor::take(table, config.executor));
+        config.guard = file.table("guard", |table| GuardConfig::take(table, config.guard));
+        config.plan = file.table("plan", |table| PlanConfig::take(table, config.plan));
+        config.git = file.table("git", |table| GitConfig::take(table, config.git));
+        config.hooks = file.table("hooks", HooksConfig::take);
+        config.budget = file.table("budget", Budget::take);
+        config.ladder = file.tables("ladder", |table| Rung::take(table, &config.executor));
+        config.prices = file.tables_by_name("prices", TokenPrice::take);
         let problems = file.finish();
         if problems.is_empty() { Ok(config) } else { Err(problems) }
     }
 }
 
 impl GuardConfig {
-    fn take(table: &mut Table<'_>, usual: Self) -> Self {
-        Self {
-            command: table.optional("command").unwrap_or(usual.command),
-            protected: table.optional("protected").unwrap_or(usual.protected),
-            protect: table.optional("protect").unwrap_or(usual.protect),
-            baseline: table.optional("baseline").unwrap_or(usual.baseline),
-        }
+    fn take(table: &mut TomlTable<'_>, mut guard: Self) -> Self {
+        read_keys!(table, guard: command, protected, protect, baseline);
+        guard
+    }
+}
+
+impl PlanConfig {
+    fn take(table: &mut TomlTable<'_>, mut plan: Self) -> Self {
+        read_keys!(table, plan: removal);
+        plan
+    }
+}
+
+impl GitConfig {
+    fn take(table: &mut TomlTable<'_>, mut git: Self) -> Self {
+        read_keys!(table, git: filters);
+        git
     }
 }
 
@@ -280,12 +284,12 @@ impl GuardConfig {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Vec<String> {
+    fn problems(text: &str) -> Vec<String> {
         Config::decode(text.as_bytes()).err().unwrap_or_default().iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn an_empty_file_means_the_defaults_of_the_contract() {
+    fn an_empty_file_has_the_defaults_of_the_contract() {
         let config = Config::decode(b"").unwrap();
         assert_eq!(config, Config::default());
         assert_eq!((config.max_iterations.get(), config.max_attempts_default.get()), (200, 3));
@@ -332,26 +336,28 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told_with_its_line() {
+    fn every_problem_is_reported_with_its_line() {
         assert_eq!(
-            told("max_iteration = 1\non_stuck = \"halt\"\n\n[guard]\ncommand = []\nprotcet = 1\n[plam]\n"),
+            problems(
+                "max_iteration = 1\non_stuck = \"halt\"\n\n[guard]\ncommand = []\nprotcet = 1\n[plam]\n"
+            ),
             [
                 "line 1: `max_iteration` is not a known key; did you mean `max_iterations`?",
-                "line 2: `on_stuck` cannot be read: unknown variant `halt`, expected `stop` or `replan`",
-                "line 5: `guard.command` cannot be read: expected a program and its arguments, found none",
+                "line 2: `on_stuck` is invalid: unknown variant `halt`, expected `stop` or `replan`",
+                "line 5: `guard.command` is invalid: expected a program and its arguments",
                 "line 6: `guard.protcet` is not a known key; did you mean `protect`?",
                 "line 7: `plam` is not a known key; did you mean `plan`?",
             ]
         );
-        assert_eq!(told("git = 1\n"), ["line 1: `git` cannot be read: expected a table, written as [git]"]);
-        assert_eq!(told("\n[[git]]\n"), ["line 2: `git` cannot be read: expected a table, written as [git]"]);
-        assert_eq!(told("max_iterations = 1979-05-27\n").len(), 1);
-        assert!(told("\n= 1\n").first().is_some_and(|first| first.starts_with("line 2: ")));
-        assert_eq!(told("a = 1\na = 2\n").len(), 2);
+        assert_eq!(problems("git = 1\n"), ["line 1: `git` is invalid: expected a table, written as [git]"]);
+        assert_eq!(problems("\n[[git]]\n"), ["line 2: `git` is invalid: expected a table, written as [git]"]);
+        assert_eq!(problems("max_iterations = 1979-05-27\n").len(), 1);
+        assert!(problems("\n= 1\n").first().is_some_and(|first| first.starts_with("line 2: ")));
+        assert_eq!(problems("a = 1\na = 2\n").len(), 2);
     }
 
     #[test]
-    fn a_program_is_never_empty() {
+    fn an_argv_has_a_program() {
         assert_eq!(CommandArgv::new(vec![]), None);
         assert_eq!(CommandArgv::new(vec![String::new(), "x".to_owned()]), None);
         let argv = CommandArgv::new(vec!["a".to_owned(), String::new()]).unwrap();

@@ -1,4 +1,4 @@
-//! The files under `.runner/`: their names, and what they hold when they are new.
+//! The files under `.runner/`: their paths, owners and initial content.
 
 use crate::config::Config;
 use crate::model::goal::TEMPLATE;
@@ -27,7 +27,7 @@ pub enum Doc {
 }
 
 impl Doc {
-    /// All of them, in the order in which they are listed and written.
+    /// Every document, in the order in which they are listed and written.
     pub const ALL: [Self; 12] = [
         Self::Gitignore,
         Self::Goal,
@@ -43,7 +43,7 @@ impl Doc {
         Self::Improvements,
     ];
 
-    /// The file's path from the repository's root.
+    /// The path, relative to the repository's root.
     pub fn path(self) -> &'static str {
         match self {
             Self::Gitignore => ".runner/.gitignore",
@@ -61,12 +61,11 @@ impl Doc {
         }
     }
 
-    /// The document at a path from the repository's root.
+    /// The document at a path.
     pub fn at(path: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|doc| doc.path().as_bytes() == path)
     }
 
-    /// Who may change it.
     pub fn owner(self) -> DocOwner {
         match self {
             Self::Goal | Self::Config | Self::Gitignore => DocOwner::User,
@@ -82,7 +81,7 @@ impl Doc {
         self == Self::Tree || self.owner() == DocOwner::Memory
     }
 
-    /// What the file holds when it is new.
+    /// The content of a new file.
     pub fn scaffold(self) -> Vec<u8> {
         match self {
             Self::Gitignore => complete_gitignore(b""),
@@ -93,58 +92,58 @@ impl Doc {
             Self::ToolsSchema => SchemaDocument::Tools.schema_bytes(),
             Self::Config => Config::documented_file().into(),
             Self::RunState => RunState::new(None).to_bytes(),
-            Self::Assumptions => memory("Assumptions", "what agents took for granted in order to go on"),
-            Self::Questions => memory("Questions", "what agents would have asked a person"),
-            Self::Feedback => memory("Feedback", "mistakes made and what was learned from them"),
-            Self::Improvements => memory("Improvements", "what would have made the work easier"),
+            Self::Assumptions => memory("Assumptions", "what they assumed in order to continue"),
+            Self::Questions => memory("Questions", "what they would have asked a person"),
+            Self::Feedback => memory("Feedback", "mistakes and what they learned from them"),
+            Self::Improvements => memory("Improvements", "what would make the work easier"),
         }
     }
 }
 
-/// The folder with the folders of nodes.
+/// The parent of all node folders.
 pub const NODES_DIR: &str = ".runner/nodes";
 
-/// A node's folder of sidecars.
+/// The folder with a node's files.
 pub fn node_folder(node: &NodeId) -> String {
     format!("{NODES_DIR}/{node}")
 }
 
-/// The file that says what an agent may use on a node.
+/// The tools file of a node.
 pub fn tools_path(node: &NodeId) -> String {
     format!("{}/{TOOLS_FILE}", node_folder(node))
 }
 
-/// Its name in the node's folder.
+/// The name of the tools file.
 pub const TOOLS_FILE: &str = "tools.json";
 
-/// Who a document belongs to.
+/// Who may change a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocOwner {
-    /// The user edits it; `runner start` takes the change in.
+    /// The user edits it; `runner start` commits the change.
     User,
-    /// The runner alone writes it.
+    /// Only the runner writes it.
     Runner,
-    /// Agents append to it, people read it, nobody clears it.
+    /// Agents append to it and people read it; it is never cleared.
     Memory,
 }
 
 fn memory(title: &str, what: &str) -> Vec<u8> {
-    format!("# {title}\n\n<!-- Appended to by agents: {what}. -->\n").into()
+    format!("# {title}\n\n<!-- Agents append here: {what}. -->\n").into()
 }
 
-/// What git must not see under `.runner/`: what every iteration rewrites, the logs, the lock, files half written.
+/// What git must ignore under `.runner/`: files that every iteration rewrites, logs, the lock, and temporary files.
 const IGNORED: [&str; 5] = ["context/", "iterations/", "lock", "*.tmp", "*.bak"];
 
-/// The user's `.runner/.gitignore` with the lines that the runner needs in it.
+/// The user's `.runner/.gitignore` with the lines that the runner needs added.
 pub fn complete_gitignore(existing: &[u8]) -> Vec<u8> {
     let mut bytes = existing.to_vec();
     if bytes.is_empty() {
-        bytes.extend(b"# What the runner keeps here for itself: not part of the repository.\n");
+        bytes.extend(b"# Files of the runner that are not part of the repository.\n");
     }
     let text = String::from_utf8_lossy(existing);
     let ignores = |entry: &str| {
         text.lines().any(|line| {
-            // `context` covers `context/`; `lock/` covers no file of that name.
+            // `context` also ignores `context/`, but `lock/` does not ignore a file of that name.
             let line = line.trim_end().trim_start_matches('/');
             line == entry || line == entry.trim_end_matches('/')
         })
@@ -172,25 +171,25 @@ mod tests {
     }
 
     #[test]
-    fn agents_write_the_tree_and_the_memory_and_nothing_else() {
-        let open: Vec<Doc> = Doc::ALL.into_iter().filter(|doc| doc.is_for_agents()).collect();
-        assert_eq!(open, [Doc::Tree, Doc::Assumptions, Doc::Questions, Doc::Feedback, Doc::Improvements]);
+    fn agents_may_write_only_the_tree_and_the_memory() {
+        let writable: Vec<Doc> = Doc::ALL.into_iter().filter(|doc| doc.is_for_agents()).collect();
+        assert_eq!(writable, [Doc::Tree, Doc::Assumptions, Doc::Questions, Doc::Feedback, Doc::Improvements]);
     }
 
     #[test]
-    fn a_new_memory_file_says_what_belongs_into_it() {
+    fn a_new_memory_file_explains_its_purpose() {
         let text = String::from_utf8(Doc::Questions.scaffold()).unwrap();
         assert_eq!(
             text,
-            "# Questions\n\n<!-- Appended to by agents: what agents would have asked a person. -->\n"
+            "# Questions\n\n<!-- Agents append here: what they would have asked a person. -->\n"
         );
     }
 
     #[test]
-    fn a_gitignore_keeps_what_the_user_wrote_and_gets_what_is_missing() {
+    fn a_gitignore_keeps_the_users_lines_and_gets_missing_ones() {
         let fresh = String::from_utf8(complete_gitignore(b"")).unwrap();
         assert!(fresh.ends_with("context/\niterations/\nlock\n*.tmp\n*.bak\n"), "{fresh}");
-        assert_eq!(complete_gitignore(fresh.as_bytes()), fresh.as_bytes(), "complete stays as it is");
+        assert_eq!(complete_gitignore(fresh.as_bytes()), fresh.as_bytes(), "a complete file is unchanged");
         let own = b"/context\nmine";
         assert_eq!(complete_gitignore(own), b"/context\nmine\niterations/\nlock\n*.tmp\n*.bak\n");
     }

@@ -1,17 +1,20 @@
 //! The rules of a run, as pure functions over values.
 //!
-//! Everything here is a function of its arguments: no files, no processes, no clock, no environment, no
-//! randomness. What reads and writes lives in `runner-host`; what talks to people lives in `runner`.
+//! Everything here depends only on its arguments: no files, no processes, no clock, no environment, no randomness.
+//! `runner-host` reads and writes; `runner` is the command line.
 
 pub mod agents;
 pub mod bisect;
 pub mod commit_message;
 pub mod config;
 pub mod conformance_cases;
+pub mod format;
+pub mod labels;
 pub mod layout;
 pub mod model;
 pub mod prompt;
 pub mod replay;
+pub mod run_status;
 pub mod runs;
 pub mod schema;
 pub mod step;

@@ -1,4 +1,4 @@
-//! The values that runs are made of: ids, goal, task tree, run state, costs. Parsed once, valid from then on.
+//! The values of a run: ids, goal, task tree, run state, costs. They are parsed once and valid from then on.
 
 pub mod agent_output;
 pub mod agent_report;

@@ -1,12 +1,12 @@
 //! The prompt of a session: the same bytes for the same state, within a budget.
 //!
-//! Sections come in the order of [`Section`]. Over budget they shrink and then drop in a fixed order; the rules,
-//! both goals, the selected node and the answer's form are never dropped. If even they are too much, because a
-//! goal or a node is longer than the budget, their texts shrink too, each down to a few hundred bytes: an agent
-//! must not be able to stop a run by writing a long node. What was cut is said in the prompt. Only a user's own
-//! template can make a prompt that does not fit, and that is an error.
+//! Sections come in the order of [`PromptSection`]. If they exceed the budget, they are shortened and then dropped in a fixed
+//! order. The rules, both goals, the selected node and the format of the answer are never dropped. If even they are too
+//! long, because of a long goal or node, their texts are shortened too, each down to a few hundred bytes: an agent must not be
+//! able to stop a run by writing a long node. The prompt lists what was cut. Only a user's template can make a prompt too
+//! large, and that is an error.
 //!
-//! Text that an agent or a file wrote stands between fences that it cannot close, free of control characters.
+//! Text from agents and files is put between fences that it cannot close, without control characters.
 
 mod budget;
 mod context;
@@ -34,25 +34,23 @@ use crate::text::{lines, one_line};
 use budget::{SectionText, fit};
 use template::TemplateSet;
 
-/// How many of a node's artifacts are listed.
+/// The most artifacts of a node to list.
 const ARTIFACTS_MAX: usize = 50;
 
-/// A prompt.
+/// The prompt of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
-    /// The prompt itself.
     pub text: String,
-    /// Its fingerprint.
     pub sha256: Sha256,
     /// What was cut to fit the budget.
     pub cuts: Vec<SectionCut>,
 }
 
-/// The sections, in their order.
+/// The sections of a prompt, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptSection {
-    /// The rules, and what the session is for.
+    /// The rules, and the kind of session.
     Contract,
     /// GOAL.md
     Project,
@@ -62,13 +60,13 @@ pub enum PromptSection {
     History,
     /// context/failure.md
     Failure,
-    /// The titles on the way to the selected node.
+    /// The path to the selected node.
     Path,
     /// The selected node.
     Node,
-    /// In a repair: what is wrong with the refused tree.
+    /// In a repair: the errors of the rejected tree.
     Errors,
-    /// In a repair: the refused tree.
+    /// In a repair: the rejected tree.
     Rejected,
     /// The rest of the tree.
     Outline,
@@ -80,16 +78,16 @@ pub enum PromptSection {
     Feedback,
     /// improvements.md
     Improvements,
-    /// The node's own context.md.
+    /// context.md of the node.
     Context,
-    /// The names of the files in the node's artifacts/.
+    /// The files in the node's artifacts/.
     Artifacts,
-    /// The form of the answer.
+    /// The format of the answer.
     Output,
 }
 
 impl PromptSection {
-    /// The section's name, which is also that of its template.
+    /// The section's name, which is also the name of its template.
     pub fn name(self) -> &'static str {
         match self {
             Self::Contract => "contract",
@@ -113,54 +111,54 @@ impl PromptSection {
     }
 }
 
-/// Raised by hand when the composing below gives other bytes from the same templates.
-const COMPOSING: u32 = 1;
+/// Increase this when the code below gives other bytes for the same templates.
+const COMPOSE_VERSION: u32 = 1;
 
-/// Which prompts this program makes: a short name that changes when the built-in templates do. Commits carry it, so that
-/// prompts of another edition are not taken for forged ones.
+/// The version of the built-in templates: a short hash of them. Commits contain it, so that `verify` does not take prompts of
+/// another version for forged ones.
 pub fn template_version() -> String {
-    static EDITION: LazyLock<String> = LazyLock::new(|| {
-        let mut all = format!("{COMPOSING}\n");
+    static VERSION: LazyLock<String> = LazyLock::new(|| {
+        let mut all = format!("{COMPOSE_VERSION}\n");
         BUILT_IN
             .iter()
             .chain([&template::CUTS])
             .for_each(|(name, text)| all.extend([*name, "\0", *text, "\0"]));
         Sha256::of(all.as_bytes()).to_string().chars().take(12).collect()
     });
-    EDITION.clone()
+    VERSION.clone()
 }
 
-/// Makes the prompt of a session.
+/// Composes the prompt of a session.
 pub fn compose(
     snapshot: &Snapshot,
-    aim: &SessionTarget,
-    choice: Option<&SelectedLeaf<'_>>,
+    target: &SessionTarget,
+    selected: Option<&SelectedLeaf<'_>>,
     attempt: Ordinal,
     context: &ContextFiles,
 ) -> Result<Prompt, PromptError> {
     let templates = TemplateSet::new(&snapshot.templates)?;
-    let facts = facts(snapshot, aim, attempt);
+    let values = template_values(snapshot, target, attempt);
     let render = |section: PromptSection, text: &str| {
-        let mut values = facts.clone();
-        values.insert("text", Value::from(text));
-        templates.render(&format!("{}.md", section.name()), &values).map(|text| text + "\n")
+        let mut section_values = values.clone();
+        section_values.insert("text", Value::from(text));
+        templates.render(&format!("{}.md", section.name()), &section_values).map(|text| text + "\n")
     };
-    let contract = templates.render("contract.md", &facts)?
+    let contract = templates.render("contract.md", &values)?
         + "\n"
-        + &templates.render(&format!("{}.md", aim.mode().as_str()), &facts)?
+        + &templates.render(&format!("{}.md", target.mode().as_str()), &values)?
         + "\n";
     let mut parts = vec![fixed(PromptSection::Contract, contract)];
-    for (section, text) in texts(snapshot, aim, choice, context) {
+    for (section, text) in section_texts(snapshot, target, selected, context) {
         let rendered = render(section, &text)?;
         parts.push(SectionText { section, text: Some(text), rendered, cut: None });
     }
-    parts.push(fixed(PromptSection::Output, templates.render("output.md", &facts)?));
+    parts.push(fixed(PromptSection::Output, templates.render("output.md", &values)?));
 
-    let note = |cuts: &[SectionCut]| note(&templates, cuts);
-    let budget = usize::try_from(snapshot.config.prompt_budget_bytes.get()).unwrap_or(usize::MAX);
-    let over = fit(&mut parts, budget, note, render)?;
-    if over > 0 {
-        return Err(PromptError::TooLarge { bytes: budget + over, budget });
+    let note = |cuts: &[SectionCut]| cuts_note(&templates, cuts);
+    let budget = usize::try_from(snapshot.config.prompt_budget_bytes.as_u32()).unwrap_or(usize::MAX);
+    let excess = fit(&mut parts, budget, note, render)?;
+    if excess > 0 {
+        return Err(PromptError::TooLarge { bytes: budget + excess, budget });
     }
     assemble(parts, note)
 }
@@ -169,7 +167,7 @@ fn fixed(section: PromptSection, rendered: String) -> SectionText {
     SectionText { section, text: None, rendered, cut: None }
 }
 
-/// Puts the parts together, with the note of what was cut before the answer's form.
+/// Joins the parts, with the note about cuts before the format of the answer.
 fn assemble(
     mut parts: Vec<SectionText>,
     note: impl Fn(&[SectionCut]) -> Result<String, PromptError>,
@@ -185,13 +183,17 @@ fn assemble(
     Ok(Prompt { text, sha256, cuts })
 }
 
-fn note(templates: &TemplateSet<'_>, cuts: &[SectionCut]) -> Result<String, PromptError> {
+fn cuts_note(templates: &TemplateSet<'_>, cuts: &[SectionCut]) -> Result<String, PromptError> {
     let lines: Vec<Value> = cuts.iter().map(|cut| Value::from(cut.to_string())).collect();
     templates.render("cuts.md", &BTreeMap::from([("cuts", Value::from(lines))])).map(|note| note + "\n")
 }
 
-/// What every template may use.
-fn facts(snapshot: &Snapshot, aim: &SessionTarget, attempt: Ordinal) -> BTreeMap<&'static str, Value> {
+/// The values that every template may use.
+fn template_values(
+    snapshot: &Snapshot,
+    target: &SessionTarget,
+    attempt: Ordinal,
+) -> BTreeMap<&'static str, Value> {
     let config = &snapshot.config;
     let removal = match config.plan.removal {
         RemovalPolicy::Refuse => "refuse",
@@ -200,10 +202,10 @@ fn facts(snapshot: &Snapshot, aim: &SessionTarget, attempt: Ordinal) -> BTreeMap
     let protected: Vec<String> =
         config.guard.protected.iter().map(|pattern| format!("`{}`", one_line(pattern))).collect();
     BTreeMap::from([
-        ("mode", Value::from(aim.mode().as_str())),
+        ("mode", Value::from(target.mode().as_str())),
         ("run_id", Value::from(snapshot.run_id.as_str())),
         ("iteration", Value::from(snapshot.state.next_iter.to_string())),
-        ("node", Value::from(aim.node().map(NodeId::as_str).unwrap_or_default())),
+        ("node", Value::from(target.node().map(NodeId::as_str).unwrap_or_default())),
         ("attempt", Value::from(attempt.nth)),
         ("attempts_max", Value::from(attempt.of)),
         ("guard", Value::from(one_line(&config.guard.command.words().join(" ")))),
@@ -212,70 +214,73 @@ fn facts(snapshot: &Snapshot, aim: &SessionTarget, attempt: Ordinal) -> BTreeMap
     ])
 }
 
-/// The sections that hold text from outside, in their order; one with nothing to say is not there.
-fn texts(
+/// The sections with text from agents and files, in order, without empty ones.
+fn section_texts(
     snapshot: &Snapshot,
-    aim: &SessionTarget,
-    choice: Option<&SelectedLeaf<'_>>,
+    target: &SessionTarget,
+    selected: Option<&SelectedLeaf<'_>>,
     context: &ContextFiles,
 ) -> Vec<(PromptSection, String)> {
     let memory = &snapshot.memory;
-    let selected = choice.map(|choice| &choice.leaf.id);
-    let repair = match aim {
+    let node_id = selected.map(|selected| &selected.leaf.id);
+    let repair = match target {
         SessionTarget::Repair(repair) => Some(repair),
         SessionTarget::Leaf(_) | SessionTarget::Replan(_) => None,
     };
-    let node = choice.map(|choice| String::from_utf8_lossy(&canonical_json(choice.leaf)).into_owned());
+    let node = selected.map(|selected| String::from_utf8_lossy(&canonical_json(selected.leaf)).into_owned());
     let errors = repair.map(|repair| {
         repair.error_lines().iter().map(|error| format!("- {}\n", one_line(error))).collect::<String>()
     });
-    let own = selected.and_then(|id| snapshot.node_contexts.get(id));
+    let node_context = node_id.and_then(|id| snapshot.node_contexts.get(id));
     let sections = [
         (PromptSection::Project, Some(snapshot.goal.clone())),
         (PromptSection::Goal, Some(context.goal.clone())),
         (PromptSection::History, context.history.clone()),
         (PromptSection::Failure, context.failure.clone()),
-        (PromptSection::Path, choice.map(outline::path)),
+        (PromptSection::Path, selected.map(outline::path)),
         (PromptSection::Node, node),
         (PromptSection::Errors, errors),
         (PromptSection::Rejected, repair.map(|repair| repair.rejected.clone())),
-        (PromptSection::Outline, Some(outline::rest(&snapshot.tree, selected))),
-        (PromptSection::Assumptions, written(&memory.assumptions, Doc::Assumptions)),
-        (PromptSection::Questions, written(&memory.questions, Doc::Questions)),
-        (PromptSection::Feedback, written(&memory.feedback, Doc::Feedback)),
-        (PromptSection::Improvements, written(&memory.improvements, Doc::Improvements)),
-        (PromptSection::Context, own.cloned()),
-        (PromptSection::Artifacts, selected.and_then(|id| listed(id, snapshot.artifacts.get(id)?))),
+        (PromptSection::Outline, Some(outline::rest(&snapshot.tree, node_id))),
+        (PromptSection::Assumptions, non_empty_memory(&memory.assumptions, Doc::Assumptions)),
+        (PromptSection::Questions, non_empty_memory(&memory.questions, Doc::Questions)),
+        (PromptSection::Feedback, non_empty_memory(&memory.feedback, Doc::Feedback)),
+        (PromptSection::Improvements, non_empty_memory(&memory.improvements, Doc::Improvements)),
+        (PromptSection::Context, node_context.cloned()),
+        (PromptSection::Artifacts, node_id.and_then(|id| artifact_list(id, snapshot.artifacts.get(id)?))),
     ];
-    let told = |(section, text): (PromptSection, Option<String>)| {
-        let text = lines(text?.trim());
-        (!text.is_empty()).then_some((section, text))
-    };
-    sections.into_iter().filter_map(told).collect()
+    let mut texts = Vec::new();
+    for (section, text) in sections {
+        let text = lines(text.unwrap_or_default().trim());
+        if !text.is_empty() {
+            texts.push((section, text));
+        }
+    }
+    texts
 }
 
-/// The files that were kept for a node, the first of them by name, with their sizes.
-fn listed(node: &NodeId, artifacts: &[Artifact]) -> Option<String> {
+/// The first artifacts of a node by name, with their sizes.
+fn artifact_list(node: &NodeId, artifacts: &[Artifact]) -> Option<String> {
     let folder = node_folder(node);
-    let mut names: Vec<&Artifact> = artifacts.iter().collect();
-    names.sort();
-    let mut text: String = names
+    let mut sorted: Vec<&Artifact> = artifacts.iter().collect();
+    sorted.sort();
+    let mut text: String = sorted
         .iter()
         .take(ARTIFACTS_MAX)
         .map(|artifact| format!("{folder}/artifacts/{} ({} bytes)\n", artifact.path, artifact.bytes))
         .collect();
-    let more = names.len().saturating_sub(ARTIFACTS_MAX);
+    let more = sorted.len().saturating_sub(ARTIFACTS_MAX);
     if more > 0 {
-        text.push_str(&format!("and {more} more\n"));
+        text.push_str(&format!("… and {more} more\n"));
     }
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// A memory file, if anything was ever added to it.
-fn written(text: &str, doc: Doc) -> Option<String> {
+/// The text of a memory file, if anything was ever added to it.
+fn non_empty_memory(text: &str, doc: Doc) -> Option<String> {
     let text = text.trim();
-    let is_told = !text.is_empty() && text.as_bytes() != doc.scaffold().trim_ascii();
-    is_told.then(|| text.to_owned())
+    let is_changed = !text.is_empty() && text.as_bytes() != doc.scaffold().trim_ascii();
+    is_changed.then(|| text.to_owned())
 }
 
 #[cfg(test)]

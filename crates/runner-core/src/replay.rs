@@ -77,7 +77,7 @@ pub struct FirstDifference {
 }
 
 impl Recording {
-    /// Decodes a recording; the error says why it cannot be read.
+    /// Decodes a recording; or explains why it cannot be read.
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let recording: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if recording.schema == SCHEMA {

@@ -1,4 +1,4 @@
-//! What a user does to a run as a whole: start it, fork it, edit it, import a plan into it.
+//! Operations of the user on a run: start, fork, edit, import a plan.
 
 pub mod edit;
 pub mod fork;

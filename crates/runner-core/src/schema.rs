@@ -1,4 +1,4 @@
-//! The JSON Schemas of the documents, made from the types that hold them.
+//! The JSON Schemas of the documents, generated from their types.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -18,22 +18,21 @@ pub enum SchemaDocument {
     Tree,
     /// `run_state.json`
     RunState,
-    /// What an agent answers.
+    /// The answer of an agent.
     AgentOutput,
-    /// `config.toml`, as the JSON of the same shape.
+    /// `config.toml`, as JSON.
     Config,
     /// `nodes/<node-id>/tools.json`
     Tools,
-    /// A line of `events.jsonl`, which a newer runner may add to.
+    /// A line of `events.jsonl`. Newer runners may add keys.
     Event,
 }
 
 impl SchemaDocument {
-    /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Tree, Self::RunState, Self::AgentOutput, Self::Config, Self::Tools, Self::Event];
 
-    /// The name of its file in `schemas/`.
+    /// The file name in `schemas/`.
     pub fn file_name(self) -> &'static str {
         match self {
             Self::Tree => "tree.schema.json",
@@ -45,7 +44,7 @@ impl SchemaDocument {
         }
     }
 
-    /// Its schema, in JSON Schema 2020-12.
+    /// The schema, in JSON Schema 2020-12.
     pub fn schema(self) -> Schema {
         fn of<T: JsonSchema>(settings: SchemaSettings) -> Schema {
             settings.into_generator().into_root_schema_for::<T>()
@@ -53,7 +52,7 @@ impl SchemaDocument {
         let settings = SchemaSettings::draft2020_12();
         match self {
             Self::Tree => of::<TreeDocument<'_>>(settings),
-            // Written whole: a key without a value is null, never absent.
+            // Every key is written; one without a value is null.
             Self::RunState => of::<RunState>(settings.for_serialize()),
             Self::AgentOutput => of::<AgentOutput>(settings),
             Self::Config => of::<Config>(settings),
@@ -62,7 +61,7 @@ impl SchemaDocument {
         }
     }
 
-    /// The schema's file.
+    /// The schema's file content.
     pub fn schema_bytes(self) -> Vec<u8> {
         canonical_json(&self.schema())
     }
@@ -78,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn every_schema_is_of_2020_12_and_refuses_other_keys() {
+    fn every_schema_is_2020_12_and_rejects_unknown_keys() {
         for document in SchemaDocument::ALL {
             let schema = schema(document);
             assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn every_schema_has_a_file_of_its_own() {
+    fn file_names_are_fixed() {
         let names = SchemaDocument::ALL.map(SchemaDocument::file_name);
         assert_eq!(
             names,
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_there_is_required() {
+    fn required_keys_are_required() {
         let required = |document: SchemaDocument| schema(document)["required"].as_array().map(Vec::len);
         assert_eq!(required(SchemaDocument::Tree), Some(2));
         assert_eq!(required(SchemaDocument::RunState), Some(18));

@@ -14,6 +14,7 @@ mod backoff;
 pub(crate) mod baseline;
 mod escalation;
 mod event;
+mod event_reference;
 mod hooks;
 mod interpret;
 mod merge;
@@ -99,7 +100,7 @@ pub trait LoopWorld: World {
     fn wait_for_next(&mut self, wait: Option<&Wait>) -> Result<WaitResult, Self::Error>;
 }
 
-/// The state of a run, and the commit that it was read at. Valid until time passes: whoever waits loads again.
+/// The state of a run, and the commit that it was read at. Valid until time passes: after a wait it must be loaded again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedRun {
     pub commit: CommitId,

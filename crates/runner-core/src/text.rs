@@ -1,7 +1,7 @@
-//! Text from outside, made safe to show: agents and files may hold anything.
+//! Untrusted text made safe to show: agents and files may contain anything.
 
-/// The text without what could act on a terminal or hide its own meaning: control characters, escape
-/// sequences, marks that change the direction of writing. A run of white space and controls becomes one space.
+/// The text on one line, without anything that could affect a terminal or hide the meaning: control characters, escape
+/// sequences, and marks that change the direction of text. White space and control characters become one space.
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     let mut gap = false;
@@ -22,7 +22,7 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
-/// The text as lines: the same is gone as in [`one_line`], but lines, indents and tabs stay.
+/// The same as [`one_line`], but lines, indentation and tabs are kept.
 pub fn lines(text: &str) -> String {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
         return text.to_owned();
@@ -39,8 +39,8 @@ pub fn lines(text: &str) -> String {
     clean
 }
 
-/// Passes over what follows an escape character: a control sequence up to its final letter, an operating
-/// system command up to its end, or a single character.
+/// Skips the rest of an escape sequence: a control sequence up to its final letter, an operating system command up to its
+/// end, or a single character.
 fn skip_escape(start: char, rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     let kind = if start == '\u{9b}' { Some('[') } else { rest.next() };
     match kind {
@@ -66,7 +66,7 @@ fn skip_escape(start: char, rest: &mut std::iter::Peekable<std::str::Chars<'_>>)
     }
 }
 
-/// Marks that show nothing themselves and change how others show.
+/// Invisible characters, which change how others are shown.
 fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
@@ -88,12 +88,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_keep_their_form_and_lose_what_acts_on_a_terminal() {
+    fn lines_keep_their_layout_and_lose_escape_sequences() {
         assert_eq!(lines("a\r\n\t\u{1b}[31mb\u{1b}[0m\u{202e}\0\n  c"), "a\n\tb\n  c");
     }
 
     #[test]
-    fn a_cut_from_the_end_never_splits_a_character() {
+    fn tail_never_splits_a_character() {
         assert_eq!(tail("aé日", 0), "");
         assert_eq!(tail("aé日", 2), "");
         assert_eq!(tail("aé日", 3), "日");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_acts_on_a_terminal_is_gone_and_the_words_stay() {
+    fn one_line_removes_escape_sequences_and_keeps_the_words() {
         for (text, shown) in [
             ("plain text", "plain text"),
             ("  two\n\n lines\t", "two lines"),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_never_splits_a_character() {
+    fn head_never_splits_a_character() {
         assert_eq!(head("aé日", 0), "");
         assert_eq!(head("aé日", 2), "a");
         assert_eq!(head("aé日", 3), "aé");

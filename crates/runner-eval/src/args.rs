@@ -1,8 +1,10 @@
-//! The command line: global options, options that several commands share, and one module per command.
+//! The command line: one file per command under `args/`, the options that several share, and the grouping on the help page.
+//!
+//! The doc comments here are the help texts.
 
 mod clean;
-mod cli_docs;
 mod compare;
+mod docs;
 mod gate;
 mod lint;
 mod list;
@@ -14,18 +16,20 @@ mod results;
 mod run;
 mod submit;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use runner_term::GlobalArgs;
+use runner_term::cli_docs;
 use runner_term::help_pages::{CommandGroup, with_compact_help};
 
 use crate::case::suite::{CaseFilter, CaseSample};
 use crate::plan::agent::{EvalAgent, agent_names};
 
 pub(crate) use clean::CleanArgs;
-pub(crate) use cli_docs::{EvalCompletionsArgs, EvalManArgs};
 pub(crate) use compare::CompareArgs;
+pub(crate) use docs::{EvalCompletionsArgs, EvalManArgs};
 pub(crate) use gate::GateArgs;
 pub(crate) use lint::LintArgs;
 pub(crate) use list::ListArgs;
@@ -111,25 +115,27 @@ pub(crate) enum EvalCommand {
 }
 
 const GROUPS: &[CommandGroup] = &[
-    CommandGroup { heading: "Run", commands: &["list", "run", "lint", "regrade", "clean"] },
-    CommandGroup { heading: "Look", commands: &["results", "report", "compare", "gate"] },
-    CommandGroup { heading: "Cluster", commands: &["plan", "merge", "submit"] },
-    CommandGroup { heading: "Set up", commands: &["completions", "man"] },
+    CommandGroup { heading: "Evaluate", commands: &["list", "run", "results"] },
+    CommandGroup { heading: "Analyse", commands: &["report", "compare", "gate"] },
+    CommandGroup { heading: "Maintain cases", commands: &["lint", "regrade"] },
+    CommandGroup { heading: "Use several machines", commands: &["plan", "merge", "submit"] },
+    CommandGroup { heading: "Set up", commands: &["clean", "completions", "man"] },
 ];
 
 /// The program with its help pages.
-fn command() -> Command {
+pub(crate) fn command() -> Command {
     with_compact_help(EvalCli::command(), GROUPS)
 }
 
-/// Parses the process's arguments. The error is a help page, the version or a usage error.
-pub(crate) fn parse() -> Result<EvalCli, clap::Error> {
-    EvalCli::from_arg_matches(&command().try_get_matches()?)
+/// Parses the arguments. The error is a help page, the version or a usage error.
+pub(crate) fn parse(args: Vec<OsString>) -> Result<EvalCli, clap::Error> {
+    let matches = command().try_get_matches_from(args)?;
+    EvalCli::from_arg_matches(&matches)
 }
 
-/// The reference of all commands as Markdown.
+/// The reference of all commands, as Markdown.
 pub fn reference() -> String {
-    runner_term::cli_docs::reference(command(), "runner eval", "Command line of the evaluation")
+    cli_docs::reference(command(), "runner eval", "Command line of the evaluation")
 }
 
 /// Which cases a command is about.
@@ -173,15 +179,48 @@ pub(crate) struct ScopeArgs {
     /// Trials of each case with each agent
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) trials: u32,
-    /// Runner under test [default: the one beside this program, built first inside its repository]
+    /// Runner under test [default: the one beside this program]
     #[arg(long, value_name = "PATH")]
     pub(crate) runner: Option<PathBuf>,
 }
 
 fn agent_help() -> String {
-    format!(
-        "Agent to evaluate; repeatable. Agent programs may have a model; `case` is the agent that each case names itself, \
-         `oracle` plays its solution, `cheat` its cheat, `nop` does nothing [possible kinds: {}] [default: case]",
-        agent_names().join(", ")
-    )
+    format!("Agent to evaluate; repeatable [kinds: {}] [default: case]", agent_names().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The width of the narrowest terminal that the help pages are written for.
+    const COLUMNS: usize = 80;
+
+    fn all_commands(command: &Command) -> Vec<Command> {
+        let below = command.get_subcommands().flat_map(all_commands);
+        std::iter::once(command.clone()).chain(below).collect()
+    }
+
+    #[test]
+    fn every_command_is_in_exactly_one_group() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|group| group.commands.iter().copied()).collect();
+        let program = EvalCli::command();
+        let mut defined: Vec<&str> = program.get_subcommands().map(Command::get_name).collect();
+        grouped.sort_unstable();
+        defined.sort_unstable();
+        assert_eq!(grouped, defined);
+    }
+
+    #[test]
+    fn help_pages_fit_the_narrowest_terminal() {
+        for command in all_commands(&command()) {
+            let name = command.get_name();
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!("  completions  ".len() + about.len() <= COLUMNS, "{name}: {about}");
+            let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(examples.starts_with("Examples:\n  "), "{name}: {examples}");
+            for line in examples.lines().filter(|line| !line.starts_with("Global options:")) {
+                assert!(line.chars().count() <= COLUMNS, "{name}: a terminal wraps this line: {line}");
+            }
+        }
+    }
 }

@@ -7,7 +7,7 @@ pub(crate) mod suite;
 
 use std::collections::BTreeMap;
 
-use runner_core::strict::{BoundedInt, DocumentFault, DocumentProblem, FieldReader, text_of};
+use runner_core::strict::{BoundedInt, DocumentFault, DocumentProblem, FieldReader, decode_utf8};
 use serde::Serialize;
 use toml::Spanned;
 use toml::de::DeValue;
@@ -27,7 +27,6 @@ type TokenLimit = BoundedInt<1, 9_007_199_254_740_991>;
 
 const DEFAULT_WALL_SECS: u32 = 3_600;
 
-/// A case file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Case {
     /// Also the name of the folder of its results.
@@ -72,12 +71,12 @@ pub struct TrialLimits {
 impl Case {
     /// Reads a case strictly and reports every problem with its line.
     pub fn decode(bytes: &[u8]) -> Result<Self, Vec<DocumentProblem>> {
-        let text = text_of(bytes).map_err(|problem| vec![problem])?;
+        let text = decode_utf8(bytes).map_err(|problem| vec![problem])?;
         let mut fields = FieldReader::of_toml(text);
         let mut case = fields.table("case", read_case);
         case.limits = fields.table("limits", read_limits);
         case.config = CaseConfig::read(&mut fields);
-        case.env = fields.anything("env").unwrap_or_default();
+        case.env = fields.any_value("env").unwrap_or_default();
         case.checks = fields.tables("checks", Check::read);
         let lines = config::key_lines(text);
         let mut problems = fields.finish();
@@ -161,10 +160,10 @@ fn read_limits(table: &mut CaseTable<'_>) -> TrialLimits {
     let tokens: Option<TokenLimit> = table.optional("tokens");
     let usd: Option<f64> = table.optional("usd");
     if usd.is_some_and(|usd| !(0.0..=1_000_000.0).contains(&usd)) {
-        table.broken("usd", "must be from 0 to 1000000");
+        table.report_rule("usd", "must be from 0 to 1000000");
     }
     TrialLimits {
-        wall_secs: wall.and_then(|wall| u32::try_from(wall.get()).ok()).unwrap_or(DEFAULT_WALL_SECS),
+        wall_secs: wall.map_or(DEFAULT_WALL_SECS, BoundedInt::as_u32),
         iterations: iterations.map(BoundedInt::get),
         tokens: tokens.map(BoundedInt::get),
         usd,

@@ -14,11 +14,10 @@ mod run;
 mod scope;
 mod submit;
 
-use clap::CommandFactory;
 use runner_term::cli_docs::{completions, man};
 use runner_term::{CommandError, CommandExit, CommandOutput, Ui};
 
-use crate::args::{EvalCli, EvalCommand};
+use crate::args::{self, EvalCli, EvalCommand};
 
 /// Interrupted by a signal that was not recorded.
 const INTERRUPTED: CommandExit = CommandExit(130);
@@ -38,7 +37,7 @@ pub(crate) fn run(cli: &EvalCli, ui: &Ui) -> Result<Box<dyn CommandOutput>, Comm
         EvalCommand::Merge(args) => Box::new(merge::run(global, args)?),
         EvalCommand::Submit(args) => Box::new(submit::run(global, args)?),
         EvalCommand::Clean(args) => Box::new(clean::run(global, args)?),
-        EvalCommand::Completions(args) => Box::new(completions(EvalCli::command(), args.shell)),
-        EvalCommand::Man(args) => Box::new(man(EvalCli::command(), args.dir.as_deref())?),
+        EvalCommand::Completions(shell_args) => Box::new(completions(args::command(), shell_args.shell)),
+        EvalCommand::Man(man_args) => Box::new(man(args::command(), man_args.dir.as_deref())?),
     })
 }

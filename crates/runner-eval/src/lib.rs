@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use runner_term::{Ui, print_clap_error};
 
 pub fn main() -> ExitCode {
-    let cli = match args::parse() {
+    let cli = match args::parse(std::env::args_os().collect()) {
         Ok(cli) => cli,
         Err(error) => return print_clap_error(&error),
     };

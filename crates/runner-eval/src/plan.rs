@@ -50,7 +50,7 @@ pub(crate) struct PlannedCase {
 pub(crate) struct PlannedTrial {
     pub(crate) case: String,
     pub(crate) agent: String,
-    /// From 1.
+    /// Counts from 1 for each case and agent.
     pub(crate) trial: u32,
 }
 

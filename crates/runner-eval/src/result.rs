@@ -32,7 +32,7 @@ pub enum TrialOutcome {
 }
 
 impl TrialOutcome {
-    /// Best first.
+    /// From best to worst.
     pub const ALL: [Self; 5] = [Self::Success, Self::Fail, Self::Stuck, Self::Error, Self::Skipped];
 
     pub fn as_str(self) -> &'static str {
@@ -137,7 +137,7 @@ pub struct RunnerVersion {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialMeta {
-    /// [`META_SCHEMA`].
+    /// Always [`META_SCHEMA`] in this version.
     pub schema: String,
     pub case_id: String,
     pub tags: Vec<String>,
@@ -169,7 +169,7 @@ pub struct TrialMeta {
     pub tokens: Option<u64>,
     pub cost: TrialCost,
     pub runner: RunnerVersion,
-    /// Such as `2026-11-16T05:00:03Z`.
+    /// In UTC, such as `2026-11-16T05:00:03Z`.
     pub started_at: String,
     pub ended_at: String,
 }
@@ -188,7 +188,7 @@ impl TrialMeta {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckResults {
-    /// [`CHECKS_SCHEMA`].
+    /// Always [`CHECKS_SCHEMA`] in this version.
     pub schema: String,
     /// In the order of the case file.
     pub checks: Vec<CheckResult>,
@@ -225,7 +225,7 @@ pub struct CheckResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialInputs {
-    /// [`INPUTS_SCHEMA`].
+    /// Always [`INPUTS_SCHEMA`] in this version.
     pub schema: String,
     /// The SHA-256 of the case file.
     pub case_sha256: String,

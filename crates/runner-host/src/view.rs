@@ -1,4 +1,5 @@
 //! Read-only views of a run for the commands that show it.
 
 pub mod inspect;
+pub mod newest_events;
 pub mod run_view;

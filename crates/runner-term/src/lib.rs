@@ -6,16 +6,16 @@
 pub mod agent_event_line;
 pub mod cli_docs;
 mod error;
-pub mod format;
 mod global_args;
 pub mod help_pages;
-pub mod node_state;
 mod output;
 pub mod pager;
 pub mod progress;
 mod style;
 pub mod terminal;
 mod ui;
+
+pub use runner_core::format;
 
 pub use error::CommandError;
 pub use global_args::{ColorChoice, GlobalArgs};

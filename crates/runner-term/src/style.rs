@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use anstyle::{AnsiColor, Style};
+use runner_core::labels::{Label, Symbol, Tone};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::global_args::GlobalArgs;
@@ -38,6 +39,7 @@ pub enum Glyph {
     Retried,
     Halted,
     Open,
+    Split,
     Branch,
     LastBranch,
     Trunk,
@@ -46,6 +48,32 @@ pub enum Glyph {
     Cut,
     Arrow,
     Rule,
+}
+
+impl From<Symbol> for Glyph {
+    fn from(symbol: Symbol) -> Self {
+        match symbol {
+            Symbol::Check => Self::Passed,
+            Symbol::Cross => Self::Failed,
+            Symbol::Pointer => Self::Next,
+            Symbol::Retry => Self::Retried,
+            Symbol::Halt => Self::Halted,
+            Symbol::Dot => Self::Open,
+            Symbol::Split => Self::Split,
+        }
+    }
+}
+
+impl From<Tone> for TextRole {
+    fn from(tone: Tone) -> Self {
+        match tone {
+            Tone::Pass => Self::Good,
+            Tone::Run => Self::Active,
+            Tone::Retry => Self::Warn,
+            Tone::Fail => Self::Bad,
+            Tone::Open => Self::Faint,
+        }
+    }
 }
 
 /// Styles text for one terminal.
@@ -100,13 +128,15 @@ impl Styler {
 
     /// The glyph, or its ASCII replacement.
     pub fn glyph(&self, glyph: Glyph) -> &'static str {
+        let of_symbol = |symbol: Symbol| (symbol.glyph(), symbol.ascii());
         let (unicode, ascii) = match glyph {
-            Glyph::Passed => ("✓", "x"),
-            Glyph::Failed => ("✗", "!"),
-            Glyph::Next => ("▸", ">"),
-            Glyph::Retried => ("↻", "~"),
-            Glyph::Halted => ("⊘", "-"),
-            Glyph::Open => ("◦", "."),
+            Glyph::Passed => of_symbol(Symbol::Check),
+            Glyph::Failed => of_symbol(Symbol::Cross),
+            Glyph::Next => of_symbol(Symbol::Pointer),
+            Glyph::Retried => of_symbol(Symbol::Retry),
+            Glyph::Halted => of_symbol(Symbol::Halt),
+            Glyph::Open => of_symbol(Symbol::Dot),
+            Glyph::Split => of_symbol(Symbol::Split),
             Glyph::Branch => ("├─ ", "|- "),
             Glyph::LastBranch => ("└─ ", "`- "),
             Glyph::Trunk => ("│  ", "|  "),
@@ -117,6 +147,11 @@ impl Styler {
             Glyph::Rule => ("─", "-"),
         };
         if self.unicode { unicode } else { ascii }
+    }
+
+    /// The symbol of a label in the label's colour.
+    pub fn label_glyph(&self, label: Label) -> String {
+        self.paint(label.tone.into(), self.glyph(label.symbol.into()))
     }
 
     /// Shortens a text to at most `cells` cells; an ellipsis marks the cut.
@@ -204,6 +239,7 @@ mod tests {
             Glyph::Retried,
             Glyph::Halted,
             Glyph::Open,
+            Glyph::Split,
             Glyph::Full,
             Glyph::Cut,
         ] {

@@ -1,20 +1,22 @@
-//! What the server says, as types. The page's own types are made from these, and a test holds the two together.
+//! The documents that the server sends, as types. `ui/src/lib/types.ts` is generated from them.
 //!
-//! Words that a newer runner may add to (outcomes, states of a guard) are texts here: the page shows a word it does
-//! not know as it stands.
+//! Outcomes and results of the guard are texts, because a newer runner may add some: the page shows a word that it does
+//! not know as it is.
 
 mod detail;
 mod eval;
 mod export;
 
-use runner_core::step::Outcome;
+use runner_core::labels::NodeState;
+use runner_core::run_status::{LifecycleState, RunStatus};
+use runner_core::step::StopReason;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 pub use detail::{
     DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, ErrorBody, ErrorResponse, LogHit, LogHits, LogPage,
-    SearchResults, TreeChange, VerifyResult,
+    SearchResults, TreeChange, VerifyResult, VerifyVerdict,
 };
 pub use eval::{
     EvalCheck, EvalComparison, EvalCounts, EvalDifference, EvalGrid, EvalInterval, EvalMissing, EvalPair,
@@ -25,124 +27,76 @@ pub use export::{IterationExport, LogExport, RunExport};
 /// Everything that the first screen needs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PageSnapshot {
-    /// This server.
     pub server: ServerView,
-    /// The run that is looked at; none where there is none.
+    /// The run that is shown; null where there is none.
     pub run: Option<RunHead>,
-    /// How it stands, in a word.
-    pub state: StateWord,
-    /// The same in a sentence.
-    pub headline: String,
-    /// Since when, in milliseconds since 1970.
-    pub since_ms: Option<u64>,
-    /// Why it does not go on, and what to type; none while it does.
-    pub stop: Option<StopView>,
-    /// How far it is.
+    #[serde(flatten)]
+    pub status: RunStatus,
+    /// What shows why the run stopped; null while it has not.
+    pub evidence: Option<StopEvidence>,
     pub progress: RunProgress,
-    /// The iteration under way.
+    /// The iteration in progress.
     pub current: Option<CurrentIteration>,
-    /// What was found wrong with the files themselves.
+    /// Problems of the run's files.
     pub problems: Vec<String>,
 }
 
-/// The server.
+/// The server and what it shows.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ServerView {
-    /// Its version.
     pub version: String,
-    /// Which page it was built with: a tab of another one offers to reload.
+    /// The build of the page: a tab with another one offers to reload.
     pub build: String,
-    /// Its clock.
+    /// The server's clock, in milliseconds since 1970.
     pub now_ms: u64,
-    /// How it learns of changes.
     pub watching: WatchMethod,
-    /// The repository's folder, by its last name.
+    /// The name of the repository's folder.
     pub project: String,
-    /// What it is about.
     pub shows: ServerSubject,
 }
 
-/// What is looked at.
+/// What a server shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerSubject {
     /// The runs of a repository.
     Repository,
-    /// What a run left, without its repository: there are no commits to compare.
+    /// The files that a run left, without its repository: there are no commits to compare.
     Record,
     /// The results of an evaluation.
     Evaluation,
 }
 
-/// How changes are noticed.
+/// How the server notices changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WatchMethod {
-    /// The system tells.
+    /// The system reports them.
     Events,
-    /// The system cannot tell, so files are looked at every two seconds.
+    /// The server checks the files every two seconds.
     Polling,
 }
 
-/// A run, by name.
+/// A run and its branch.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RunHead {
     pub id: String,
-    /// Its branch, as git calls it here.
+    /// As git names it here: `runner/x`, or `origin/runner/x` in a clone.
     pub branch: String,
-    /// The commit the branch is at.
+    /// The commit that the branch points to.
     pub commit: Option<String>,
-    /// The goal's heading.
+    /// The heading of GOAL.md.
     pub goal: String,
-    /// Whether it is the one in the work tree, and so may be live.
+    /// Whether it is checked out here, so that a runner may be working on it.
     pub is_here: bool,
 }
 
-/// How a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StateWord {
-    /// There is no run.
-    Empty,
-    /// The files cannot be read.
-    Invalid,
-    /// An agent is at work.
-    Running,
-    /// The guard is.
-    Guarding,
-    /// The result is being written.
-    Committing,
-    /// The next iteration comes after a wait.
-    Waiting,
-    /// The user has paused it, between two iterations.
-    Paused,
-    /// Everything passes.
-    Complete,
-    /// A leaf has no attempts left.
-    Stuck,
-    /// A limit stopped it.
-    Limit,
-    /// Failures stopped it.
-    Failed,
-    /// Someone stopped it.
-    Interrupted,
-    /// The runner is gone, and what it did is unfinished.
-    Died,
-    /// Nothing keeps it from going on.
-    Idle,
-}
-
-/// Why a run does not go on.
+/// The iterations and the log line that show best why a run stopped.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct StopView {
-    /// What keeps it, in sentences.
-    pub why: Vec<String>,
-    /// The iterations that show it, newest first.
+pub struct StopEvidence {
+    /// The iterations on the last task, newest first.
     pub iterations: Vec<u32>,
-    /// The most telling line of a log.
-    pub evidence: Option<LogLine>,
-    /// What to type.
-    pub next: Vec<NextCommand>,
+    pub line: Option<LogLine>,
 }
 
 /// A line of a log.
@@ -156,16 +110,7 @@ pub struct LogLine {
     pub text: String,
 }
 
-/// Something to do.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct NextCommand {
-    /// In words.
-    pub what: String,
-    /// What to type; none where it takes an editor.
-    pub command: Option<String>,
-}
-
-/// How far a run is.
+/// How far a run is, and what it used.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct RunProgress {
     pub leaves_total: usize,
@@ -174,7 +119,7 @@ pub struct RunProgress {
     pub iterations_max: Option<u32>,
     pub started_ms: Option<u64>,
     pub ended_ms: Option<u64>,
-    /// Time in sessions and guards, without what lies between iterations.
+    /// Time in sessions and guards, without the time between iterations.
     pub busy_ms: u64,
     pub agent_ms: u64,
     pub guard_ms: u64,
@@ -185,7 +130,7 @@ pub struct RunProgress {
     pub cost_microdollars_max: Option<u64>,
 }
 
-/// The iteration under way.
+/// The iteration in progress.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CurrentIteration {
     pub iter: u32,
@@ -193,29 +138,25 @@ pub struct CurrentIteration {
     pub path: String,
     pub title: String,
     pub attempt: Option<AttemptOrdinal>,
-    /// The name of the newest event.
-    pub phase: String,
-    pub phase_since_ms: Option<u64>,
     pub started_ms: Option<u64>,
     pub timeout_ms: Option<u64>,
 }
 
-/// Which try, of how many.
+/// Attempt `nth` of `of`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AttemptOrdinal {
     pub nth: u32,
     pub of: u32,
 }
 
-/// The iterations of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct IterationList {
     pub run: Option<String>,
     pub iterations: Vec<IterationRow>,
 }
 
-/// One iteration, as lists show it.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+/// One iteration, as lists show it. What is not known is null.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct IterationRow {
     pub iter: u32,
     pub node: Option<String>,
@@ -223,18 +164,18 @@ pub struct IterationRow {
     /// What the session was for: `leaf`, `repair`, `replan`.
     pub session: Option<String>,
     pub attempt: Option<AttemptOrdinal>,
-    /// How it ended; none while it is under way.
+    /// Null while the iteration is in progress.
     pub outcome: Option<String>,
     pub status: Option<String>,
     pub guard: Option<String>,
     /// `code 1`, `signal 9`.
     pub guard_exit: Option<String>,
-    /// Whether it cost an attempt.
+    /// Whether it used an attempt.
     pub is_charged: bool,
     pub summary: String,
     pub findings: Vec<String>,
-    /// What should be seen, in words.
-    pub marks: Vec<String>,
+    /// As sentences.
+    pub annotations: Vec<String>,
     pub started_ms: Option<u64>,
     pub ended_ms: Option<u64>,
     pub agent_ms: Option<u64>,
@@ -246,27 +187,27 @@ pub struct IterationRow {
     pub model: Option<String>,
     pub commit: Option<String>,
     pub commit_before: Option<String>,
-    /// Whether its folder is here; a clone has the commits alone.
+    /// Whether its log folder exists here; a clone only has the commits.
     pub has_logs: bool,
 }
 
-/// One iteration whole.
+/// One iteration with its files.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct IterationDetail {
     pub run: String,
     pub row: IterationRow,
-    /// meta.json as it stands.
+    /// meta.json, unchanged.
     pub meta: Option<Value>,
-    /// output.json as it stands.
+    /// output.json, unchanged.
     pub output: Option<Value>,
-    /// The files of its folder, with their sizes.
     pub files: Vec<FileSize>,
-    /// The iterations around it.
+    /// The iteration before it.
     pub previous: Option<u32>,
+    /// The iteration after it.
     pub next: Option<u32>,
 }
 
-/// A file of an iteration's folder.
+/// A file of an iteration's log folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileSize {
     pub name: String,
@@ -281,21 +222,24 @@ pub struct TreeColumns {
     pub revision: String,
     pub id: Vec<String>,
     pub title: Vec<String>,
-    /// The place of the parent in the columns; -1 for the root.
+    /// The index of the parent; -1 for the root.
     pub parent: Vec<i64>,
     pub depth: Vec<u32>,
-    /// 1 passes, 2 is a leaf, 4 has no attempts left.
+    /// 1: passes, 2: is a leaf, 4: has no attempts left.
     pub flags: Vec<u32>,
+    /// The state to show; a node that a session works on is `running` instead, unless it passed.
+    pub state: Vec<NodeState>,
     pub attempts: Vec<u32>,
     pub max_attempts: Vec<u32>,
-    /// Leaves at or below the node, and those that pass.
+    /// The leaves at or below the node.
     pub leaves: Vec<u32>,
+    /// Those of them that pass.
     pub passed: Vec<u32>,
-    /// The leaf that comes next.
+    /// The next leaf.
     pub selected: Option<String>,
 }
 
-/// One node.
+/// One node with its history.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NodeDetail {
     pub run: Option<String>,
@@ -305,7 +249,8 @@ pub struct NodeDetail {
     pub acceptance: Vec<String>,
     pub passes: bool,
     pub is_leaf: bool,
-    pub is_next: bool,
+    /// As in [`TreeColumns`].
+    pub state: NodeState,
     pub attempts: u32,
     pub max_attempts: u32,
     pub leaves_total: usize,
@@ -315,11 +260,10 @@ pub struct NodeDetail {
     pub children: Vec<NodeName>,
     /// The iterations on it, oldest first.
     pub iterations: Vec<u32>,
-    /// What the next session on it is told.
-    pub lesson: Option<NodeHistoryView>,
+    /// What the next session on it reads about the last one.
+    pub history: Option<NodeHistoryView>,
 }
 
-/// A node, by name.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct NodeName {
     pub id: String,
@@ -327,7 +271,7 @@ pub struct NodeName {
     pub passes: bool,
 }
 
-/// What a session left for the next one.
+/// What a session left for the next one on the same node.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NodeHistoryView {
     pub iter: u32,
@@ -337,71 +281,66 @@ pub struct NodeHistoryView {
     pub guard_output: Option<String>,
 }
 
-/// The runs of a repository.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RunList {
     pub runs: Vec<RunRow>,
 }
 
-/// One run.
+/// One run of a repository.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RunRow {
     pub head: RunHead,
-    pub state: StateWord,
+    pub state: LifecycleState,
+    pub stop: Option<StopReason>,
     pub headline: String,
     pub progress: RunProgress,
-    /// When its branch moved last.
+    /// The time of the branch's last commit.
     pub moved_ms: Option<u64>,
 }
 
-/// Something that changed, as `/events` tells it. The name of the event is the variant's.
+/// A change, as `/events` sends it; the variant is the name of the event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum ChangeEvent {
-    /// The stream begins.
+    /// The first event of a stream.
     Hello { build: String },
-    /// The tree is another.
+    /// tree.json changed.
     TreeChanged { revision: String },
-    /// run_state.json is another.
+    /// run_state.json changed.
     RunStateChanged {},
     /// An iteration began.
     IterationAdded { run: String, iter: u32 },
-    /// Files of an iteration grew or appeared.
+    /// Files of an iteration appeared or grew.
     IterationChanged { run: String, iter: u32, files: Vec<FileSize> },
-    /// A runner took up or left its work, or its branches, its goal or its configuration moved.
+    /// A runner started or ended, or branches, GOAL.md or config.toml changed.
     RunChanged {},
-    /// Something of the above happened in a trial of an evaluation that is looked at.
+    /// One of the above, in a trial of the evaluation.
     TrialChanged { case: String, id: String, is_latest: bool, change: Box<Self> },
-    /// Results appeared or went, or trials were begun.
+    /// Results appeared or were removed, or a trial began.
     ResultsChanged {},
-    /// Events were missed: read everything again.
+    /// Events were lost: reload everything.
     Resync {},
 }
 
-/// Every type above, for the generator.
+/// Every document, for the generator of the page's types.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 pub struct ApiTypes {
     snapshot: PageSnapshot,
     iterations: IterationList,
     iteration: IterationDetail,
-    slim_tree: TreeColumns,
+    tree: TreeColumns,
     node: NodeDetail,
     runs: RunList,
     log_page: LogPage,
     log_hits: LogHits,
     diff: DiffView,
     diff_patch: DiffPatch,
-    found: SearchResults,
-    verdict: VerifyResult,
-    fault: ErrorResponse,
+    search: SearchResults,
+    verify: VerifyResult,
+    error: ErrorResponse,
     change: ChangeEvent,
-    whole: RunExport,
+    export: RunExport,
     eval: EvalView,
     comparison: EvalComparison,
-}
-
-/// The words for how an iteration can end.
-pub fn outcome_words() -> Vec<&'static str> {
-    Outcome::ALL.into_iter().map(Outcome::as_str).collect()
 }

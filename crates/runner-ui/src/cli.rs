@@ -1,4 +1,4 @@
-//! What people can type, and what they are told.
+//! The command line of `runner-ui`: the server, `export` and `watch`.
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -18,11 +18,11 @@ use crate::api::{RunExport, WatchMethod};
 use crate::evaluation::{EntryName, EvalPaths, Evaluation, LATEST};
 use crate::export;
 use crate::read::repo_reader::RepoReader;
-use crate::server;
 use crate::server::access::AccessPolicy;
 use crate::server::app::{AppState, SiteSubject};
 use crate::server::routes::{READERS_MAX, RepoState};
 use crate::server::sse::EventStream;
+use crate::server::{self, PortInUse};
 use crate::watch::FileWatcher;
 
 /// The port that the server tries first.
@@ -157,11 +157,11 @@ pub fn main() -> ExitCode {
     let out = Ui::new(&GlobalArgs { json: cli.json, ..GlobalArgs::default() });
     match run(&cli) {
         Ok(exit) => ExitCode::from(exit.0),
-        Err(report) => out.print_error(&report),
+        Err(error) => out.print_error(&error),
     }
 }
 
-/// What the server is to show.
+/// What the server shows.
 enum ServeSubject {
     Repository(Arc<RepoReader>),
     Evaluation(EvalPaths),
@@ -172,7 +172,7 @@ fn run(cli: &UiCli) -> Result<CommandExit, CommandError> {
         RepoReader::open(&cli.project_dir).map_err(|error| {
             CommandError::refused("no_repository", "could not open the repository")
                 .cause(error.to_string())
-                .hint("name a git repository: runner-ui --project-dir DIR")
+                .hint("pass a git repository: runner-ui --project-dir DIR")
         })
     };
     match &cli.command {
@@ -181,59 +181,58 @@ fn run(cli: &UiCli) -> Result<CommandExit, CommandError> {
         None => {}
     }
     let subject = match &cli.eval {
-        Some(folder) => ServeSubject::Evaluation(places(cli, folder)?),
+        Some(folder) => ServeSubject::Evaluation(eval_paths(cli, folder)?),
         None => ServeSubject::Repository(Arc::new(project()?)),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| {
-        CommandError::new("start", CommandExit::FAILURE, "could not start")
+        CommandError::new("start", CommandExit::FAILURE, "could not start the server")
             .cause(error.to_string())
             .hint("close some programs and try again")
     })?;
     runtime.block_on(serve(cli, subject)).map(|()| CommandExit::SUCCESS)
 }
 
-/// Where the evaluation is.
-fn places(cli: &UiCli, folder: &Path) -> Result<EvalPaths, CommandError> {
+fn eval_paths(cli: &UiCli, folder: &Path) -> Result<EvalPaths, CommandError> {
     let fail = |why: &str, hint: &str| {
         CommandError::refused("no_evaluation", "could not open the evaluation").cause(why).hint(hint)
     };
     if cli.case.as_ref().is_some_and(|case| EntryName::new(case).is_none()) {
-        return Err(fail("the case is not a name", "`runner eval list` lists the cases"));
+        return Err(fail("CASE is not a valid name", "`runner eval list` lists the cases"));
     }
-    let found = EvalPaths::find(&cli.project_dir.join(folder)).map_err(|error| {
-        fail(&error.to_string(), "name the folder of its results: runner-ui --eval eval/results")
+    let paths = EvalPaths::find(&cli.project_dir.join(folder)).map_err(|error| {
+        fail(&error.to_string(), "pass the folder of its results: runner-ui --eval eval/results")
     })?;
     let workspaces = cli.workspaces.as_ref().map(|folder| cli.project_dir.join(folder));
-    Ok(EvalPaths { workspaces: workspaces.unwrap_or(found.workspaces), ..found })
+    Ok(EvalPaths { workspaces: workspaces.unwrap_or(paths.workspaces), results: paths.results })
 }
 
-/// The run that was typed.
-fn run_id(typed: Option<&str>, what: &str) -> Result<Option<RunId>, CommandError> {
-    typed.map(RunId::new).transpose().map_err(|fault| {
+fn parse_run_id(text: Option<&str>, what: &str) -> Result<Option<RunId>, CommandError> {
+    text.map(RunId::new).transpose().map_err(|error| {
         CommandError::refused("run_id", what)
-            .cause(format!("the run {fault}"))
+            .cause(format!("the run {error}"))
             .hint("`runner ui` lists the runs")
     })
 }
 
 #[cfg(feature = "watch")]
 fn watch(cli: &UiCli, args: &UiWatchArgs, project: RepoReader) -> Result<CommandExit, CommandError> {
-    let wanted = run_id(args.run.as_deref().or(args.run_option.as_deref()), "could not show the run")?;
+    let wanted = parse_run_id(args.run.as_deref().or(args.run_option.as_deref()), "could not show the run")?;
     if cli.json {
         return Err(CommandError::refused("no_json", "could not show the run")
-            .cause("this view is for people, and has no JSON")
-            .hint("for programs: runner log --follow --json, or runner status --json"));
+            .cause("`watch` has no JSON output")
+            .hint("for scripts: runner log --follow --json, or runner status --json"));
     }
-    let manner = GlobalArgs { color: args.color, ..GlobalArgs::default() };
-    crate::tui::run(project, wanted, cli.poll || args.poll, &manner)
+    let globals = GlobalArgs { color: args.color, ..GlobalArgs::default() };
+    let method = if cli.poll || args.poll { WatchMethod::Polling } else { WatchMethod::Events };
+    crate::tui::run(project, wanted, method, &globals)
 }
 
 #[cfg(not(feature = "watch"))]
 fn watch(_: &UiCli, _: &UiWatchArgs, _: RepoReader) -> Result<CommandExit, CommandError> {
     Err(CommandError::new("no_watch", CommandExit::FAILURE, "could not show the run")
-        .cause("this `runner-ui` was built without the view for terminals")
-        .hint("build it with its usual features: cargo install --locked --path crates/runner-ui")
+        .cause("this `runner-ui` was built without the feature `watch`")
+        .hint("build it with its default features: cargo install --locked --path crates/runner-ui")
         .hint("or follow the run as lines: runner log --follow"))
 }
 
@@ -243,40 +242,40 @@ fn export(args: &UiExportArgs, project: &RepoReader) -> Result<(), CommandError>
     if args.out.is_none() && io::stdout().is_terminal() {
         return Err(fail(
             CommandExit::REFUSED,
-            "a whole run is too much for a terminal",
-            "say where: --out ../run.html",
+            "standard output is a terminal",
+            "pass a file: --out ../run.html",
         ));
     }
-    let wanted = run_id(args.run.as_deref().or(args.run_option.as_deref()), WHAT)?;
-    let run = export::whole_run(project, wanted.as_ref()).map_err(|fault| {
-        fail(CommandExit::REFUSED, fault.message(), "`runner status` says which run is here")
+    let wanted = parse_run_id(args.run.as_deref().or(args.run_option.as_deref()), WHAT)?;
+    let run = export::export_run(project, wanted.as_ref()).map_err(|error| {
+        fail(CommandExit::REFUSED, error.message(), "`runner status` shows the current run")
     })?;
     let text = match args.format {
         ExportFormat::Html => export::html(&run).ok_or_else(|| {
             fail(
                 CommandExit::FAILURE,
-                "this binary was built without its page",
-                "run `just ui-build` and build again",
+                "this `runner-ui` was built without its page",
+                "run `just ui-build`, then build runner-ui again",
             )
         })?,
         ExportFormat::Json => serde_json::to_string(&run).unwrap_or_default() + "\n",
     };
     let written = match &args.out {
         Some(path) => std::fs::write(path, &text),
-        // Whoever reads it may have seen enough.
+        // The reader may close the pipe early.
         None => match io::stdout().write_all(text.as_bytes()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => written,
         },
     };
     written
-        .map_err(|error| fail(CommandExit::FAILURE, &error.to_string(), "choose another file: --out FILE"))?;
-    tell_export(args, project, &run, text.len());
+        .map_err(|error| fail(CommandExit::FAILURE, &error.to_string(), "pass another file: --out FILE"))?;
+    print_export(args, project, &run, text.len());
     Ok(())
 }
 
-/// Says what was written, and warns of a file that would stop the next step.
-fn tell_export(args: &UiExportArgs, project: &RepoReader, run: &RunExport, bytes: usize) {
+/// Reports what was written, and warns of a file that would make the work tree dirty.
+fn print_export(args: &UiExportArgs, project: &RepoReader, run: &RunExport, bytes: usize) {
     let mut lines = Vec::new();
     if let Some(path) = &args.out {
         let iterations = run.iterations.iterations.len();
@@ -285,109 +284,122 @@ fn tell_export(args: &UiExportArgs, project: &RepoReader, run: &RunExport, bytes
             path.display(),
             bytes.div_ceil(1000)
         ));
-        let place = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-        if std::fs::canonicalize(project.reading.root()).is_ok_and(|root| place.starts_with(root)) {
-            lines.push("note: it lies in the work tree, and a step needs a clean one".to_owned());
+        let file = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+        if std::fs::canonicalize(project.repo.root()).is_ok_and(|root| file.starts_with(root)) {
+            lines.push(
+                "note: the file is in the work tree, which must be clean before the next step".to_owned(),
+            );
         }
     }
-    lines.extend(run.left_out.iter().map(|what| format!("note: {what}")));
+    lines.extend(run.omitted.iter().map(|what| format!("note: {what}")));
     for line in lines {
         let _ = writeln!(io::stderr(), "{line}");
     }
 }
 
 async fn serve(cli: &UiCli, subject: ServeSubject) -> Result<(), CommandError> {
-    let wanted = SocketAddr::new(cli.bind, cli.port.unwrap_or(PORT));
+    let requested = SocketAddr::new(cli.bind, cli.port.unwrap_or(PORT));
     let failed = |error: io::Error| {
-        CommandError::new("listen", CommandExit::FAILURE, format!("could not listen at {wanted}"))
+        CommandError::new("listen", CommandExit::FAILURE, format!("could not listen on {requested}"))
             .cause(error.to_string())
-            .hint("choose another one, or any: runner-ui --port 0")
+            .hint("use any free port: runner-ui --port 0")
     };
-    let listener = server::listen(wanted, cli.port.is_none()).await.map_err(failed)?;
+    let in_use = if cli.port.is_none() { PortInUse::UseAnother } else { PortInUse::Fail };
+    let listener = server::listen(requested, in_use).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let needs_token = cli.token || !cli.bind.is_loopback();
-    let token = needs_token.then(make_token).transpose().map_err(|error| {
-        CommandError::new("token", CommandExit::FAILURE, "could not make a token")
+    let token = needs_token.then(generate_token).transpose().map_err(|error| {
+        CommandError::new("token", CommandExit::FAILURE, "could not generate a token")
             .cause(error.to_string())
-            .hint("listen on this machine alone: leave --bind away")
+            .hint("serve this machine only: omit --bind and --token")
     })?;
-    let gate = AccessPolicy { address, hosts: cli.allow_host.clone(), token };
-    let url =
-        url(&gate) + &cli.case.as_ref().map(|case| format!("#/trial/{case}/{LATEST}")).unwrap_or_default();
-    let (site, told) = begin(cli, subject, gate);
-    tell(cli, &told, &url);
+    let access = AccessPolicy { address, hosts: cli.allow_host.clone(), token };
+    let url = page_url(&access)
+        + &cli.case.as_ref().map(|case| format!("#/trial/{case}/{LATEST}")).unwrap_or_default();
+    let (app, watched) = start_watching(cli, subject, access);
+    print_address(cli, &watched, &url);
     if cli.open
         && let Err(error) = show_in_browser(&url)
     {
         let _ =
-            writeln!(io::stderr(), "note: no browser could be started ({error}); open the address yourself");
+            writeln!(io::stderr(), "note: could not start a browser ({error}); open the address yourself");
     }
-    server::serve(listener, Arc::new(site)).await;
+    server::serve(listener, Arc::new(app)).await;
     Ok(())
 }
 
-/// Begins to watch what is shown; gives back where that is, and how changes are noticed.
-fn begin(cli: &UiCli, subject: ServeSubject, gate: AccessPolicy) -> (AppState, (PathBuf, WatchMethod)) {
-    let (feed, readers) = (Arc::new(EventStream::new()), Arc::new(Semaphore::new(READERS_MAX)));
-    let (shown, told) = match subject {
-        ServeSubject::Repository(project) => {
-            let app = Arc::new(RepoState::new(project, readers));
-            let watcher = FileWatcher::begin(app.project.as_ref(), &app.watch, cli.poll);
-            let (watched, feed) = (Arc::clone(&app), Arc::clone(&feed));
-            std::thread::spawn(move || {
-                watcher.run(watched.project.as_ref(), |change| feed.publish(&change), &watched.watch);
-            });
-            let told = (app.project.reading.root().to_owned(), app.watch.watching());
-            (SiteSubject::Repository(app), told)
-        }
-        ServeSubject::Evaluation(places) => {
-            let root = places.results.clone();
-            let evaluation = Arc::new(Evaluation::new(places, Arc::clone(&feed), readers, cli.poll));
-            let watcher = FileWatcher::begin(evaluation.as_ref(), &evaluation.watch, cli.poll);
-            let (watched, feed) = (Arc::clone(&evaluation), Arc::clone(&feed));
-            std::thread::spawn(move || {
-                watcher.run(watched.as_ref(), |change| feed.publish(&change), &watched.watch);
-            });
-            let told = (root, evaluation.watch.watching());
-            (SiteSubject::Evaluation(evaluation), told)
-        }
-    };
-    (AppState { feed, gate, shown }, told)
+/// What the server watches, and how.
+struct WatchedRoot {
+    root: PathBuf,
+    method: WatchMethod,
 }
 
-/// Where the page is. An address that stands for every one of the machine's is named by this machine's own.
-fn url(gate: &AccessPolicy) -> String {
-    let (ip, port) = (gate.address.ip(), gate.address.port());
+/// Starts a thread that watches the subject and publishes its changes.
+fn start_watching(cli: &UiCli, subject: ServeSubject, access: AccessPolicy) -> (AppState, WatchedRoot) {
+    let events = Arc::new(EventStream::new());
+    let readers = Arc::new(Semaphore::new(READERS_MAX));
+    let method = if cli.poll { WatchMethod::Polling } else { WatchMethod::Events };
+    let publisher = Arc::clone(&events);
+    let (subject, watched) = match subject {
+        ServeSubject::Repository(project) => {
+            let state = Arc::new(RepoState::new(project, readers));
+            let watcher = FileWatcher::begin(state.project.as_ref(), &state.watch, method);
+            let target = Arc::clone(&state);
+            std::thread::spawn(move || {
+                watcher.run(target.project.as_ref(), |change| publisher.publish(&change), &target.watch);
+            });
+            let root = state.project.repo.root().to_owned();
+            let watched = WatchedRoot { root, method: state.watch.watching() };
+            (SiteSubject::Repository(state), watched)
+        }
+        ServeSubject::Evaluation(paths) => {
+            let root = paths.results.clone();
+            let evaluation = Arc::new(Evaluation::new(paths, Arc::clone(&events), readers, method));
+            let watcher = FileWatcher::begin(evaluation.as_ref(), &evaluation.watch, method);
+            let target = Arc::clone(&evaluation);
+            std::thread::spawn(move || {
+                watcher.run(target.as_ref(), |change| publisher.publish(&change), &target.watch);
+            });
+            let watched = WatchedRoot { root, method: evaluation.watch.watching() };
+            (SiteSubject::Evaluation(evaluation), watched)
+        }
+    };
+    (AppState { events, access, subject }, watched)
+}
+
+/// The address of the page. An unspecified address, such as 0.0.0.0, is replaced by the loopback address.
+fn page_url(access: &AccessPolicy) -> String {
+    let (ip, port) = (access.address.ip(), access.address.port());
     let host = match ip {
         ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
         IpAddr::V4(ip) => ip.to_string(),
         IpAddr::V6(ip) => format!("[{ip}]"),
     };
-    let token = gate.token.as_ref().map(|token| format!("?token={token}")).unwrap_or_default();
+    let token = access.token.as_ref().map(|token| format!("?token={token}")).unwrap_or_default();
     format!("http://{host}:{port}/{token}")
 }
 
-fn tell(cli: &UiCli, (root, watching): &(PathBuf, WatchMethod), url: &str) {
-    let root = runner_core::text::one_line(&root.display().to_string());
-    let watching = if *watching == WatchMethod::Polling { "polling" } else { "events" };
+fn print_address(cli: &UiCli, watched: &WatchedRoot, url: &str) {
+    let root = runner_core::text::one_line(&watched.root.display().to_string());
+    let watching = if watched.method == WatchMethod::Polling { "polling" } else { "events" };
     let mut out = io::stdout();
     let text = if cli.json {
         json!({ "schema": "runner.ui/1", "url": url, "root": root, "watching": watching }).to_string()
     } else if out.is_terminal() {
-        let beyond = if cli.bind.is_loopback() {
+        let warning = if cli.bind.is_loopback() {
             ""
         } else {
-            "\nreachable from other machines: keep the token to yourself"
+            "\nOther machines can reach this address: keep the token secret."
         };
-        format!("watching {root}\n\n    {url}\n{beyond}\nCtrl-C ends it; the run goes on.")
+        format!("watching {root}\n\n    {url}\n{warning}\nPress Ctrl-C to quit; runs continue.")
     } else {
         format!("url={url} root={} watching={watching}", json!(root))
     };
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// A secret of 128 bits.
-fn make_token() -> io::Result<String> {
+/// 128 random bits, as hexadecimal digits.
+fn generate_token() -> io::Result<String> {
     let mut bytes = [0; 16];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

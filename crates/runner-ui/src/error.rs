@@ -1,4 +1,4 @@
-//! What can go wrong with a request, and with the program itself, in words.
+//! Errors of requests, with their HTTP status, a stable code and a hint.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use runner_core::text::one_line;
 
 use crate::api;
 
-/// Why a request is not answered with what it asked for.
+/// Why a request failed.
 #[derive(Debug)]
 pub(crate) struct RequestError {
     pub(crate) status: StatusCode,
@@ -25,7 +25,6 @@ impl RequestError {
         Self { status, code, message: message.into(), hint: None, problems: Vec::new() }
     }
 
-    /// What could not be done, and why.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
@@ -40,29 +39,29 @@ impl RequestError {
     }
 
     pub(crate) fn not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address")
+        Self::new(StatusCode::NOT_FOUND, "not_found", "nothing exists at this address")
     }
 
     pub(crate) fn no_run(run: &RunId) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "no_run", format!("there is no run `{run}` here"))
+        Self::new(StatusCode::NOT_FOUND, "no_run", format!("no such run: `{run}`"))
             .hint("`/api/runs` lists the runs")
     }
 
     pub(crate) fn no_trial(case: &impl fmt::Display, id: &str) -> Self {
-        let message = format!("there is no trial `{id}` of case `{case}` here");
+        let message = format!("case `{case}` has no trial `{id}`");
         Self::new(StatusCode::NOT_FOUND, "no_trial", message).hint("`/api/eval` lists the trials")
     }
 
     pub(crate) fn no_results(name: &str) -> Self {
-        let message = format!("there are no results `{}` here", one_line(name));
+        let message = format!("no such results: `{}`", one_line(name));
         Self::new(StatusCode::NOT_FOUND, "no_results", message)
             .hint("`/api/eval` lists the runs and their agents")
     }
 
-    /// What `runner-eval` says, or that there is none.
+    /// An error of `runner-eval`, or that it is missing.
     pub(crate) fn evaluation(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "evaluation", message)
-            .hint("ask it yourself: runner eval results")
+            .hint("run 'runner eval results' to see the whole error")
     }
 
     pub(crate) fn no_iteration(run: &RunId, iter: IterationNumber) -> Self {
@@ -71,9 +70,9 @@ impl RequestError {
     }
 
     pub(crate) fn no_logs(run: &RunId, iter: IterationNumber) -> Self {
-        let message = format!("iteration {} of run `{run}` has no folder here", iter.get());
+        let message = format!("the logs of iteration {} of run `{run}` are missing", iter.get());
         Self::new(StatusCode::NOT_FOUND, "no_logs", message)
-            .hint("logs are not committed: they stay where the run was made")
+            .hint("logs are not committed: they only exist where the run was made")
     }
 
     pub(crate) fn no_node(id: &impl fmt::Display) -> Self {
@@ -81,43 +80,41 @@ impl RequestError {
     }
 
     pub(crate) fn no_doc(doc: Doc) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "no_document", format!("`{}` is not there", doc.path()))
+        Self::new(StatusCode::NOT_FOUND, "no_document", format!("`{}` is missing", doc.path()))
             .hint("run 'runner init' in the repository")
     }
 
     pub(crate) fn invalid_tree(problems: Vec<String>) -> Self {
-        let message = "tree.json breaks its rules";
-        let fault = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_tree", message);
-        Self { problems, ..fault }.hint("run 'runner validate' in the repository")
+        let error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_tree", "tree.json is invalid");
+        Self { problems, ..error }.hint("run 'runner validate' in the repository")
     }
 
-    /// A file that cannot be read: gone, or something that is no plain file, or too large.
+    /// A file that is missing, is not a regular file, or is too large.
     pub(crate) fn unreadable(path: &str, error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::NotFound {
-            return Self::new(StatusCode::NOT_FOUND, "no_file", format!("`{path}` is not there"));
+            return Self::new(StatusCode::NOT_FOUND, "no_file", format!("`{path}` is missing"));
         }
         if error.kind() == io::ErrorKind::FileTooLarge {
             let message = format!("`{path}` is too large: {error}");
             return Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
-                .hint("read it by the page, through `/log/`");
+                .hint("read it in pages, below `/log/`");
         }
         Self::new(
             StatusCode::FORBIDDEN,
             "unreadable",
-            format!("`{path}` is not read: {}", one_line(&error.to_string())),
+            format!("`{path}` cannot be read: {}", one_line(&error.to_string())),
         )
     }
 
-    /// The server's own fault.
+    /// A panic in a handler.
     pub(crate) fn failed() -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "panic", "the server failed at this request")
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "panic", "internal error, please report it")
     }
 
     pub(crate) fn busy(message: &str) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).hint("close some tabs, then try again")
     }
 
-    /// As it is sent.
     pub(crate) fn body(self) -> api::ErrorResponse {
         api::ErrorResponse {
             error: api::ErrorBody {

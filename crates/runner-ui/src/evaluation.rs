@@ -1,5 +1,5 @@
-//! The results of an evaluation, and the workspaces of its trials. What results mean is asked of `runner-eval`; a
-//! trial's run is shown like any other.
+//! The results of an evaluation and the workspaces of its trials. `runner-eval` computes the scores; a trial's run is shown
+//! like any other.
 
 mod eval_cli;
 mod trials;
@@ -12,19 +12,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Semaphore;
 
-use crate::api::{ChangeEvent, EvalComparison, EvalView};
+use crate::api::{ChangeEvent, EvalComparison, EvalView, WatchMethod};
 use crate::error::RequestError;
 use crate::read::confined_fs::ConfinedDir;
 use crate::server::sse::EventStream;
 use crate::watch::WatchState;
 use eval_cli::EvalCliCache;
-pub(crate) use eval_cli::locked;
+pub(crate) use eval_cli::locked_trials;
 use trials::OpenTrials;
 
-/// The id that stands for the newest trial of a case.
+/// The id in addresses for the newest trial of a case.
 pub(crate) const LATEST: &str = "latest";
 
-/// The name of a case or of a trial: one step down from a folder, and not one of the evaluation's own.
+/// The name of a case or of a trial: a file name, and not one that the evaluation uses itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EntryName(String);
 
@@ -49,10 +49,14 @@ impl fmt::Display for EntryName {
     }
 }
 
-/// A trial's attempt, by name.
-pub(crate) type TrialName = (EntryName, EntryName);
+/// A trial of a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TrialName {
+    pub(crate) case: EntryName,
+    pub(crate) id: EntryName,
+}
 
-/// Where an evaluation keeps its things. Either may not be there yet.
+/// The folders of an evaluation. Either may not exist yet.
 #[derive(Clone, Debug)]
 pub(crate) struct EvalPaths {
     pub(crate) results: PathBuf,
@@ -60,8 +64,8 @@ pub(crate) struct EvalPaths {
 }
 
 impl EvalPaths {
-    /// Finds them from a folder of results, a folder that holds one beside the workspaces, or one with such an `eval` in
-    /// it.
+    /// Finds them from the folder of the results, from the one that contains `results` and `workspaces`, or from one with such
+    /// a folder `eval` in it.
     pub(crate) fn find(folder: &Path) -> io::Result<Self> {
         let folder = folder.canonicalize()?;
         let beside =
@@ -77,11 +81,12 @@ impl EvalPaths {
         if inner.is_dir() {
             return Ok(beside(&inner));
         }
-        let says = format!("`{}` holds no results of an evaluation", folder.display());
-        Err(io::Error::new(io::ErrorKind::NotFound, says))
+        let message = format!("`{}` has no results of an evaluation", folder.display());
+        Err(io::Error::new(io::ErrorKind::NotFound, message))
     }
 
-    /// The newest workspace of a case: where the evaluation's link of that name says, and nowhere else.
+    /// The newest workspace of a case, from the target of the evaluation's link `{case}_latest`. A link that leads anywhere else
+    /// is ignored.
     pub(crate) fn latest(&self, case: &EntryName) -> Option<EntryName> {
         let target = ConfinedDir::open(&self.workspaces).ok()?.link(&format!("{case}_latest")).ok()?;
         let (of, id) = target.split_once('/')?;
@@ -89,68 +94,74 @@ impl EvalPaths {
     }
 }
 
-/// An evaluation.
 #[derive(Debug)]
 pub(crate) struct Evaluation {
-    pub(crate) places: EvalPaths,
+    pub(crate) paths: EvalPaths,
     pub(crate) watch: Arc<WatchState>,
     pub(crate) readers: Arc<Semaphore>,
-    pub(crate) feed: Arc<EventStream>,
-    /// Whether files are looked at every two seconds because somebody asked for it.
-    only_polls: bool,
-    answers: Mutex<EvalCliCache>,
+    pub(crate) events: Arc<EventStream>,
+    /// How the user wants changes to be noticed.
+    method: WatchMethod,
+    eval_cli: Mutex<EvalCliCache>,
     trials: Mutex<OpenTrials>,
 }
 
 impl Evaluation {
     pub(crate) fn new(
-        places: EvalPaths,
-        feed: Arc<EventStream>,
+        paths: EvalPaths,
+        events: Arc<EventStream>,
         readers: Arc<Semaphore>,
-        only_polls: bool,
+        method: WatchMethod,
     ) -> Self {
-        let (watch, answers, trials) = (Arc::default(), Mutex::default(), Mutex::default());
-        Self { places, watch, readers, feed, only_polls, answers, trials }
+        Self {
+            paths,
+            watch: Arc::default(),
+            readers,
+            events,
+            method,
+            eval_cli: Mutex::default(),
+            trials: Mutex::default(),
+        }
     }
 
-    /// The runs, and the trials of one of them; without a name, of the newest.
+    /// The evaluation runs, and the trials of one of them: of the named one, or of the newest.
     pub(crate) fn view(&self, run: Option<&str>) -> Result<EvalView, RequestError> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).view(&self.places, run)
+        self.eval_cli.lock().unwrap_or_else(PoisonError::into_inner).view(&self.paths, run)
     }
 
-    /// Two results side by side: runs, or agents of runs.
+    /// Compares two results: of runs, or of agents of runs.
     pub(crate) fn compare(&self, base: &str, new: &str) -> Result<EvalComparison, RequestError> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).compare(&self.places, base, new)
+        self.eval_cli.lock().unwrap_or_else(PoisonError::into_inner).compare(&self.paths, base, new)
     }
 
-    /// Something changed: nothing that was asked before holds any more.
-    pub(crate) fn forget(&self) {
-        *self.answers.lock().unwrap_or_else(PoisonError::into_inner) = EvalCliCache::default();
+    /// Clears the cache, because results changed.
+    pub(crate) fn clear_cache(&self) {
+        *self.eval_cli.lock().unwrap_or_else(PoisonError::into_inner) = EvalCliCache::default();
     }
 
-    /// Tells of a change in a trial's run.
-    pub(crate) fn tell(&self, (case, id): &TrialName, change: ChangeEvent) {
-        let is_latest = self.places.latest(case).as_ref() == Some(id);
-        self.feed.publish(&ChangeEvent::TrialChanged {
-            case: case.to_string(),
-            id: id.to_string(),
+    /// Publishes a change in a trial's run.
+    pub(crate) fn publish_trial_change(&self, trial: &TrialName, change: ChangeEvent) {
+        let is_latest = self.paths.latest(&trial.case).as_ref() == Some(&trial.id);
+        self.events.publish(&ChangeEvent::TrialChanged {
+            case: trial.case.to_string(),
+            id: trial.id.to_string(),
             is_latest,
             change: Box::new(change),
         });
     }
 }
 
-/// The names in a folder that may be cases or trials; none where there is no folder.
-pub(crate) fn names_in(folder: &io::Result<ConfinedDir>) -> Vec<EntryName> {
+/// The names in a folder that may be cases or trials; none if the folder is missing.
+pub(crate) fn entry_names(folder: &io::Result<ConfinedDir>) -> Vec<EntryName> {
     let names = folder.as_ref().ok().and_then(|folder| folder.names().ok()).unwrap_or_default();
     names.iter().filter_map(|name| EntryName::new(name)).collect()
 }
 
 /// The newest workspace of each case.
-pub(crate) fn latest_of_all(places: &EvalPaths) -> BTreeMap<EntryName, EntryName> {
-    let names = names_in(&ConfinedDir::open(&places.workspaces));
+pub(crate) fn latest_by_case(paths: &EvalPaths) -> BTreeMap<EntryName, EntryName> {
+    let names = entry_names(&ConfinedDir::open(&paths.workspaces));
     let case = |name: &EntryName| EntryName::new(name.as_str().strip_suffix("_latest")?);
-    names.iter().filter_map(case).filter_map(|case| Some((case.clone(), places.latest(&case)?))).collect()
+    names.iter().filter_map(case).filter_map(|case| Some((case.clone(), paths.latest(&case)?))).collect()
 }
 
 #[cfg(test)]
@@ -160,8 +171,8 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn a_name_leads_one_step_down_and_no_further() {
-        for good in ["a", "mends-a-ledger", "2026.codex_gpt-5.t01.a1"] {
+    fn entry_name_is_a_single_path_component() {
+        for good in ["a", "fixes-a-ledger", "2026.codex_gpt-5.t01.a1"] {
             assert!(EntryName::new(good).is_some(), "{good}");
         }
         for bad in ["", ".", "..", "_runs", ".git", "-C", "a/b", "a\0", "é", "a b", &"x".repeat(256)] {
@@ -170,33 +181,33 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_trial_is_where_the_link_says_and_nowhere_else() {
+    fn newest_trial_comes_from_a_link_within_its_case_only() {
         let around = tempfile::tempdir().unwrap();
         let workspaces = around.path().join("eval/workspaces");
         fs::create_dir_all(workspaces.join("a/r.x.t01.a1")).unwrap();
-        let places = EvalPaths::find(around.path()).unwrap();
+        let paths = EvalPaths::find(around.path()).unwrap();
         let case = EntryName::new("a").unwrap();
         let link = workspaces.join("a_latest");
-        assert_eq!(places.latest(&case), None);
+        assert_eq!(paths.latest(&case), None);
         symlink("a/r.x.t01.a1", &link).unwrap();
-        assert_eq!(places.latest(&case), EntryName::new("r.x.t01.a1"));
+        assert_eq!(paths.latest(&case), EntryName::new("r.x.t01.a1"));
         for bad in ["/etc/passwd", "../../..", "b/r.x.t01.a1", "a/../b", "a/b/c", "a"] {
             fs::remove_file(&link).unwrap();
             symlink(bad, &link).unwrap();
-            assert_eq!(places.latest(&case), None, "{bad}");
+            assert_eq!(paths.latest(&case), None, "{bad}");
         }
     }
 
     #[test]
-    fn results_are_found_from_above_and_from_within() {
+    fn results_are_found_from_the_folders_around_them() {
         let around = tempfile::tempdir().unwrap();
         let root = around.path().canonicalize().unwrap();
         assert!(EvalPaths::find(&root).is_err());
         fs::create_dir_all(root.join("eval/results/_runs")).unwrap();
         for folder in [root.clone(), root.join("eval"), root.join("eval/results")] {
-            let places = EvalPaths::find(&folder).unwrap();
-            assert_eq!(places.results, root.join("eval/results"));
-            assert_eq!(places.workspaces, root.join("eval/workspaces"));
+            let paths = EvalPaths::find(&folder).unwrap();
+            assert_eq!(paths.results, root.join("eval/results"));
+            assert_eq!(paths.workspaces, root.join("eval/workspaces"));
         }
     }
 }

@@ -1,8 +1,8 @@
-//! A local, read-only view of runs: a server that watches files, and the page it serves.
+//! A local, read-only view of runs: a server with its page, and a terminal UI.
 //!
-//! It reads what the runner leaves in a repository and never writes there, takes no lock and starts no agent; the
-//! runner does not know of it. Whoever asks is not trusted ([`gate`]), nor is what an agent may have written
-//! ([`beneath`]); both are checked before anything else happens.
+//! It reads what the runner leaves in a repository. It never writes there, takes no lock and starts no agent; the runner
+//! does not know of it. Neither clients (`server::access`) nor the files that agents may have written
+//! (`read::confined_fs`) are trusted.
 
 pub mod api;
 mod cli;
@@ -16,3 +16,4 @@ mod tui;
 mod watch;
 
 pub use cli::main;
+pub use server::routes::ROUTES;

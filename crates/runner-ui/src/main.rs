@@ -1,4 +1,4 @@
-//! The `runner-ui` command.
+//! The `runner-ui` binary.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,6 @@
 //! Reads runs for the page and the terminal UI. Writes nothing.
 
+mod cache;
 pub(crate) mod confined_fs;
 pub(crate) mod diff;
 pub(crate) mod error_lines;
@@ -7,7 +8,6 @@ pub(crate) mod iterations;
 pub(crate) mod log_index;
 pub(crate) mod logs;
 pub(crate) mod repo_reader;
-pub(crate) mod run_status;
 pub(crate) mod snapshot;
 pub(crate) mod tree_view;
 pub(crate) mod verify;

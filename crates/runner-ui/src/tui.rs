@@ -1,8 +1,8 @@
-//! `runner watch`: the run in a terminal. The same model as the page, read from the same files; it writes nothing, takes
-//! no lock, and the runner does not know of it.
+//! `runner watch`: the terminal UI. It shows the same data as the page, read from the same files. It writes nothing, takes no
+//! lock, and the runner does not know of it.
 //!
-//! One thread draws and waits. Keys, signals, the terminal's end and what was read come to it from threads of their own,
-//! so nothing turns in circles while nothing happens.
+//! One thread draws and waits for events. Keys, signals, the loss of the terminal and new data come from threads of their
+//! own, so an idle UI uses no CPU.
 
 mod draw;
 mod reader;
@@ -26,6 +26,7 @@ use runner_term::{CommandError, CommandExit, GlobalArgs, Styler};
 use rustix::event::{PollFd, PollFlags, poll};
 use supervise::signals::{ShutdownSignal, on_shutdown_signal};
 
+use crate::api::WatchMethod;
 use crate::error::RequestError;
 use crate::read::repo_reader::RepoReader;
 use crate::read::snapshot::now_ms;
@@ -35,149 +36,154 @@ use terminal::TuiTerminal;
 use theme::TuiTheme;
 use view::{TuiAction, WatchView};
 
-/// What is told to the thread that draws.
-enum Heard {
-    Pressed(Event),
-    Read(Box<Result<WatchData, RequestError>>),
-    Ended(ShutdownSignal),
-    /// A thread that is needed is gone.
-    Lost,
+/// What the drawing thread reacts to.
+enum TuiEvent {
+    Terminal(Event),
+    Data(Box<Result<WatchData, RequestError>>),
+    Shutdown(ShutdownSignal),
+    /// The reader thread ended, which it only does if it panics.
+    ReaderDied,
 }
 
-/// Shows the run until someone has seen enough.
+/// Shows a run until the user quits.
 pub(crate) fn run(
     project: RepoReader,
     wanted: Option<RunId>,
-    only_polls: bool,
-    manner: &GlobalArgs,
+    method: WatchMethod,
+    globals: &GlobalArgs,
 ) -> Result<CommandExit, CommandError> {
     refuse_without_terminal()?;
-    project.run(wanted.as_ref()).map_err(|fault| {
+    project.run(wanted.as_ref()).map_err(|error| {
         CommandError::refused("no_run", "could not show the run")
-            .cause(fault.message())
-            .hint("`runner status` says which run is here")
+            .cause(error.message())
+            .hint("`runner status` shows the current run")
     })?;
     let failed = |error: io::Error| {
         CommandError::new("terminal", CommandExit::FAILURE, "could not use the terminal")
             .cause(error.to_string())
-            .hint("follow the run as lines: runner log --follow")
+            .hint("follow the run as plain lines: runner log --follow")
     };
-    let (heard, hears) = mpsc::channel();
-    let asks = begin_reading(Arc::new(project), wanted, only_polls, &heard).map_err(failed)?;
-    let ended = heard.clone();
-    on_shutdown_signal(move |caught| drop(ended.send(Heard::Ended(caught))))
-        .map_err(|error| CommandError::from_host("could not listen to signals", error))?;
-    watch_terminal(&heard).map_err(failed)?;
-    let mut stage = TuiTerminal::take().map_err(failed)?;
-    let pressed = heard;
-    // It ends with the program: nobody can be woken from reading keys.
-    let keys = move || while event::read().is_ok_and(|event| pressed.send(Heard::Pressed(event)).is_ok()) {};
+    let (sender, events) = mpsc::channel();
+    let requests = start_reader(Arc::new(project), wanted, method, &sender).map_err(failed)?;
+    let shutdown = sender.clone();
+    on_shutdown_signal(move |signal| drop(shutdown.send(TuiEvent::Shutdown(signal))))
+        .map_err(|error| CommandError::from_host("could not handle signals", error))?;
+    watch_terminal(&sender).map_err(failed)?;
+    let mut terminal = TuiTerminal::enter().map_err(failed)?;
+    // This thread ends with the program: a blocking read of keys cannot be interrupted.
+    let keys =
+        move || while event::read().is_ok_and(|event| sender.send(TuiEvent::Terminal(event)).is_ok()) {};
     thread::Builder::new().name("keys".to_owned()).spawn(keys).map_err(failed)?;
-    let paint = TuiTheme { pen: Styler::for_stdout(manner) };
-    show(&mut stage, &hears, &asks, &paint).or_else(|error| {
-        // The terminal went away while something was written to it.
+    let theme = TuiTheme { styler: Styler::for_stdout(globals) };
+    event_loop(&mut terminal, &events, &requests, &theme).or_else(|error| {
+        // The terminal closed during a write.
         if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) {
             return Ok(CommandExit(ShutdownSignal::HangUp.exit_code()));
         }
-        drop(stage);
+        drop(terminal);
         Err(failed(error))
     })
 }
 
 fn refuse_without_terminal() -> Result<(), CommandError> {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    let why = match (io::stdout().is_terminal(), io::stdin().is_terminal()) {
-        (false, _) => "standard output is no terminal",
-        (true, false) => "standard input is no terminal, so no key would be heard",
-        (true, true) if is_dumb => "this terminal cannot move its cursor (TERM=dumb)",
+    let cause = match (io::stdout().is_terminal(), io::stdin().is_terminal()) {
+        (false, _) => "standard output is not a terminal",
+        (true, false) => "standard input is not a terminal, so keys cannot be read",
+        (true, true) if is_dumb => "the terminal cannot move its cursor (TERM=dumb)",
         (true, true) => return Ok(()),
     };
     Err(CommandError::refused("no_terminal", "could not show the run")
-        .cause(why)
-        .hint("follow the run as lines: runner log --follow"))
+        .cause(cause)
+        .hint("follow the run as plain lines: runner log --follow"))
 }
 
-/// Begins to watch files and to read them; gives back where to ask for something else.
-fn begin_reading(
+/// Starts the threads that watch and read files. Returns the sender of requests for another log.
+fn start_reader(
     project: Arc<RepoReader>,
     run: Option<RunId>,
-    only_polls: bool,
-    heard: &Sender<Heard>,
+    method: WatchMethod,
+    events: &Sender<TuiEvent>,
 ) -> io::Result<Sender<ReadReason>> {
-    let (asks, asked) = mpsc::channel();
+    let (requests, received) = mpsc::channel();
     let watch = Arc::new(WatchState::default());
-    let watcher = FileWatcher::begin(project.as_ref(), &watch, only_polls);
-    let reader =
-        RunReader { project: Arc::clone(&project), watch: Arc::clone(&watch), run, nth: 0, tree: None };
-    let told = Bell(heard.clone());
-    let read = move || reader.serve(&asked, |shown| drop(told.0.send(Heard::Read(Box::new(shown)))));
+    let watcher = FileWatcher::begin(project.as_ref(), &watch, method);
+    let reader = RunReader::new(Arc::clone(&project), Arc::clone(&watch), run);
+    let events = NotifyOnDrop(events.clone());
+    let read = move || reader.serve(&received, |data| drop(events.0.send(TuiEvent::Data(Box::new(data)))));
     thread::Builder::new().name("reader".to_owned()).spawn(read)?;
-    let hint = asks.clone();
-    let look = move || watcher.run(project.as_ref(), |_| drop(hint.send(ReadReason::Look)), &watch);
-    thread::Builder::new().name("watcher".to_owned()).spawn(look)?;
-    let _ = asks.send(ReadReason::Look);
-    Ok(asks)
+    let changed = requests.clone();
+    let watch_files =
+        move || watcher.run(project.as_ref(), |_| drop(changed.send(ReadReason::Changed)), &watch);
+    thread::Builder::new().name("watcher".to_owned()).spawn(watch_files)?;
+    let _ = requests.send(ReadReason::Changed);
+    Ok(requests)
 }
 
-/// Rings when its thread ends, which it does not but by a fault.
-struct Bell(Sender<Heard>);
+/// Reports the end of the reader thread.
+struct NotifyOnDrop(Sender<TuiEvent>);
 
-impl Drop for Bell {
+impl Drop for NotifyOnDrop {
     fn drop(&mut self) {
-        let _ = self.0.send(Heard::Lost);
+        let _ = self.0.send(TuiEvent::ReaderDied);
     }
 }
 
-/// Notices when the terminal goes away. Not everyone who loses one is told by a signal, and reading keys from one that is
-/// gone would never end.
-fn watch_terminal(heard: &Sender<Heard>) -> io::Result<()> {
-    let gone = heard.clone();
+/// Notices when the terminal closes. Not every process that loses its terminal gets a signal, and reading keys from a closed
+/// one would never end.
+fn watch_terminal(events: &Sender<TuiEvent>) -> io::Result<()> {
+    let closed = events.clone();
     let wait = move || {
         let stdin = io::stdin();
         let mut polled = [PollFd::new(&stdin, PollFlags::empty())];
         while poll(&mut polled, None) == Err(rustix::io::Errno::INTR) {}
-        let _ = gone.send(Heard::Ended(ShutdownSignal::HangUp));
+        let _ = closed.send(TuiEvent::Shutdown(ShutdownSignal::HangUp));
     };
     thread::Builder::new().name("terminal".to_owned()).spawn(wait).map(|_| ())
 }
 
-/// Draws whenever something happened, and once a second while a clock on the screen moves.
-fn show(
-    stage: &mut TuiTerminal,
-    hears: &Receiver<Heard>,
-    asks: &Sender<ReadReason>,
-    paint: &TuiTheme,
+/// Draws after every event, and once a second while the screen shows a running clock.
+fn event_loop(
+    terminal: &mut TuiTerminal,
+    events: &Receiver<TuiEvent>,
+    requests: &Sender<ReadReason>,
+    theme: &TuiTheme,
 ) -> io::Result<CommandExit> {
-    let (mut view, mut shown): (WatchView, Option<WatchData>) = (WatchView::new(), None);
+    let mut view = WatchView::new();
+    let mut data: Option<WatchData> = None;
     loop {
-        stage.draw(|frame| draw::draw(frame, &mut view, shown.as_ref(), paint, now_ms()))?;
-        let moves = shown.as_ref().is_some_and(|shown| shown.snapshot.stop.is_none());
-        let first = match wait(hears, moves) {
-            Ok(heard) => heard,
+        terminal.draw(|frame| draw::draw(frame, &mut view, data.as_ref(), theme, now_ms()))?;
+        let has_clock = data.as_ref().is_some_and(|data| data.snapshot.status.is_live());
+        let first = match next_event(events, has_clock) {
+            Ok(event) => event,
             Err(RecvTimeoutError::Timeout) => continue,
-            Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("nothing is heard any more")),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(io::Error::other("internal error: every event source ended"));
+            }
         };
-        for heard in std::iter::once(first).chain(hears.try_iter()) {
-            let act = match heard {
-                Heard::Pressed(Event::Key(key)) if key.kind != KeyEventKind::Release => {
-                    view.press(key, shown.as_ref())
+        for event in std::iter::once(first).chain(events.try_iter()) {
+            let action = match event {
+                TuiEvent::Terminal(Event::Key(key)) if key.kind != KeyEventKind::Release => {
+                    view.press(key, data.as_ref())
                 }
-                Heard::Pressed(_) => TuiAction::Draw,
-                Heard::Read(read) => match *read {
-                    Ok(read) => view.take(shown.insert(read)),
-                    Err(fault) => {
-                        view.note = fault.message().to_owned();
+                TuiEvent::Terminal(_) => TuiAction::Draw,
+                TuiEvent::Data(read) => match *read {
+                    Ok(read) => view.update(data.insert(read)),
+                    Err(error) => {
+                        view.note = error.message().to_owned();
                         TuiAction::Draw
                     }
                 },
-                Heard::Ended(caught) => return Ok(CommandExit(caught.exit_code())),
-                Heard::Lost => return Err(io::Error::other("the run can be read no more")),
+                TuiEvent::Shutdown(signal) => return Ok(CommandExit(signal.exit_code())),
+                TuiEvent::ReaderDied => {
+                    return Err(io::Error::other("internal error: the reader thread died"));
+                }
             };
-            match act {
+            match action {
                 TuiAction::Draw => {}
-                TuiAction::Show => drop(asks.send(ReadReason::Show(view.wish.clone()))),
-                TuiAction::Repaint => stage.repaint()?,
-                TuiAction::Suspend => stage.suspend()?,
+                TuiAction::Show => drop(requests.send(ReadReason::Show(view.request.clone()))),
+                TuiAction::Repaint => terminal.repaint()?,
+                TuiAction::Suspend => terminal.suspend()?,
                 TuiAction::Quit => return Ok(CommandExit::SUCCESS),
                 TuiAction::Interrupt => return Ok(CommandExit(ShutdownSignal::Interrupt.exit_code())),
             }
@@ -185,11 +191,11 @@ fn show(
     }
 }
 
-/// Waits for something to happen, or for the next full second.
-fn wait(hears: &Receiver<Heard>, moves: bool) -> Result<Heard, RecvTimeoutError> {
-    if moves {
-        hears.recv_timeout(Duration::from_millis(1_000 - now_ms() % 1_000))
+/// Waits for an event; if the screen has a clock, at most until the next full second.
+fn next_event(events: &Receiver<TuiEvent>, has_clock: bool) -> Result<TuiEvent, RecvTimeoutError> {
+    if has_clock {
+        events.recv_timeout(Duration::from_millis(1_000 - now_ms() % 1_000))
     } else {
-        hears.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        events.recv().map_err(|_| RecvTimeoutError::Disconnected)
     }
 }

@@ -1,9 +1,9 @@
-//! Notices what changes and tells it.
+//! Watches files and publishes changes.
 //!
-//! What the system reports is a hint that something may have changed, no more: after every hint the files themselves
-//! are looked at, and what is told is the difference to the look before. Hints are gathered: the first after a quiet
-//! while is followed at once, the rest not more often than every 100 ms. Folders that appear later are watched as
-//! soon as they are seen. Where watching fails, files are looked at every two seconds, and the page says so.
+//! A notification of the system is only a hint that something may have changed: after every hint the files are
+//! fingerprinted, and the difference to the last fingerprint is published. Hints are debounced: the first after a quiet
+//! period is handled at once, later ones at most every 100 ms. Folders that appear later are watched as soon as a
+//! fingerprint includes them. Where watching fails, files are polled every two seconds, and the page says so.
 
 mod evaluation;
 mod repository;
@@ -20,59 +20,59 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use crate::api::{ChangeEvent, WatchMethod};
 
-/// How much time lies between two looks at least.
-const GATHER: Duration = Duration::from_millis(100);
-/// How often files are looked at where watching fails, and whether a runner still lives.
-const POLL: Duration = Duration::from_secs(2);
-/// How often something idle is looked at for what no hint told.
-const IDLE: Duration = Duration::from_secs(30);
+/// The minimum time between two fingerprints.
+const DEBOUNCE: Duration = Duration::from_millis(100);
+/// How often files are polled where watching fails, and how often it is checked that a runner still lives.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// How often an idle target is checked for changes that were not reported.
+const IDLE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Says whether a report of the system's can be about something that is looked at.
-pub(crate) type Sieve = Box<dyn Fn(&notify::Event) -> bool + Send>;
+/// Whether a notification can be about a watched file.
+pub(crate) type EventFilter = Box<dyn Fn(&notify::Event) -> bool + Send>;
 
 /// Something whose files are watched.
 pub(crate) trait WatchTarget {
-    /// One look at everything that can change.
-    type RepoFingerprint;
+    /// The versions of everything that can change.
+    type Fingerprint;
 
-    fn look(&self) -> Self::RepoFingerprint;
+    fn fingerprint(&self) -> Self::Fingerprint;
 
-    /// The folders that tell of every change: few, because what is old does not change.
-    fn folders(&self, look: &Self::RepoFingerprint) -> BTreeSet<PathBuf>;
+    /// The folders in which every change happens: few, because old files do not change.
+    fn folders(&self, fingerprint: &Self::Fingerprint) -> BTreeSet<PathBuf>;
 
-    fn sieve(&self) -> Sieve;
+    fn event_filter(&self) -> EventFilter;
 
-    /// Whether a process is at work, whose death no file would tell of.
-    fn is_live(look: &Self::RepoFingerprint) -> bool;
+    /// Whether a process is working, whose death would change no file.
+    fn is_live(fingerprint: &Self::Fingerprint) -> bool;
 
-    /// What to tell of the difference between two looks.
-    fn changes(&self, before: &Self::RepoFingerprint, now: &Self::RepoFingerprint) -> Vec<ChangeEvent>;
+    /// The changes between two fingerprints.
+    fn changes(&self, before: &Self::Fingerprint, now: &Self::Fingerprint) -> Vec<ChangeEvent>;
 }
 
-/// Whether the system tells of changes, and whether anyone still asks.
+/// How a watcher notices changes, and whether it is still needed.
 #[derive(Debug, Default)]
 pub(crate) struct WatchState {
-    polls: AtomicBool,
-    is_over: AtomicBool,
+    is_polling: AtomicBool,
+    is_ended: AtomicBool,
 }
 
 impl WatchState {
     pub(crate) fn watching(&self) -> WatchMethod {
-        if self.polls.load(Ordering::Relaxed) { WatchMethod::Polling } else { WatchMethod::Events }
+        if self.is_polling.load(Ordering::Relaxed) { WatchMethod::Polling } else { WatchMethod::Events }
     }
 
-    /// Nobody needs it any more.
+    /// Ends the watcher's thread.
     pub(crate) fn end(&self) {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.is_ended.store(true, Ordering::Relaxed);
     }
 }
 
 fn is_folder(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// Our own reading is reported too, and is no reason to look.
-fn is_reading(event: &notify::Event) -> bool {
+/// Whether a notification is about reading: this server's own reads are reported, too.
+fn is_read(event: &notify::Event) -> bool {
     match event.kind {
         EventKind::Access(kind) => kind != AccessKind::Close(AccessMode::Write),
         EventKind::Any
@@ -83,33 +83,33 @@ fn is_reading(event: &notify::Event) -> bool {
     }
 }
 
-/// The system's watcher, and what it watches.
+/// The system's watcher and the folders that it watches.
 struct NotifyWatcher {
     watcher: RecommendedWatcher,
     watched: BTreeSet<PathBuf>,
 }
 
 impl NotifyWatcher {
-    fn new(sieve: Sieve, hint: mpsc::Sender<()>) -> notify::Result<Self> {
+    fn new(filter: EventFilter, hint: mpsc::Sender<()>) -> notify::Result<Self> {
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Whatever could not be reported is a reason to look.
-            if event.as_ref().map_or(true, |event| !is_reading(event) && sieve(event)) {
+            // An error may hide a change.
+            if event.as_ref().map_or(true, |event| !is_read(event) && filter(event)) {
                 let _ = hint.send(());
             }
         })?;
         Ok(Self { watcher, watched: BTreeSet::new() })
     }
 
-    /// Watches these folders and no others; gives back whether there were new ones.
+    /// Watches these folders and no others. Returns whether there were new ones.
     fn watch(&mut self, wanted: BTreeSet<PathBuf>) -> notify::Result<bool> {
         for old in self.watched.difference(&wanted) {
-            // A folder that is gone is watched no more already.
+            // A removed folder is no longer watched anyway.
             let _ = self.watcher.unwatch(old);
         }
         let new: Vec<PathBuf> = wanted.difference(&self.watched).cloned().collect();
         for folder in &new {
             match self.watcher.watch(folder, RecursiveMode::NonRecursive) {
-                // Gone again in the meantime.
+                // Removed in the meantime.
                 Err(error) if matches!(error.kind, notify::ErrorKind::PathNotFound) => {}
                 other => other?,
             }
@@ -119,64 +119,72 @@ impl NotifyWatcher {
     }
 }
 
-/// Watches something.
+/// Watches one target.
 pub(crate) struct FileWatcher<W: WatchTarget> {
-    hints: Option<NotifyWatcher>,
+    notifier: Option<NotifyWatcher>,
     receiver: Receiver<()>,
-    /// Kept, so that the channel stays open where the system does not tell.
+    /// Keeps the channel open while polling.
     _sender: mpsc::Sender<()>,
-    before: W::RepoFingerprint,
+    before: W::Fingerprint,
 }
 
 impl<W: WatchTarget> FileWatcher<W> {
-    /// Takes the first look and begins to watch: from now on, no change is missed.
-    pub(crate) fn begin(watched: &W, watch: &WatchState, only_polls: bool) -> Self {
+    /// Takes the first fingerprint and starts to watch: from now on, no change is missed.
+    pub(crate) fn begin(target: &W, state: &WatchState, method: WatchMethod) -> Self {
         let (sender, receiver) = mpsc::channel();
-        let hints = if only_polls { None } else { NotifyWatcher::new(watched.sieve(), sender.clone()).ok() };
-        let mut watcher = Self { hints, receiver, _sender: sender, before: watched.look() };
-        watcher.watch_folders(watched);
-        watch.polls.store(watcher.hints.is_none(), Ordering::Relaxed);
+        let notifier = match method {
+            WatchMethod::Events => NotifyWatcher::new(target.event_filter(), sender.clone()).ok(),
+            WatchMethod::Polling => None,
+        };
+        let mut watcher = Self { notifier, receiver, _sender: sender, before: target.fingerprint() };
+        watcher.watch_folders(target);
+        state.is_polling.store(watcher.notifier.is_none(), Ordering::Relaxed);
         watcher
     }
 
-    /// Watches what the last look saw; gives back whether there were folders not watched before.
-    fn watch_folders(&mut self, watched: &W) -> bool {
-        let more = self.hints.as_mut().map(|hints| hints.watch(watched.folders(&self.before)));
-        if matches!(more, Some(Err(_))) {
-            self.hints = None;
+    /// Watches the folders of the last fingerprint. Returns whether some were not watched before.
+    fn watch_folders(&mut self, target: &W) -> bool {
+        let folders = target.folders(&self.before);
+        let added = self.notifier.as_mut().map(|notifier| notifier.watch(folders));
+        if matches!(added, Some(Err(_))) {
+            self.notifier = None;
         }
-        matches!(more, Some(Ok(true)))
+        matches!(added, Some(Ok(true)))
     }
 
-    /// Watches until nobody needs it any more, and tells every change.
-    pub(crate) fn run(mut self, watched: &W, tell: impl Fn(ChangeEvent), watch: &WatchState) {
-        // What happened while the first folders were not watched yet is seen by one more look.
-        let mut looks_again = true;
+    /// Publishes every change until [`WatchState::end`] is called.
+    pub(crate) fn run(mut self, target: &W, publish: impl Fn(ChangeEvent), state: &WatchState) {
+        // One more fingerprint sees what happened before the first folders were watched.
+        let mut checks_again = true;
         loop {
-            let most = if self.hints.is_none() || W::is_live(&self.before) { POLL } else { IDLE };
-            if !looks_again && !wait(&self.receiver, most) || watch.is_over.load(Ordering::Relaxed) {
+            let timeout = if self.notifier.is_none() || W::is_live(&self.before) {
+                POLL_INTERVAL
+            } else {
+                IDLE_INTERVAL
+            };
+            if !checks_again && !wait(&self.receiver, timeout) || state.is_ended.load(Ordering::Relaxed) {
                 return;
             }
-            let now = watched.look();
-            watched.changes(&self.before, &now).into_iter().for_each(&tell);
+            let now = target.fingerprint();
+            target.changes(&self.before, &now).into_iter().for_each(&publish);
             self.before = now;
-            looks_again = self.watch_folders(watched);
-            let polls = self.hints.is_none();
-            if watch.polls.swap(polls, Ordering::Relaxed) != polls {
-                tell(ChangeEvent::RunChanged {});
+            checks_again = self.watch_folders(target);
+            let is_polling = self.notifier.is_none();
+            if state.is_polling.swap(is_polling, Ordering::Relaxed) != is_polling {
+                publish(ChangeEvent::RunChanged {});
             }
         }
     }
 }
 
-/// Waits for a hint, and then until the hints that come with it are there too.
-fn wait(receiver: &Receiver<()>, most: Duration) -> bool {
-    let looked = Instant::now();
-    match receiver.recv_timeout(most) {
+/// Waits for a hint, and then for the hints that follow it closely. Returns whether the channel is open.
+fn wait(receiver: &Receiver<()>, timeout: Duration) -> bool {
+    let started = Instant::now();
+    match receiver.recv_timeout(timeout) {
         Ok(()) | Err(RecvTimeoutError::Timeout) => {}
         Err(RecvTimeoutError::Disconnected) => return false,
     }
-    std::thread::sleep(GATHER.saturating_sub(looked.elapsed()));
+    std::thread::sleep(DEBOUNCE.saturating_sub(started.elapsed()));
     while receiver.try_recv().is_ok() {}
     true
 }

@@ -228,7 +228,7 @@ impl LiveView {
             }
             Event::Agent { activity, .. } => {
                 if let (DisplayState::Running(running), Some(line)) =
-                    (&mut self.state, agent_event_line::line(&activity.said))
+                    (&mut self.state, agent_event_line::line(&activity.kind))
                 {
                     running.activity = line;
                 }

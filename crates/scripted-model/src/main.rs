@@ -24,7 +24,7 @@ impl ServerOptions {
             match option.as_str() {
                 "--script" => options.script = Some(value.into()),
                 "--port" => {
-                    options.port = value.parse().map_err(|_| format!("`{value}` is not a port number"))?
+                    options.port = value.parse().map_err(|_| format!("`{value}` is not a port number"))?;
                 }
                 "--port-file" => options.port_file = Some(value.into()),
                 "--log" => options.log = Some(value.into()),

@@ -7,7 +7,7 @@
 //!
 //! [[part]]                                # the first part that matches the prompt answers
 //! when = ["leaf one, attempt 1 of"]       # the prompt contains all of these [default: any prompt]
-//! unless = ["Cut to fit"]                 # the prompt contains none of these
+//! unless = ["Shortened to fit"]                 # the prompt contains none of these
 //!
 //! [[part.step]]                           # step 0: the request has no tool result yet
 //! do.shell = "echo hi > hello.txt"        # call the shell tool that the request offers

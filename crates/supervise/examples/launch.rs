@@ -1,6 +1,6 @@
 //! A runner for the tests and nothing else: it runs one program with [`supervise::run`] and prints the result as JSON.
 //!
-//! `launch run SPEC` runs what the file says and reads `stop` and `kill` from standard input. `launch seven TOKEN stay|leave`
+//! `launch run SPEC` runs the program in the file SPEC and reads `stop` and `kill` from standard input. `launch seven TOKEN stay|leave`
 //! is a program for it: seven processes that try to escape their parent.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "only tests run it, and they read its output")]
 

@@ -100,7 +100,7 @@ impl RunBuilder {
         self
     }
 
-    /// Keys of the table `[executor]` besides its kind. The default turns the repo off, because most tests check what the
+    /// Keys of the table `[executor]` besides its kind. The default turns the sandbox off, because most tests check what the
     /// runner itself withstands.
     pub fn executor_keys(mut self, keys: &str) -> Self {
         self.executor_keys = keys.to_owned();

@@ -5,7 +5,7 @@ import type { LogHits, LogPage, RunExport } from "./types";
 const run = {
   snapshot: { state: "complete" },
   runs: { runs: [] },
-  verdict: { verdict: "held" },
+  verify: { verdict: "verified" },
   iterations: { run: "r", iterations: [] },
   tree: { id: ["root"] },
   nodes: { root: { id: "root" } },

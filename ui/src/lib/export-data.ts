@@ -25,7 +25,7 @@ export function answerFromExport(run: RunExport, path: string): unknown {
     case "runs":
       return run.runs;
     case "verify":
-      return run.verdict;
+      return run.verify;
     case "tree":
       return first === undefined ? (run.tree ?? undefined) : run.nodes[first];
     case "iterations": {

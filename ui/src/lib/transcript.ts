@@ -3,7 +3,7 @@
 
 import { stripAnsi } from "./ansi";
 import { bytes, count, dollars, duration } from "./format";
-import { outcomeLabel, spaced, type Tone } from "./labels";
+import { outcomeLabel, spaced, stopLabel, type Tone } from "./labels";
 
 export interface TranscriptRow {
   /** Unique and stable: a later event with the same key replaces the earlier one. */
@@ -220,7 +220,11 @@ function runnerRow(event: Json): RowParts | null {
         tone: "retry",
       };
     case "stopped":
-      return { glyph: "⊘", kind: "end", title: `Run stopped: ${spaced(text(object(event.stop).reason))}` };
+      return {
+        glyph: "⊘",
+        kind: "end",
+        title: `Run stopped: ${stopLabel(text(object(event.stop).reason)).text}`,
+      };
     default:
       return { glyph: "?", kind: "unknown", title: spaced(name || "unknown event"), body: shortJson(event) };
   }

@@ -11,6 +11,7 @@ const tree: TreeColumns = {
   parent: [-1, 0, 1, 1, 3, 0],
   depth: [0, 1, 2, 2, 3, 1],
   flags: [0, 0, 3, 0, 6, 2],
+  state: ["open", "open", "passed", "open", "stuck", "open"],
   attempts: [0, 0, 1, 0, 3, 0],
   max_attempts: [3, 3, 3, 3, 3, 3],
   leaves: [3, 2, 1, 1, 1, 1],

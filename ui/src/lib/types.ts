@@ -1,75 +1,95 @@
-// Made from crates/runner-ui/src/api.rs: `just generate` writes it anew.
+// Generated from crates/runner-ui/src/api.rs and crates/runner-core/src/labels.rs by `just generate`.
 
 /** Everything that the first screen needs. */
 export interface PageSnapshot {
-  /** This server. */
   server: ServerView;
-  /** The run that is looked at; none where there is none. */
+  /** The run that is shown; null where there is none. */
   run: RunHead | null;
-  /** How it stands, in a word. */
-  state: StateWord;
-  /** The same in a sentence. */
-  headline: string;
+  state: LifecycleState;
+  /** What the iteration does; only while the run is running. */
+  phase: RunPhase | null;
+  /** Why the run stopped; none while it has not, and for a run that never looped. */
+  stop: StopReason | null;
   /** Since when, in milliseconds since 1970. */
   since_ms: number | null;
-  /** Why it does not go on, and what to type; none while it does. */
-  stop: StopView | null;
-  /** How far it is. */
+  /** When a wait ends, in milliseconds since 1970. */
+  until_ms: number | null;
+  /** The state in a few words. */
+  headline: string;
+  /** The path of the task that is worked on, or that comes next. */
+  task: string | null;
+  /** What a reader should know besides. */
+  details: string[];
+  /** What to type. */
+  next: NextCommand[];
+  /** What shows why the run stopped; null while it has not. */
+  evidence: StopEvidence | null;
   progress: RunProgress;
-  /** The iteration under way. */
+  /** The iteration in progress. */
   current: CurrentIteration | null;
-  /** What was found wrong with the files themselves. */
+  /** Problems of the run's files. */
   problems: string[];
 }
 
-/** The server. */
+/** The server and what it shows. */
 export interface ServerView {
-  /** Its version. */
   version: string;
-  /** Which page it was built with: a tab of another one offers to reload. */
+  /** The build of the page: a tab with another one offers to reload. */
   build: string;
-  /** Its clock. */
+  /** The server's clock, in milliseconds since 1970. */
   now_ms: number;
-  /** How it learns of changes. */
   watching: WatchMethod;
-  /** The repository's folder, by its last name. */
+  /** The name of the repository's folder. */
   project: string;
-  /** What it is about. */
   shows: ServerSubject;
 }
 
-/** How changes are noticed. */
+/** How the server notices changes. */
 export type WatchMethod = "events" | "polling";
 
-/** What is looked at. */
+/** What a server shows. */
 export type ServerSubject = "repository" | "record" | "evaluation";
 
-/** A run, by name. */
+/** A run and its branch. */
 export interface RunHead {
   id: string;
-  /** Its branch, as git calls it here. */
+  /** As git names it here: `runner/x`, or `origin/runner/x` in a clone. */
   branch: string;
-  /** The commit the branch is at. */
+  /** The commit that the branch points to. */
   commit: string | null;
-  /** The goal's heading. */
+  /** The heading of GOAL.md. */
   goal: string;
-  /** Whether it is the one in the work tree, and so may be live. */
+  /** Whether it is checked out here, so that a runner may be working on it. */
   is_here: boolean;
 }
 
-/** How a run stands. */
-export type StateWord = "empty" | "invalid" | "running" | "guarding" | "committing" | "waiting" | "paused" | "complete" | "stuck" | "limit" | "failed" | "interrupted" | "died" | "idle";
+/** The state of a run. `no_run` and `invalid` say that there is no run to have a state, or none that can be read. */
+export type LifecycleState = "no_run" | "invalid" | "running" | "waiting" | "paused" | "stopped" | "complete" | "crashed";
 
-/** Why a run does not go on. */
-export interface StopView {
-  /** What keeps it, in sentences. */
-  why: string[];
-  /** The iterations that show it, newest first. */
+/** What a running iteration does. */
+export type RunPhase = "agent" | "guard" | "commit";
+
+/** Why a loop stopped. */
+export type StopReason = { reason: "complete" } | { reason: "stuck"; node: string } | { reason: "max_iterations"; max: number } | { reason: "loop_iterations"; max: number } | { reason: "budget"; limit: BudgetLimit; node: string | null; spent: number; max: number } | { reason: "time_limit"; outcome: "passed" | "guard_failed" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "not_logged_in" | "context_full" } | { reason: "failures"; outcome: "passed" | "guard_failed" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "not_logged_in" | "context_full"; in_row: number } | { reason: "needs_user"; outcome: "passed" | "guard_failed" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "not_logged_in" | "context_full" } | { reason: "interrupted"; by: Interruption } | { reason: "user_stop" };
+
+/** The limits that a budget can set. */
+export type BudgetLimit = "run_tokens" | "run_usd" | "leaf_tokens" | "leaf_usd";
+
+/** What interrupted a session. */
+export type Interruption = "int" | "term" | "hup" | "crash";
+
+/** A command to type, and what it is for. */
+export interface NextCommand {
+  command: string;
+  /** What it does, in the imperative. */
+  what: string;
+}
+
+/** The iterations and the log line that show best why a run stopped. */
+export interface StopEvidence {
+  /** The iterations on the last task, newest first. */
   iterations: number[];
-  /** The most telling line of a log. */
-  evidence: LogLine | null;
-  /** What to type. */
-  next: NextCommand[];
+  line: LogLine | null;
 }
 
 /** A line of a log. */
@@ -82,15 +102,7 @@ export interface LogLine {
   text: string;
 }
 
-/** Something to do. */
-export interface NextCommand {
-  /** In words. */
-  what: string;
-  /** What to type; none where it takes an editor. */
-  command: string | null;
-}
-
-/** How far a run is. */
+/** How far a run is, and what it used. */
 export interface RunProgress {
   leaves_total: number;
   leaves_passed: number;
@@ -98,7 +110,7 @@ export interface RunProgress {
   iterations_max: number | null;
   started_ms: number | null;
   ended_ms: number | null;
-  /** Time in sessions and guards, without what lies between iterations. */
+  /** Time in sessions and guards, without the time between iterations. */
   busy_ms: number;
   agent_ms: number;
   guard_ms: number;
@@ -109,33 +121,29 @@ export interface RunProgress {
   cost_microdollars_max: number | null;
 }
 
-/** The iteration under way. */
+/** The iteration in progress. */
 export interface CurrentIteration {
   iter: number;
   node: string | null;
   path: string;
   title: string;
   attempt: AttemptOrdinal | null;
-  /** The name of the newest event. */
-  phase: string;
-  phase_since_ms: number | null;
   started_ms: number | null;
   timeout_ms: number | null;
 }
 
-/** Which try, of how many. */
+/** Attempt `nth` of `of`. */
 export interface AttemptOrdinal {
   nth: number;
   of: number;
 }
 
-/** The iterations of a run. */
 export interface IterationList {
   run: string | null;
   iterations: IterationRow[];
 }
 
-/** One iteration, as lists show it. */
+/** One iteration, as lists show it. What is not known is null. */
 export interface IterationRow {
   iter: number;
   node: string | null;
@@ -143,18 +151,18 @@ export interface IterationRow {
   /** What the session was for: `leaf`, `repair`, `replan`. */
   session: string | null;
   attempt: AttemptOrdinal | null;
-  /** How it ended; none while it is under way. */
+  /** Null while the iteration is in progress. */
   outcome: string | null;
   status: string | null;
   guard: string | null;
   /** `code 1`, `signal 9`. */
   guard_exit: string | null;
-  /** Whether it cost an attempt. */
+  /** Whether it used an attempt. */
   is_charged: boolean;
   summary: string;
   findings: string[];
-  /** What should be seen, in words. */
-  marks: string[];
+  /** As sentences. */
+  annotations: string[];
   started_ms: number | null;
   ended_ms: number | null;
   agent_ms: number | null;
@@ -166,26 +174,26 @@ export interface IterationRow {
   model: string | null;
   commit: string | null;
   commit_before: string | null;
-  /** Whether its folder is here; a clone has the commits alone. */
+  /** Whether its log folder exists here; a clone only has the commits. */
   has_logs: boolean;
 }
 
-/** One iteration whole. */
+/** One iteration with its files. */
 export interface IterationDetail {
   run: string;
   row: IterationRow;
-  /** meta.json as it stands. */
+  /** meta.json, unchanged. */
   meta: unknown;
-  /** output.json as it stands. */
+  /** output.json, unchanged. */
   output: unknown;
-  /** The files of its folder, with their sizes. */
   files: FileSize[];
-  /** The iterations around it. */
+  /** The iteration before it. */
   previous: number | null;
+  /** The iteration after it. */
   next: number | null;
 }
 
-/** A file of an iteration's folder. */
+/** A file of an iteration's log folder. */
 export interface FileSize {
   name: string;
   bytes: number;
@@ -198,21 +206,27 @@ export interface TreeColumns {
   revision: string;
   id: string[];
   title: string[];
-  /** The place of the parent in the columns; -1 for the root. */
+  /** The index of the parent; -1 for the root. */
   parent: number[];
   depth: number[];
-  /** 1 passes, 2 is a leaf, 4 has no attempts left. */
+  /** 1: passes, 2: is a leaf, 4: has no attempts left. */
   flags: number[];
+  /** The state to show; a node that a session works on is `running` instead, unless it passed. */
+  state: NodeState[];
   attempts: number[];
   max_attempts: number[];
-  /** Leaves at or below the node, and those that pass. */
+  /** The leaves at or below the node. */
   leaves: number[];
+  /** Those of them that pass. */
   passed: number[];
-  /** The leaf that comes next. */
+  /** The next leaf. */
   selected: string | null;
 }
 
-/** One node. */
+/** The state of a node as people see it. */
+export type NodeState = "passed" | "stuck" | "next" | "retried" | "open" | "running";
+
+/** One node with its history. */
 export interface NodeDetail {
   run: string | null;
   id: string;
@@ -221,7 +235,8 @@ export interface NodeDetail {
   acceptance: string[];
   passes: boolean;
   is_leaf: boolean;
-  is_next: boolean;
+  /** As in [`TreeColumns`]. */
+  state: NodeState;
   attempts: number;
   max_attempts: number;
   leaves_total: number;
@@ -231,18 +246,17 @@ export interface NodeDetail {
   children: NodeName[];
   /** The iterations on it, oldest first. */
   iterations: number[];
-  /** What the next session on it is told. */
-  lesson: NodeHistoryView | null;
+  /** What the next session on it reads about the last one. */
+  history: NodeHistoryView | null;
 }
 
-/** A node, by name. */
 export interface NodeName {
   id: string;
   title: string;
   passes: boolean;
 }
 
-/** What a session left for the next one. */
+/** What a session left for the next one on the same node. */
 export interface NodeHistoryView {
   iter: number;
   outcome: string;
@@ -251,46 +265,45 @@ export interface NodeHistoryView {
   guard_output: string | null;
 }
 
-/** The runs of a repository. */
 export interface RunList {
   runs: RunRow[];
 }
 
-/** One run. */
+/** One run of a repository. */
 export interface RunRow {
   head: RunHead;
-  state: StateWord;
+  state: LifecycleState;
+  stop: StopReason | null;
   headline: string;
   progress: RunProgress;
-  /** When its branch moved last. */
+  /** The time of the branch's last commit. */
   moved_ms: number | null;
 }
 
-/** A piece of a log. */
+/** Some lines of a log. */
 export interface LogPage {
-  /** How many lines there are now. */
+  /** The lines of the whole log. */
   total: number;
-  /** How many bytes. */
+  /** The bytes of the whole log. */
   bytes: number;
-  /** The first line given here, from 0. */
+  /** The number of the first line in `lines`, from 0. */
   from: number;
   lines: string[];
-  /** The places in `lines` of those that were too long to be given whole. */
+  /** The indexes in `lines` of truncated lines. */
   cut: number[];
-  /** Whether the last line may still grow. */
+  /** Whether the last line has no line end yet. */
   is_open: boolean;
 }
 
-/** What a search found. */
+/** The lines of a log that match. */
 export interface LogHits {
-  /** How many lines match: all of them, however many are listed. */
+  /** How many lines match, listed in `hits` or not. */
   total: number;
   /** How many lines were searched. */
   searched: number;
   hits: LogHit[];
 }
 
-/** A line that was found. */
 export interface LogHit {
   /** From 0. */
   line: number;
@@ -305,22 +318,21 @@ export interface DiffView {
   tree: TreeChange[];
 }
 
-/** One changed file. */
 export interface DiffFile {
   path: string;
   old_path: string | null;
-  /** None for what is not text. */
+  /** Null for a binary file. */
   added: number | null;
   removed: number | null;
-  /** Whether the runner keeps it: shown after the work itself. */
-  is_runners: boolean;
+  /** Whether it is below `.runner/`; such files are shown last. */
+  is_runner_file: boolean;
 }
 
-/** A node that is not as it was. */
+/** A node that an iteration changed. */
 export interface TreeChange {
   id: string;
   title: string;
-  /** In words: `added`, `passed`, `attempts 1 → 2`. */
+  /** `added`, `passed`, `attempts 1 → 2`. */
   what: string;
 }
 
@@ -328,23 +340,22 @@ export interface TreeChange {
 export interface DiffPatch {
   path: string;
   lines: DiffLine[];
-  /** Whether there is more than is given. */
+  /** Whether `lines` is not the whole patch. */
   is_cut: boolean;
 }
 
-/** A line of a patch. */
 export interface DiffLine {
   kind: DiffKind;
-  /** Its number before and after. */
+  /** Its number before the change. */
   old: number | null;
+  /** Its number after the change. */
   new: number | null;
   text: string;
 }
 
-/** What a line of a patch is. */
 export type DiffKind = "same" | "added" | "removed" | "head" | "hunk" | "note";
 
-/** Nodes and iterations that hold some words. */
+/** Nodes and iterations that contain the text. */
 export interface SearchResults {
   nodes_total: number;
   nodes: NodeName[];
@@ -352,85 +363,83 @@ export interface SearchResults {
   iterations: IterationRow[];
 }
 
-/** Whether the history proves itself. */
+/** The result of verifying a run. */
 export interface VerifyResult {
-  /** `held`, `broken`, or `unknown` where this build cannot say. */
-  verdict: string;
-  says: string;
+  verdict: VerifyVerdict;
+  /** The verdict as a sentence. */
+  summary: string;
   details: string[];
-  /** What to type to see it oneself. */
+  /** What to type to verify the run yourself. */
   command: string | null;
 }
 
-/** What went wrong with a request. */
+/** Whether git alone proves that every rule held. */
+export type VerifyVerdict = "verified" | "violated" | "unknown";
+
 export interface ErrorResponse {
   error: ErrorBody;
 }
 
-/** Its parts. */
 export interface ErrorBody {
-  /** A stable word. */
+  /** A stable identifier. */
   code: string;
-  /** What could not be done, and why. */
+  /** What failed, and why. */
   message: string;
   /** What to try. */
   hint: string | null;
   problems: string[];
 }
 
-/** Something that changed, as `/events` tells it. The name of the event is the variant's. */
+/** A change, as `/events` sends it; the variant is the name of the event. */
 export type ChangeEvent = { event: "hello"; build: string } | { event: "tree_changed"; revision: string } | { event: "run_state_changed" } | { event: "iteration_added"; run: string; iter: number } | { event: "iteration_changed"; run: string; iter: number; files: FileSize[] } | { event: "run_changed" } | { event: "trial_changed"; case: string; id: string; is_latest: boolean; change: ChangeEvent } | { event: "results_changed" } | { event: "resync" };
 
-/** A whole run. */
 export interface RunExport {
-  /** The format: `runner.export/1`. */
+  /** `runner.export/1`. */
   schema: string;
-  /** What is not in here, in sentences. */
-  left_out: string[];
+  /** What was omitted, as sentences. */
+  omitted: string[];
   snapshot: PageSnapshot;
   runs: RunList;
   iterations: IterationList;
-  /** None where there is none that can be read. */
+  /** Null where the tree is missing or invalid. */
   tree: TreeColumns | null;
-  /** By the node's id. */
+  /** By node id. */
   nodes: Record<string, NodeDetail>;
-  verdict: VerifyResult;
-  /** By the iteration's number. */
+  verify: VerifyResult;
+  /** By iteration number. */
   details: Record<string, IterationExport>;
 }
 
-/** A whole iteration. */
 export interface IterationExport {
   detail: IterationDetail;
-  /** None where git does not tell. */
+  /** Null where the commits are missing. */
   diff: DiffView | null;
-  /** By the file's path. */
+  /** By path. */
   patches: Record<string, DiffPatch>;
-  /** By the log's name in addresses. */
+  /** By the name of the log in addresses. */
   logs: Record<string, LogExport>;
 }
 
-/** A whole log, or the lines of it that were kept. */
+/** A log without the lines that were omitted. */
 export interface LogExport {
-  /** How many bytes the file has. */
+  /** The size of the whole file. */
   bytes: number;
-  /** Where lines are left out, one says so. */
+  /** One line says how many were omitted. */
   lines: string[];
-  /** The lines that tell of a fault. */
+  /** The lines that report an error. */
   errors: LogHits;
 }
 
-/** The results of an evaluation. */
 export interface EvalView {
   /** The folder of results. */
   results: string;
-  /** The runs, the newest first. */
+  /** Newest first. */
   runs: EvalRun[];
-  /** The one that is looked at; none where there is none. */
+  /** The run that is shown; null where there is none. */
   grid: EvalGrid | null;
 }
 
-/** A run of the evaluation. */
+/** An evaluation run. */
 export interface EvalRun {
   run: string;
   created_at: string;
@@ -438,7 +447,7 @@ export interface EvalRun {
   runner: string;
   agents: string[];
   cases: number;
-  /** How many trials were planned. */
+  /** How many trials are planned. */
   units: number;
   /** How many of them have a result. */
   done: number;
@@ -447,34 +456,34 @@ export interface EvalRun {
 /** The cases and trials of a run. */
 export interface EvalGrid {
   run: string;
-  /** For the chances with k trials. */
+  /** The k of pass@k. */
   k: number;
-  /** By agent, over all cases. */
+  /** Per agent, over all cases. */
   agents: EvalScore[];
-  /** By agent and case. */
+  /** Per agent and case. */
   cases: EvalScore[];
-  /** Every attempt. */
+  /** Every attempt at every trial. */
   trials: EvalTrial[];
-  /** Planned trials that have no result. */
+  /** Planned trials without a result. */
   missing: EvalMissing[];
-  /** Results that cannot be read, in words. */
+  /** Why results could not be read. */
   unreadable: string[];
 }
 
-/** What trials say about an agent. */
+/** The score of an agent, on one case or over all. */
 export interface EvalScore {
   agent: string;
-  /** None for the agent as a whole. */
+  /** Null for the score over all cases. */
   case: string | null;
   /** How many cases have a score. */
   cases: number;
-  /** How many trials say something about the agent. */
+  /** How many trials are scored. */
   n: number;
   successes: number;
-  /** How many say nothing about it. */
+  /** How many trials are not scored. */
   left_out: number;
   rate: number | null;
-  /** Where the rate probably is, with 95 %. */
+  /** The 95 % confidence interval of the rate. */
   interval: EvalInterval | null;
   pass_at_k: number | null;
   pass_all_k: number | null;
@@ -482,7 +491,6 @@ export interface EvalScore {
   usd_per_success: number | null;
 }
 
-/** From where to where. */
 export interface EvalInterval {
   low: number;
   high: number;
@@ -494,17 +502,17 @@ export interface EvalTrial {
   agent: string;
   trial: number;
   attempt: number;
-  /** The name of its folder. */
+  /** The name of its folder, and its id. */
   id: string;
   /** Whether it is the last attempt, which counts. */
   is_last: boolean;
-  /** Whether it says something about the agent. */
+  /** Whether it counts for the agent's score. */
   is_scored: boolean;
   /** `success`, `fail`, `stuck`, `error`, `skipped`. */
   outcome: string;
   cause: string | null;
   why: string | null;
-  /** How a case about the runner itself must end. */
+  /** The expected end of a case about the runner itself. */
   expected: string | null;
   wall_secs: number;
   iterations: number;
@@ -517,60 +525,59 @@ export interface EvalTrial {
 /** A check of a case. */
 export interface EvalCheck {
   name: string;
-  /** Whether it was kept from the agent. */
+  /** Whether the agent could not see it. */
   hidden: boolean;
   passed: boolean;
   why: string | null;
-  /** The last lines of its command, where it does not pass. */
+  /** The last lines that a failed check printed. */
   output: string | null;
 }
 
-/** A trial that has no result. */
+/** A planned trial without a result. */
 export interface EvalMissing {
   case: string;
   agent: string;
   trial: number;
-  /** The part of its results' names that is its own. */
+  /** Its part of the names of its results. */
   slug: string;
-  /** The newest attempt at it that has a workspace. */
+  /** Its newest attempt with a workspace. */
   id: string | null;
-  /** Whether a process of this machine is at work on it. */
+  /** Whether a process of this machine works on it. */
   is_under_way: boolean;
 }
 
-/** Two results side by side, paired by case. */
+/** A comparison of two results, paired by case. */
 export interface EvalComparison {
   base: string;
   new: string;
-  /** How many cases have a score on both sides. */
+  /** How many cases are scored on both sides. */
   n: number;
   difference: EvalDifference;
-  /** What the difference means, in a sentence. */
+  /** What the difference means, as a sentence. */
   words: string;
   paired: EvalPairs;
-  /** What cannot be compared, in words. */
+  /** Why some of it cannot be compared. */
   notes: string[];
 }
 
-/** How much higher the new rate is. */
+/** The new rate minus the base rate. */
 export interface EvalDifference {
   mean: number;
   interval: EvalInterval;
-  /** In how many cases the new results are better, alike, worse. */
+  /** In how many cases the new results are better. */
   wins: number;
   ties: number;
   losses: number;
-  /** How likely chance alone would do that. */
+  /** The probability of such a difference by chance. */
   p_value: number;
   exact: boolean;
 }
 
-/** The cases that both sides have a score of. */
+/** The cases that are scored on both sides. */
 export interface EvalPairs {
   cases: EvalPair[];
 }
 
-/** A case on both sides. */
 export interface EvalPair {
   case: string;
   base: EvalCounts;
@@ -578,38 +585,79 @@ export interface EvalPair {
   difference: number;
 }
 
-/** Scored trials, counted. */
+/** The scored trials of one case. */
 export interface EvalCounts {
   successes: number;
   n: number;
 }
 
-/** How an iteration can end, as far as this version knows. */
-export const OUTCOMES = [
-  "passed",
-  "guard_failed",
-  "retry",
-  "decomposed",
-  "rule_violation",
-  "invalid_tree",
-  "repaired",
-  "repair_failed",
-  "repair_abandoned",
-  "replanned",
-  "replan_refused",
-  "timed_out",
-  "idle_timeout",
-  "guard_timed_out",
-  "interrupted",
-  "rate_limited",
-  "overloaded",
-  "disconnected",
-  "usage_limit",
-  "agent_not_started",
-  "agent_crashed",
-  "no_answer",
-  "provider_refused",
-  "guard_not_started",
-  "not_logged_in",
-  "context_full",
-] as const;
+export type Tone = "pass" | "run" | "retry" | "fail" | "open";
+
+export interface Label {
+  text: string;
+  glyph: string;
+  tone: Tone;
+}
+
+export const STATE_LABELS: Record<LifecycleState, Label> = {
+  no_run: { text: "no run", glyph: "◦", tone: "open" },
+  invalid: { text: "invalid", glyph: "✗", tone: "fail" },
+  running: { text: "running", glyph: "▸", tone: "run" },
+  waiting: { text: "waiting", glyph: "↻", tone: "retry" },
+  paused: { text: "paused", glyph: "⊘", tone: "retry" },
+  stopped: { text: "stopped", glyph: "⊘", tone: "retry" },
+  complete: { text: "complete", glyph: "✓", tone: "pass" },
+  crashed: { text: "crashed", glyph: "✗", tone: "fail" },
+};
+
+export const STOP_LABELS: Record<StopReason["reason"], Label> = {
+  complete: { text: "complete", glyph: "✓", tone: "pass" },
+  stuck: { text: "stuck", glyph: "✗", tone: "fail" },
+  max_iterations: { text: "max_iterations reached", glyph: "✗", tone: "fail" },
+  loop_iterations: { text: "--max-iterations reached", glyph: "⊘", tone: "retry" },
+  budget: { text: "budget used up", glyph: "✗", tone: "fail" },
+  time_limit: { text: "time limit", glyph: "✗", tone: "fail" },
+  failures: { text: "failures in a row", glyph: "✗", tone: "fail" },
+  needs_user: { text: "action needed", glyph: "✗", tone: "fail" },
+  interrupted: { text: "interrupted", glyph: "⊘", tone: "retry" },
+  user_stop: { text: "stopped by you", glyph: "⊘", tone: "retry" },
+};
+
+export const NODE_LABELS: Record<NodeState, Label> = {
+  passed: { text: "passed", glyph: "✓", tone: "pass" },
+  running: { text: "running", glyph: "▸", tone: "run" },
+  stuck: { text: "stuck", glyph: "✗", tone: "fail" },
+  next: { text: "next", glyph: "▸", tone: "run" },
+  retried: { text: "retried", glyph: "↻", tone: "retry" },
+  open: { text: "open", glyph: "◦", tone: "open" },
+};
+
+/** The outcomes that this version knows. */
+export const OUTCOME_LABELS: Record<string, Label> = {
+  passed: { text: "passed", glyph: "✓", tone: "pass" },
+  guard_failed: { text: "guard failed", glyph: "✗", tone: "fail" },
+  retry: { text: "retry", glyph: "↻", tone: "retry" },
+  decomposed: { text: "split", glyph: "◊", tone: "run" },
+  rule_violation: { text: "rule violated", glyph: "✗", tone: "fail" },
+  invalid_tree: { text: "invalid tree", glyph: "✗", tone: "fail" },
+  repaired: { text: "repaired", glyph: "✓", tone: "pass" },
+  repair_failed: { text: "repair failed", glyph: "✗", tone: "fail" },
+  repair_abandoned: { text: "repair abandoned", glyph: "✗", tone: "fail" },
+  replanned: { text: "replanned", glyph: "◊", tone: "run" },
+  replan_refused: { text: "replan refused", glyph: "✗", tone: "fail" },
+  timed_out: { text: "timed out", glyph: "⊘", tone: "retry" },
+  idle_timeout: { text: "no output", glyph: "⊘", tone: "retry" },
+  guard_timed_out: { text: "guard timed out", glyph: "⊘", tone: "retry" },
+  interrupted: { text: "interrupted", glyph: "⊘", tone: "retry" },
+  rate_limited: { text: "rate limited", glyph: "↻", tone: "retry" },
+  overloaded: { text: "overloaded", glyph: "↻", tone: "retry" },
+  disconnected: { text: "disconnected", glyph: "↻", tone: "retry" },
+  usage_limit: { text: "usage limit", glyph: "↻", tone: "retry" },
+  agent_not_started: { text: "agent not started", glyph: "✗", tone: "fail" },
+  agent_crashed: { text: "agent crashed", glyph: "✗", tone: "fail" },
+  no_answer: { text: "no answer", glyph: "✗", tone: "fail" },
+  provider_refused: { text: "provider refused", glyph: "✗", tone: "fail" },
+  guard_not_started: { text: "guard not started", glyph: "✗", tone: "fail" },
+  not_logged_in: { text: "not logged in", glyph: "✗", tone: "fail" },
+  context_full: { text: "context full", glyph: "⊘", tone: "retry" },
+};

@@ -47,7 +47,7 @@ function goToResults(): boolean {
 }
 
 function goToEvidence(): void {
-  const [run, evidence] = [runData.runId, runData.snapshot?.stop?.evidence];
+  const [run, evidence] = [runData.runId, runData.snapshot?.evidence?.line];
   if (run && evidence) router.go(evidenceRoute(run, evidence));
 }
 

@@ -173,7 +173,7 @@ export class RunData {
     this.connection.checkBuild(snapshot.server.build);
     this.router.resolveLatest(snapshot.server.project);
     if (this.snapshot && this.snapshot.state !== snapshot.state)
-      this.announcer.announce(`The run is ${stateLabel(snapshot.state).text}: ${snapshot.headline}`);
+      this.announcer.announce(`The run is ${stateLabel(snapshot).text}: ${snapshot.headline}`);
     this.snapshot = snapshot;
   }
 

@@ -1,7 +1,7 @@
-//! What an agent says and does in a session, in one form whichever agent it is.
+//! The events of a session: what an agent writes and does, in one format for all agents.
 //!
-//! The raw lines stand beside it in stream.jsonl; here is what they mean. A line that means nothing that is known
-//! is kept as it came, so that a newer agent loses nothing.
+//! stream.jsonl has the raw lines. A line that no parser knows is kept unchanged, so that nothing of a newer agent is
+//! lost.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,63 +9,63 @@ use serde_json::Value;
 
 use crate::step::Usage;
 
-/// One thing that an agent said or did.
+/// One message or activity of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentEvent {
-    /// What it is about. A later event with the same id takes the place of this one.
+    /// The id of the activity. A later event with the same id replaces this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The call that started the sub-agent which this comes from, if it comes from one.
+    /// The call that started the sub-agent, if the event comes from one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// The thing itself.
+    /// What happened.
     #[serde(flatten)]
-    pub said: AgentEventKind,
+    pub kind: AgentEventKind,
 }
 
-/// What it is.
+/// What an agent wrote or did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AgentEventKind {
-    /// The session begins.
+    /// The session has started.
     Session { session_id: Option<String>, model: Option<String>, version: Option<String>, tools: Vec<String> },
-    /// Words to whoever reads along.
+    /// Text of the agent for the reader.
     Message { text: String },
-    /// Thoughts, as far as the agent shows them.
+    /// Reasoning, as far as the agent shows it.
     Reasoning { text: String },
-    /// A shell command. Its exit code is its own: a test that fails is no fault of the session.
+    /// A shell command. A failing exit code is not a failure of the session: it may be a test.
     Command { command: String, state: ActivityState, exit: Option<i64>, output: String },
     /// Changes to files.
     Edit { files: Vec<FileChange>, state: ActivityState },
-    /// A file that is read.
+    /// The agent reads a file.
     Read { path: String, state: ActivityState },
-    /// A search in files.
+    /// The agent searches files.
     Search { query: String, state: ActivityState },
-    /// A search or a page on the web.
+    /// A web search or a web page.
     Web { query: String, state: ActivityState },
-    /// Any other tool.
+    /// A call of any other tool.
     Tool { name: String, input: String, state: ActivityState, output: String },
-    /// The agent's own list of things to do.
+    /// The agent's to-do list.
     Plan { items: Vec<PlanItem> },
-    /// The provider failed, and the agent tries again by itself.
+    /// The provider failed, and the agent retries by itself.
     Retry { text: String, attempt: Option<u64>, of: Option<u64>, wait_ms: Option<u64> },
-    /// Something to know that ends nothing.
+    /// A warning; the session goes on.
     Warning { text: String },
-    /// The agent summed up its own history to make room.
+    /// The agent compacted its context.
     Compacted { tokens_before: Option<u64>, tokens_after: Option<u64> },
-    /// What the provider says of its limits.
+    /// The state of a limit of the provider.
     RateLimit { status: String, limit: Option<String>, resets_unix_secs: Option<u64> },
-    /// What the session cost so far.
+    /// What the session has used so far.
     Usage { usage: Usage },
-    /// The session is over, by the agent's own word. Whether its answer is one is not said here.
+    /// The agent reports that the session has ended. Its answer may still be invalid.
     Finished,
-    /// The session failed, by the agent's own word.
+    /// The agent reports that the session has failed.
     Failed { message: String },
-    /// A line that means nothing known.
+    /// A line that the parser does not know.
     Unknown { raw: Value },
 }
 
-/// How far something is.
+/// The state of a command, a tool call or another activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ActivityState {
@@ -74,36 +74,33 @@ pub enum ActivityState {
     Failed,
 }
 
-/// One file and what becomes of it.
+/// A change to one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileChange {
-    /// As the agent names it.
+    /// The path, as the agent wrote it.
     pub path: String,
-    /// What becomes of it.
     pub change: FileAction,
 }
 
-/// What becomes of a file.
+/// How a file changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileAction {
     Add,
     Update,
     Delete,
-    /// It is written whole, whether it was there or not.
+    /// Written whole, whether it existed or not.
     Write,
 }
 
-/// One entry of a list of things to do.
+/// An item of the agent's to-do list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanItem {
-    /// What is to be done.
     pub text: String,
-    /// How far it is.
     pub state: PlanItemState,
 }
 
-/// How far an entry is.
+/// The state of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanItemState {
@@ -113,14 +110,18 @@ pub enum PlanItemState {
 }
 
 impl AgentEvent {
-    pub(super) fn of(said: AgentEventKind) -> Self {
-        Self { id: None, parent: None, said }
+    pub(super) fn new(kind: AgentEventKind) -> Self {
+        Self { id: None, parent: None, kind }
+    }
+
+    pub(super) fn unknown(line: &Value) -> Self {
+        Self::new(AgentEventKind::Unknown { raw: super::truncate::raw(line) })
     }
 }
 
 impl AgentEventKind {
-    /// The event's own word, as its JSON has it.
-    pub fn kind(&self) -> &'static str {
+    /// The value of `kind` in the event's JSON.
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Session { .. } => "session",
             Self::Message { .. } => "message",
@@ -149,9 +150,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_called_the_same_in_its_json() {
-        let (none, state) = (String::new, ActivityState::Done);
-        for said in [
+    fn names_are_those_of_the_json() {
+        let none = String::new;
+        let state = ActivityState::Done;
+        for kind in [
             AgentEventKind::Session { session_id: None, model: None, version: None, tools: Vec::new() },
             AgentEventKind::Message { text: none() },
             AgentEventKind::Reasoning { text: none() },
@@ -171,7 +173,7 @@ mod tests {
             AgentEventKind::Failed { message: none() },
             AgentEventKind::Unknown { raw: Value::Null },
         ] {
-            assert_eq!(serde_json::to_value(&said).unwrap()["kind"], said.kind());
+            assert_eq!(serde_json::to_value(&kind).unwrap()["kind"], kind.name());
         }
     }
 }

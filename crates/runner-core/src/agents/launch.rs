@@ -1,4 +1,4 @@
-//! How an agent is started: a pure function from configuration, places and the user's variables to a command line.
+//! The command line of a session: a pure function from configuration, paths and the user's variables.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::{AgentKind, claude_launch, codex_launch};
+use super::NativeAgent;
 use crate::config::Executor;
 use crate::model::tools::Tools;
 
-/// Variables by name.
+/// Environment variables by name.
 pub type Variables = BTreeMap<OsString, OsString>;
 
-/// Variables of the user that every agent sees, so that programs, caches and proxies work as in their own shell. A
-/// star at the end stands for any rest. Everything else stays out: what is not there cannot leak.
+/// Variables of the user that every native agent sees, so that programs, caches and proxies work as in the user's
+/// shell. `*` at the end matches any suffix. All others are withheld: a variable that is not there cannot leak.
 const INHERITED: [&str; 42] = [
     "PATH",
     "HOME",
@@ -60,59 +60,82 @@ const INHERITED: [&str; 42] = [
     "DEVELOPER_DIR",
 ];
 
-/// Where a session finds its things, and who it runs as.
+/// Variables that keep programs from prompting, paging or drawing.
+const UNATTENDED: [(&str, &str); 4] =
+    [("TERM", "dumb"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_EDITOR", "false"), ("GIT_PAGER", "cat")];
+
+/// The paths and permissions of one session.
 #[derive(Clone, Debug)]
 pub struct LaunchContext<'a> {
-    /// The file for the answer; nothing is there yet.
+    /// Where a native agent writes its answer. Does not exist yet.
     pub answer: PathBuf,
-    /// The schema of the answer, as the run has pinned it.
+    /// The schema of the answer that the run has pinned.
     pub schema: PathBuf,
-    /// What is in it.
+    /// The content of that file.
     pub schema_bytes: &'a [u8],
-    /// A file that appears when the agent was stopped because its context is full.
+    /// A file that appears if the agent was stopped because its context was full.
     pub context_full: PathBuf,
-    /// A folder for settings that the session alone needs.
-    pub settings: PathBuf,
-    /// Folders outside of the repository that may be written to.
+    /// The session's private folder, for settings files.
+    pub settings_dir: PathBuf,
+    /// Folders outside the repository that the session may write to.
     pub writable: Vec<PathBuf>,
-    /// What keeps an agent in that has no sandbox of its own, if anything does.
-    pub fence: Option<CommandSandbox>,
-    /// The user's variables.
+    /// The sandbox around commands, for an agent without one of its own.
+    pub sandbox: Option<CommandSandbox>,
+    /// The user's environment.
     pub user: &'a Variables,
-    /// Whether the runner is root.
+    /// Whether the runner runs as root.
     pub is_root: bool,
 }
 
-/// How an agent is kept in whose own process must stay outside, because its login lies there.
+/// The sandbox of an agent whose own process must stay outside, because it renews its login there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandSandbox {
-    /// The words before a command of the agent's that start it in a sandbox.
-    pub around_commands: Vec<OsString>,
-    /// A command that is asked before a file is changed, and refuses what lies outside.
-    pub before_files: Vec<OsString>,
+    /// Arguments to put before each command so that it runs sandboxed.
+    pub command_prefix: Vec<OsString>,
+    /// A command to run before each file change. It fails for a path outside the repository.
+    pub file_hook: Vec<OsString>,
 }
 
-/// A program's arguments and variables, and what must lie ready for it.
+/// Everything a command line depends on.
+pub(super) struct LaunchRequest<'a> {
+    pub(super) executor: &'a Executor,
+    pub(super) tools: &'a Tools,
+    pub(super) context: &'a LaunchContext<'a>,
+}
+
+impl LaunchRequest<'_> {
+    /// The user's variable of this name.
+    pub(super) fn user_variable(&self, name: &str) -> Option<&OsString> {
+        self.context.user.get(OsStr::new(name))
+    }
+
+    /// The key that `key_env` names, if the user has set it.
+    pub(super) fn provider_key(&self) -> Option<OsString> {
+        self.user_variable(self.executor.key_env.as_deref()?).cloned()
+    }
+}
+
+/// Arguments and environment of a program, and the files to write before it starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandLine {
-    /// After the program itself.
+    /// The arguments, without the program.
     pub arguments: Vec<OsString>,
-    /// All variables, but for those of the runner.
+    /// The environment, without the `RUNNER_…` variables.
     pub environment: Variables,
-    /// Files to write first.
+    /// Files to write before the start.
     pub files: Vec<SetupFile>,
-    /// Folders to make first.
+    /// Folders to create before the start.
     pub folders: Vec<PathBuf>,
 }
 
-/// A file that must lie ready.
+/// A file to write before the agent starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetupFile {
-    /// Where.
+    /// Its absolute path.
     pub path: PathBuf,
-    /// What is in it.
+    /// Its content.
     pub text: String,
-    /// Whether it is a program.
+    /// Whether to make it executable.
     pub is_program: bool,
 }
 
@@ -130,56 +153,42 @@ impl CommandLine {
     }
 }
 
-/// The command line of an agent's session. The prompt comes by standard input.
-pub fn command_line(
-    agent: AgentKind,
-    executor: &Executor,
-    tools: &Tools,
-    places: &LaunchContext<'_>,
-) -> CommandLine {
-    let mut line =
-        CommandLine { environment: inherited(agent, executor, places.user), ..CommandLine::default() };
-    for (name, value) in
-        [("TERM", "dumb"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_EDITOR", "false"), ("GIT_PAGER", "cat")]
-    {
-        line.set(name, value);
+/// The environment of a native agent: a selection of the user's variables, and those of unattended work.
+pub(super) fn native_environment(agent: &NativeAgent, executor: &Executor, user: &Variables) -> Variables {
+    let mut patterns: Vec<&str> = INHERITED.to_vec();
+    patterns.extend(agent.login.key_variables);
+    patterns.extend(agent.variables);
+    patterns.push(agent.login.home_variable);
+    patterns.extend(executor.env_inherit.iter().map(String::as_str));
+    patterns.extend(executor.key_env.as_deref());
+
+    let mut environment = Variables::new();
+    for (name, value) in user {
+        let is_inherited =
+            name.to_str().is_some_and(|name| patterns.iter().any(|pattern| matches_pattern(name, pattern)));
+        if is_inherited {
+            environment.insert(name.clone(), value.clone());
+        }
     }
-    match agent {
-        AgentKind::Codex => codex_launch::complete(&mut line, executor, tools, places),
-        AgentKind::Claude => claude_launch::complete(&mut line, executor, tools, places),
-    }
-    line
+    environment.extend(UNATTENDED.map(|(name, value)| (name.into(), value.into())));
+    environment
 }
 
-/// What an agent sees of the user's variables.
-fn inherited(agent: AgentKind, executor: &Executor, user: &Variables) -> Variables {
-    let facts = agent.facts();
-    let own = facts.keys.iter().chain(facts.variables).chain([&facts.home.0]).copied();
-    let asked = executor.env_inherit.iter().map(String::as_str).chain(executor.key_env.as_deref());
-    let names: Vec<&str> = INHERITED.into_iter().chain(own).chain(asked).collect();
-    let is_meant =
-        |name: &OsStr| name.to_str().is_some_and(|name| names.iter().any(|pattern| is_named(name, pattern)));
-    user.iter()
-        .filter(|(name, _)| is_meant(name))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
+fn matches_pattern(name: &str, pattern: &str) -> bool {
+    pattern.strip_suffix('*').map_or(name == pattern, |prefix| name.starts_with(prefix))
 }
 
-fn is_named(name: &str, pattern: &str) -> bool {
-    pattern.strip_suffix('*').map_or(name == pattern, |beginning| name.starts_with(beginning))
-}
-
-/// Every variable that holds a key of this session.
-pub(super) fn key_names(agent: AgentKind, executor: &Executor) -> Vec<&str> {
-    let mut names = agent.facts().keys.to_vec();
+/// Every variable that holds a key in this session.
+pub(super) fn key_names<'a>(agent: &NativeAgent, executor: &'a Executor) -> Vec<&'a str> {
+    let mut names: Vec<&str> = agent.login.key_variables.to_vec();
     names.extend(executor.key_env.as_deref());
     names.sort_unstable();
     names.dedup();
     names
 }
 
-/// The schema as agents take it: on one line, and without the name of its dialect, which Claude Code does not
-/// know and which makes it pass over the whole schema without a word.
+/// The schema of the answer as agents accept it: on one line, and without `$schema`. Claude Code does not know that
+/// dialect, and would silently ignore the whole schema because of it.
 pub fn agent_schema(pinned: &[u8]) -> Option<String> {
     let mut schema: Value = serde_json::from_slice(pinned).ok()?;
     schema.as_object_mut()?.shift_remove("$schema");

@@ -1,11 +1,11 @@
-//! Dollars as whole millionths, without a detour through floating point.
+//! Dollars as integer millionths, without floating point.
 
 use serde_json::Number;
 
-/// The digits of a number after the point that count.
-const PLACES: usize = 6;
+/// Decimal places of a dollar that are kept.
+const DECIMALS: usize = 6;
 
-/// Millionths of a dollar in a number of dollars, rounded to the nearest. None for what is no sum of money.
+/// A number of dollars in millionths, rounded to the nearest. None if it is negative or too large.
 pub(super) fn microdollars(dollars: &Number) -> Option<u64> {
     let text = dollars.to_string();
     let (digits, exponent) = match text.split_once(['e', 'E']) {
@@ -13,11 +13,11 @@ pub(super) fn microdollars(dollars: &Number) -> Option<u64> {
         None => (text, 0),
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
-    let places = i32::try_from(PLACES).ok()?.checked_add(exponent)?;
+    let places = i32::try_from(DECIMALS).ok()?.checked_add(exponent)?;
     shifted(whole, fraction, places)
 }
 
-/// The number with its point moved to the right by so many places, rounded.
+/// The number with its decimal point moved `places` to the right, rounded.
 fn shifted(whole: &str, fraction: &str, places: i32) -> Option<u64> {
     let point = i32::try_from(whole.len()).ok()?.checked_add(places)?;
     let digits: String = [whole, fraction].concat();
@@ -25,10 +25,10 @@ fn shifted(whole: &str, fraction: &str, places: i32) -> Option<u64> {
         return None;
     }
     let Ok(point) = usize::try_from(point) else { return Some(0) };
-    let kept: String = digits.chars().chain(std::iter::repeat('0')).take(point.min(64)).collect();
-    let is_up = digits.as_bytes().get(point).is_some_and(|digit| *digit >= b'5');
-    let sum = if kept.is_empty() { 0 } else { kept.parse::<u64>().ok()? };
-    sum.checked_add(u64::from(is_up))
+    let integer_digits: String = digits.chars().chain(std::iter::repeat('0')).take(point.min(64)).collect();
+    let rounds_up = digits.as_bytes().get(point).is_some_and(|digit| *digit >= b'5');
+    let integer = if integer_digits.is_empty() { 0 } else { integer_digits.parse::<u64>().ok()? };
+    integer.checked_add(u64::from(rounds_up))
 }
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dollars_become_millionths() {
+    fn dollars_are_rounded_to_millionths() {
         for (dollars, micro) in [
             ("0", Some(0)),
             ("0.010700000000000001", Some(10_700)),

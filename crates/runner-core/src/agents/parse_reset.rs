@@ -1,81 +1,77 @@
-//! When a limit ends, from what an agent says of it.
+//! The end of a usage limit, parsed from an agent's message.
 //!
-//! Codex names a moment on the clock of its own time zone, which the runner sets to UTC, and leaves the day out
-//! when it is the same one. It once named spans; those are understood, too.
+//! Codex gives a time in its local time zone, which the runner sets to UTC, and omits the date if it is today. Older
+//! versions gave a duration, which is parsed too.
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// The moment (seconds since 1970) after "try again at" or "try again in", said at `now`.
-pub(super) fn moment(message: &str, now_unix_secs: u64) -> Option<u64> {
+/// The time (seconds since 1970) after "try again at" or "try again in" in a message printed at `now`.
+pub(super) fn parse_reset(message: &str, now_unix_secs: u64) -> Option<u64> {
     let lower = message.to_ascii_lowercase();
-    let after = |mark: &str| {
-        let at = lower.find(mark)?;
-        lower.get(at + mark.len()..)
-    };
-    if let Some(text) = after("try again at ") {
-        return clock(text, now_unix_secs);
+    if let Some((_, text)) = lower.split_once("try again at ") {
+        return parse_time(text, now_unix_secs);
     }
-    let span = span(after("try again in ")?)?;
-    now_unix_secs.checked_add(span)
+    let (_, text) = lower.split_once("try again in ")?;
+    now_unix_secs.checked_add(parse_duration(text)?)
 }
 
 /// `mar 17th, 2030 5:46 pm`, or `5:46 pm` of the same day.
-fn clock(text: &str, now_unix_secs: u64) -> Option<u64> {
+fn parse_time(text: &str, now_unix_secs: u64) -> Option<u64> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let (day, time) = match words.as_slice() {
-        [month, day, year, time, half, ..] if month_of(month).is_some() => {
+    let (days, secs) = match words.as_slice() {
+        [month, day, year, time, half, ..] if month_number(month).is_some() => {
             let day: u64 = day.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok()?;
-            (days(year.parse().ok()?, month_of(month)?, day)?, (time, half))
+            (days_since_1970(year.parse().ok()?, month_number(month)?, day)?, seconds_of_day(time, half)?)
         }
-        [time, half, ..] => (now_unix_secs / DAY, (time, half)),
+        [time, half, ..] => (now_unix_secs / DAY, seconds_of_day(time, half)?),
         _ => return None,
     };
-    // The seconds are not said; once the minute is over, the limit is, too.
-    Some(day * DAY + seconds(time.0, time.1)? + MINUTE)
+    // The message has no seconds: the limit has certainly ended when the minute has.
+    Some(days * DAY + secs + MINUTE)
 }
 
-/// The seconds of the day at `5:46`, `pm`.
-fn seconds(time: &str, half: &str) -> Option<u64> {
+/// The seconds since midnight at `5:46`, `pm`.
+fn seconds_of_day(time: &str, half: &str) -> Option<u64> {
     let (hour, minute) = time.split_once(':')?;
-    let (hour, minute): (u64, u64) = (hour.parse().ok()?, minute.parse().ok()?);
-    let is_clock = (1..=12).contains(&hour) && minute < 60;
+    let hour: u64 = hour.parse().ok()?;
+    let minute: u64 = minute.parse().ok()?;
+    let is_valid = (1..=12).contains(&hour) && minute < 60;
     let afternoon = match half.trim_end_matches('.') {
         "am" => 0,
         "pm" => 12,
         _ => return None,
     };
-    is_clock.then_some((hour % 12 + afternoon) * HOUR + minute * MINUTE)
+    is_valid.then_some((hour % 12 + afternoon) * HOUR + minute * MINUTE)
 }
 
-fn month_of(word: &str) -> Option<u64> {
+fn month_number(word: &str) -> Option<u64> {
     let months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
     months.iter().zip(1..).find(|(month, _)| **month == word).map(|(_, number)| number)
 }
 
 /// Days from 1970 to a date of the Gregorian calendar.
-fn days(year: u64, month: u64, day: u64) -> Option<u64> {
+fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
     if !(1970..=9999).contains(&year) || !(1..=31).contains(&day) {
         return None;
     }
-    // The year is taken to begin in March, so that the day that comes and goes is its last.
+    // Count years from March, so that the leap day is the last day of the year.
     let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
     let before = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
     before.checked_sub(719_468)
 }
 
 /// `3 days 4 hours 5 minutes`, `1.898s`, `20s`.
-fn span(text: &str) -> Option<u64> {
+fn parse_duration(text: &str) -> Option<u64> {
     let mut total = None;
     let mut words = text.split_whitespace().peekable();
     while let Some(word) = words.next() {
         let digits = word.trim_end_matches(|c: char| !c.is_ascii_digit());
-        let Some(amount) = whole(digits) else { break };
-        let unit = word.get(digits.len()..).filter(|unit| !unit.is_empty() && *unit != ".");
-        let unit = match unit {
+        let Some(amount) = round_up(digits) else { break };
+        let unit = match word.get(digits.len()..) {
+            None | Some("" | ".") => words.next().unwrap_or_default(),
             Some(unit) => unit,
-            None => words.next().unwrap_or_default(),
         };
         total = Some(total.unwrap_or(0_u64).checked_add(amount.checked_mul(unit_secs(unit)?)?)?);
         words.next_if(|word| *word == "and");
@@ -83,8 +79,8 @@ fn span(text: &str) -> Option<u64> {
     total
 }
 
-/// A number, and one more if there is anything after its point.
-fn whole(digits: &str) -> Option<u64> {
+/// A number without its decimals, plus one if it has any.
+fn round_up(digits: &str) -> Option<u64> {
     match digits.split_once('.') {
         Some((number, rest)) if rest.bytes().all(|digit| digit.is_ascii_digit()) => {
             number.parse::<u64>().ok()?.checked_add(1)
@@ -112,8 +108,8 @@ mod tests {
     const NOW: u64 = 1_794_789_000;
 
     #[test]
-    fn a_date_is_a_moment_of_utc() {
-        let at = |text: &str| moment(&format!("You’ve hit your usage limit. Try again at {text}."), NOW);
+    fn times_are_in_utc() {
+        let at = |text: &str| parse_reset(&format!("You’ve hit your usage limit. Try again at {text}."), NOW);
         assert_eq!(at("Mar 17th, 2030 5:46 PM"), Some(1_900_000_020));
         assert_eq!(at("Jan 1st, 1970 12:00 AM"), Some(60));
         assert_eq!(at("Feb 29th, 2028 12:01 PM"), Some(1_835_438_520));
@@ -123,8 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn a_span_begins_now() {
-        let after = |text: &str| moment(text, NOW).map(|moment| moment - NOW);
+    fn durations_start_now() {
+        let after = |text: &str| parse_reset(text, NOW).map(|end| end - NOW);
         assert_eq!(after("… try again in 3 hours 5 minutes."), Some(3 * HOUR + 5 * MINUTE));
         assert_eq!(after("Try again in 4 days 3 hours."), Some(4 * DAY + 3 * HOUR));
         assert_eq!(after("Please try again in 1.898s. Visit us"), Some(2));
@@ -132,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_moment_gives_none() {
+    fn messages_without_a_valid_time_give_none() {
         for text in [
             "",
             "try again later.",
@@ -146,7 +142,7 @@ mod tests {
             "try again at Mar 1st, 99999 5:46 PM",
             "try again in 99999999999999999999 days",
         ] {
-            assert_eq!(moment(text, NOW), None, "{text}");
+            assert_eq!(parse_reset(text, NOW), None, "{text}");
         }
     }
 }

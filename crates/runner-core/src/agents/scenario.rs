@@ -1,6 +1,6 @@
-//! Scenarios: what the scripted agent plays, session by session. Used by the demo, the tests and the evaluation.
+//! Scenarios: scripts for the scripted agent, session by session. The demo, the tests and the evaluation use them.
 //!
-//! A scenario may do anything that an agent can do, lawful or not: that is what it is for.
+//! A scenario may do anything that an agent can do, including what the rules forbid.
 
 use serde::Deserialize;
 use thiserror::Error;
@@ -9,30 +9,30 @@ use crate::model::agent_output::AgentStatus;
 use crate::model::agent_report::AgentReport;
 use crate::step::{ProviderError, Usage};
 
-/// A scenario file: the sessions that an agent may be asked for.
+/// A scenario file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Tried in order; the first that fits the situation is played.
+    /// The sessions. The first whose condition holds is played.
     #[serde(default)]
     pub session: Vec<ScenarioSession>,
 }
 
-/// One session.
+/// One scripted session.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScenarioSession {
-    /// In which situation it is played; what is not said does not matter.
+    /// When it is played. Without a condition, always.
     #[serde(default)]
     pub when: Condition,
     /// What it does, in order.
     #[serde(default, rename = "do")]
-    pub acts: Vec<ScenarioAction>,
-    /// What it answers; nothing if it says nothing.
+    pub actions: Vec<ScenarioAction>,
+    /// What it answers. Without this, it ends without an answer.
     pub answer: Option<ScenarioAnswer>,
 }
 
-/// A situation. Every condition that is given must hold.
+/// A condition on the session. Every field that is set must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
@@ -40,19 +40,19 @@ pub struct Condition {
     pub iter: Option<u32>,
     /// The node's id.
     pub node: Option<String>,
-    /// How many attempts at the node are spent.
+    /// How many attempts of the node are used.
     pub attempts: Option<u64>,
     /// `leaf`, `repair` or `replan`.
     pub mode: Option<String>,
 }
 
-/// One thing that an agent does.
+/// One action of the scripted agent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum ScenarioAction {
     /// Writes a file.
     Write { path: String, text: String },
-    /// Adds to a file.
+    /// Appends to a file.
     Append { path: String, text: String },
     /// Removes a file or a folder.
     Delete { path: String },
@@ -62,43 +62,43 @@ pub enum ScenarioAction {
     Sleep { ms: u64 },
     /// Runs a program and waits for it.
     Run { argv: Vec<String> },
-    /// Gives a node children. Fields that are not said are filled in as a careful agent would.
+    /// Adds children to a node. Missing fields get valid values.
     AddChildren { node: String, children: Vec<NewChild> },
-    /// Sets a field of a node, lawfully or not.
+    /// Sets a field of a node, whether the rules allow it or not.
     SetField { node: String, field: String, json: String },
     /// Removes a node from the tree.
     RemoveNode { node: String },
-    /// Reports what the session used and how its provider failed it, as any agent may.
+    /// Reports usage and a failure of the provider, through `RUNNER_REPORT`.
     Report(Box<ReportedUsage>),
     /// Ends the session at once with this exit code.
     Exit { code: u8 },
 }
 
-/// What a session reports of itself.
+/// The usage and the failure that a session reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReportedUsage {
-    /// Tokens read, those from the cache among them.
+    /// Input tokens, including cached ones.
     pub input_tokens: Option<u64>,
-    /// Tokens of these that came from the cache.
+    /// Input tokens that came from a cache.
     pub cached_input_tokens: Option<u64>,
-    /// Tokens written.
+    /// Output tokens.
     pub output_tokens: Option<u64>,
     /// Millionths of a dollar.
     pub cost_microdollars: Option<u64>,
     /// How the provider failed: `rate_limited`, `overloaded`, `disconnected`, `usage_limit`, `refused`,
     /// `not_logged_in`, `context_full` or `schema_violated`.
     pub fault: Option<String>,
-    /// With `usage_limit` and `rate_limited`: how many seconds from now on it lasts.
+    /// With `usage_limit` and `rate_limited`: the seconds until it ends.
     pub resets_in_secs: Option<u32>,
-    /// What the provider said.
+    /// The provider's message.
     pub why: Option<String>,
 }
 
 impl ReportedUsage {
-    /// The report as an agent writes it at this moment, or the word that stands for no fault.
+    /// The report as an agent writes it at this time, or the value of `fault` if it is unknown.
     pub fn at(&self, now_unix_secs: u64) -> Result<AgentReport, String> {
-        let why = || self.why.clone().unwrap_or_else(|| "the provider said no".to_owned());
+        let why = || self.why.clone().unwrap_or_else(|| "the provider refused the request".to_owned());
         let fault = self.fault.as_deref().map(|word| {
             Ok(match word {
                 "rate_limited" => ProviderError::RateLimited { retry_after_secs: self.resets_in_secs },
@@ -125,75 +125,66 @@ impl ReportedUsage {
     }
 }
 
-/// A new node.
+/// A node to add.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewChild {
-    /// Its id.
     pub id: String,
-    /// Its title; the id if not said.
+    /// The title [default: the id].
     pub title: Option<String>,
-    /// Its goal; the title if not said.
+    /// The goal [default: the title].
     pub goal: Option<String>,
-    /// Its acceptance.
+    /// The acceptance criteria.
     #[serde(default)]
     pub acceptance: Vec<String>,
 }
 
-/// What the session answers.
+/// The answer of a scripted session.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum ScenarioAnswer {
-    /// As the contract has it.
-    Lawful {
-        /// The claim.
-        status: AgentStatus,
-        /// What it says about it.
-        summary: String,
-    },
-    /// Any text in the answer's place.
-    Raw {
-        /// Written as it is.
-        raw: String,
-    },
+    /// A valid answer.
+    Valid { status: AgentStatus, summary: String },
+    /// Any text instead of an answer.
+    Raw { raw: String },
 }
 
-/// A scenario that cannot be read.
+/// An invalid scenario file.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("the scenario cannot be read: {0}")]
+#[error("invalid scenario: {0}")]
 pub struct ScenarioError(String);
 
-/// What the agent is asked for.
+/// What the runner asks of the session: the values that conditions compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionContext<'a> {
     /// The iteration's number.
     pub iter: u32,
     /// The node's id.
     pub node: &'a str,
-    /// How many attempts at it are spent.
+    /// How many of its attempts are used.
     pub attempts: u64,
     /// `leaf`, `repair` or `replan`.
     pub mode: &'a str,
 }
 
 impl Scenario {
-    /// Reads a scenario strictly.
+    /// Decodes a scenario file; unknown keys are errors.
     pub fn decode(text: &str) -> Result<Self, ScenarioError> {
         toml::from_str(text).map_err(|error| ScenarioError(error.to_string()))
     }
 
-    /// The session that is played in a situation.
-    pub fn session_for(&self, situation: SessionContext<'_>) -> Option<&ScenarioSession> {
-        self.session.iter().find(|session| session.when.holds(situation))
+    /// The first session whose condition holds.
+    pub fn session_for(&self, context: SessionContext<'_>) -> Option<&ScenarioSession> {
+        self.session.iter().find(|session| session.when.holds(context))
     }
 }
 
 impl Condition {
-    fn holds(&self, situation: SessionContext<'_>) -> bool {
-        self.iter.is_none_or(|iter| iter == situation.iter)
-            && self.node.as_deref().is_none_or(|node| node == situation.node)
-            && self.attempts.is_none_or(|attempts| attempts == situation.attempts)
-            && self.mode.as_deref().is_none_or(|mode| mode == situation.mode)
+    fn holds(&self, context: SessionContext<'_>) -> bool {
+        self.iter.is_none_or(|iter| iter == context.iter)
+            && self.node.as_deref().is_none_or(|node| node == context.node)
+            && self.attempts.is_none_or(|attempts| attempts == context.attempts)
+            && self.mode.as_deref().is_none_or(|mode| mode == context.mode)
     }
 }
 
@@ -220,11 +211,11 @@ mod tests {
     "#;
 
     #[test]
-    fn the_first_session_that_fits_is_played() {
+    fn the_first_matching_session_is_played() {
         let scenario = Scenario::decode(TEXT).unwrap();
         let at = |iter, node, attempts| {
-            let situation = SessionContext { iter, node, attempts, mode: "leaf" };
-            let session = scenario.session_for(situation).unwrap();
+            let context = SessionContext { iter, node, attempts, mode: "leaf" };
+            let session = scenario.session_for(context).unwrap();
             scenario.session.iter().position(|one| std::ptr::eq(one, session)).unwrap()
         };
         assert_eq!(at(1, "root", 0), 0);
@@ -234,19 +225,19 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_word_is_told_with_its_line() {
-        let fault = Scenario::decode("[[session]]\nanswr = 1\n").unwrap_err().to_string();
-        assert!(fault.contains("line 2") && fault.contains("answr"), "{fault}");
+    fn an_unknown_key_is_reported_with_its_line() {
+        let error = Scenario::decode("[[session]]\nanswr = 1\n").unwrap_err().to_string();
+        assert!(error.contains("line 2") && error.contains("answr"), "{error}");
         assert!(Scenario::decode("[[session]]\n[[session.do]]\nfly = 1\n").is_err());
     }
 
     #[test]
-    fn a_report_says_what_was_used_and_how_the_provider_failed() {
+    fn reports_have_usage_and_the_providers_failure() {
         let reported = |fields: &str| {
             let text = format!("[[session]]\n[[session.do]]\nreport = {{ {fields} }}\n");
-            match Scenario::decode(&text).unwrap().session[0].acts.as_slice() {
+            match Scenario::decode(&text).unwrap().session[0].actions.as_slice() {
                 [ScenarioAction::Report(report)] => report.at(1_000),
-                acts => panic!("{acts:?}"),
+                actions => panic!("{actions:?}"),
             }
         };
         let usage = Usage {
@@ -258,7 +249,7 @@ mod tests {
         };
         let used = "input_tokens = 50, cached_input_tokens = 40, output_tokens = 7, cost_microdollars = 300";
         assert_eq!(reported(used), Ok(AgentReport { usage, fault: None }));
-        let no = || "the provider said no".to_owned();
+        let default_reason = || "the provider refused the request".to_owned();
         let why = || "no money".to_owned();
         for (fields, fault) in [
             ("'rate_limited'", ProviderError::RateLimited { retry_after_secs: None }),
@@ -271,9 +262,9 @@ mod tests {
                 ProviderError::UsageLimit { resets_unix_secs: Some(1_060) },
             ),
             ("'refused', why = 'no money'", ProviderError::Refused { why: why() }),
-            ("'not_logged_in'", ProviderError::NotLoggedIn { why: no() }),
+            ("'not_logged_in'", ProviderError::NotLoggedIn { why: default_reason() }),
             ("'context_full'", ProviderError::ContextFull),
-            ("'schema_violated'", ProviderError::SchemaViolated { why: no() }),
+            ("'schema_violated'", ProviderError::SchemaViolated { why: default_reason() }),
         ] {
             let expected = AgentReport { usage: Usage::default(), fault: Some(fault) };
             assert_eq!(reported(&format!("fault = {fields}")), Ok(expected), "{fields}");

@@ -1,82 +1,51 @@
-//! What an agent prints, read as it comes: lines out of pieces of any size, events out of lines, and in the end
-//! what the session came to.
+//! The output of a session: lines from chunks of any size, events from lines, and at the end the session's result.
+
+use std::fmt;
 
 use serde_json::Value;
 
+use super::AgentSpec;
 use super::event::{AgentEvent, AgentEventKind};
-use super::{AgentKind, Preset, claude, codex, preset_lines, truncate};
-use crate::config::Executor;
+use super::truncate;
 use crate::step::Usage;
 
-/// The longest line that is read. Beyond it, the line is not understood and its beginning is kept.
+/// The longest line to parse. A longer one becomes an unknown event with its beginning.
 const LINE_BYTES_MAX: usize = 16 << 20;
 
-/// Whose lines are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TranscriptFormat {
-    Codex,
-    Claude,
-    Opencode,
-    Gemini,
-    Qwen,
-    Copilot,
-    Pi,
+/// Turns the lines of one agent's output into events. Each agent's file implements it.
+pub(super) trait LineParser: fmt::Debug + Send {
+    /// The events of a line, which is a JSON object. Facts about the whole session go to `session`.
+    fn parse_line(&mut self, line: &Value, session: &mut ParsedSession) -> Vec<AgentEvent>;
 }
 
-impl TranscriptFormat {
-    /// What an agent's program prints, if it is one that is understood.
-    pub fn of(executor: &Executor) -> Option<Self> {
-        let of_agent = AgentKind::of_kind(executor.kind).map(Self::of_agent);
-        of_agent.or_else(|| executor.preset.map(Self::of_preset))
-    }
-
-    fn of_agent(agent: AgentKind) -> Self {
-        match agent {
-            AgentKind::Codex => Self::Codex,
-            AgentKind::Claude => Self::Claude,
-        }
-    }
-
-    fn of_preset(preset: Preset) -> Self {
-        match preset {
-            Preset::Opencode => Self::Opencode,
-            Preset::Gemini => Self::Gemini,
-            Preset::Qwen => Self::Qwen,
-            Preset::Copilot => Self::Copilot,
-            Preset::Pi => Self::Pi,
-        }
-    }
-}
-
-/// A session's output, read so far.
-#[derive(Clone, Debug)]
+/// The output of a session, parsed so far.
+#[derive(Debug)]
 pub struct Transcript {
-    pub(super) dialect: TranscriptFormat,
+    pub(super) agent: &'static AgentSpec,
     line: Vec<u8>,
     is_too_long: bool,
-    claude: claude::ClaudeParser,
-    preset: preset_lines::PresetParser,
-    pub(super) findings: ParsedSession,
+    parser: Box<dyn LineParser>,
+    pub(super) session: ParsedSession,
 }
 
-/// What the lines so far tell about the session as a whole.
+/// What the lines so far reveal about the whole session.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ParsedSession {
     pub(super) identity: SessionIdentity,
     pub(super) usage: Usage,
-    /// The answer, where it stands in the output.
+    /// The answer, if the agent prints it.
     pub(super) answer: Option<Value>,
     pub(super) end: SessionEnd,
-    /// The last error at the top level, for a session that ends without a word.
+    /// The last error at the top level, for a session that ends without a final event.
     pub(super) last_error: Option<String>,
-    /// Whether any line was understood.
-    pub(super) is_begun: bool,
+    /// Whether any line was a JSON object.
+    pub(super) has_output: bool,
 }
 
 /// Which session it was.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SessionIdentity {
-    /// The agent's own name for the session.
+    /// The agent's id of the session.
     pub session_id: Option<String>,
     /// The model that answered.
     pub model: Option<String>,
@@ -84,62 +53,60 @@ pub struct SessionIdentity {
     pub version: Option<String>,
 }
 
-/// How a session ended by the agent's own word.
+/// How a session ended, as the agent reported it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum SessionEnd {
-    /// It has not said so.
     #[default]
-    Unsaid,
+    NotReported,
     Finished,
     Failed(FailureInfo),
 }
 
-/// Everything structured that an agent says of its own failure.
+/// The structured part of a failure that an agent reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FailureInfo {
     pub(super) message: String,
     /// The provider's HTTP status.
     pub(super) status: Option<u64>,
-    /// The agent's own word for the error.
+    /// The agent's class of the error.
     pub(super) error: Option<String>,
     pub(super) subtype: Option<String>,
     pub(super) reason: Option<String>,
-    /// When the limit ends that was reached.
+    /// The end of the usage limit that was reached.
     pub(super) resets_unix_secs: Option<u64>,
 }
 
-/// What a session came to.
+impl FailureInfo {
+    pub(super) fn with_status(message: String, status: Option<u64>) -> Self {
+        Self { message, status, ..Self::default() }
+    }
+}
+
+/// The result of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionResult {
-    /// How it ended, with the provider's fault in it if that was the cause.
+    /// How it ended, with the provider's error if that was the cause.
     pub exit: crate::step::SessionExit,
-    /// What it cost.
+    /// What it used.
     pub usage: Usage,
-    /// The answer, if the agent leaves it in its output.
+    /// The answer, if the agent prints it.
     pub answer: Option<Vec<u8>>,
     /// Which session it was.
     pub identity: SessionIdentity,
 }
 
 impl Transcript {
-    /// Nothing read yet.
-    pub fn new(dialect: TranscriptFormat) -> Self {
-        let cached = if dialect == TranscriptFormat::Qwen {
-            claude::CacheTokens::Within
-        } else {
-            claude::CacheTokens::Apart
-        };
+    pub fn new(agent: &'static AgentSpec) -> Self {
         Self {
-            dialect,
+            agent,
             line: Vec::new(),
             is_too_long: false,
-            claude: claude::ClaudeParser::counting(cached),
-            preset: preset_lines::PresetParser::default(),
-            findings: ParsedSession::default(),
+            parser: (agent.parser)(),
+            session: ParsedSession::default(),
         }
     }
 
-    /// Takes what the agent printed next. Where the pieces begin and end makes no difference.
+    /// Parses the next chunk of output. Chunk boundaries do not matter.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<AgentEvent> {
         let mut events = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -157,14 +124,14 @@ impl Transcript {
         events
     }
 
-    /// The agent prints nothing more: what stands in a last line without an end.
+    /// Parses a last line without a line end.
     pub fn finish(&mut self) -> Vec<AgentEvent> {
         self.end_line()
     }
 
-    /// What the session used, as far as it has said so.
+    /// What the session has reported as used so far.
     pub fn usage(&self) -> Usage {
-        self.findings.usage
+        self.session.usage
     }
 
     fn end_line(&mut self) -> Vec<AgentEvent> {
@@ -177,35 +144,29 @@ impl Transcript {
         let value = if is_too_long { None } else { serde_json::from_str::<Value>(&text).ok() };
         let Some(value) = value.filter(Value::is_object) else {
             let raw = Value::String(truncate::output(&text));
-            return vec![AgentEvent::of(AgentEventKind::Unknown { raw })];
+            return vec![AgentEvent::new(AgentEventKind::Unknown { raw })];
         };
-        self.findings.is_begun = true;
-        match self.dialect {
-            TranscriptFormat::Codex => codex::read(&value, &mut self.findings),
-            TranscriptFormat::Claude | TranscriptFormat::Qwen => self.claude.read(&value, &mut self.findings),
-            dialect @ (TranscriptFormat::Opencode
-            | TranscriptFormat::Gemini
-            | TranscriptFormat::Copilot
-            | TranscriptFormat::Pi) => self.preset.read(dialect, &value, &mut self.findings),
-        }
+        self.session.has_output = true;
+        self.parser.parse_line(&value, &mut self.session)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agents::agent_named;
 
     #[test]
-    fn a_line_beyond_the_limit_is_not_understood_and_its_beginning_is_kept() {
-        let begun = r#"{"type":"turn.failed","error":{"message":"x"}}"#;
-        let told = |last: &str| {
-            let line = vec![b' '; LINE_BYTES_MAX - begun.len()];
-            Transcript { line, ..Transcript::new(TranscriptFormat::Codex) }
+    fn a_line_beyond_the_limit_becomes_an_unknown_event() {
+        let failed = r#"{"type":"turn.failed","error":{"message":"x"}}"#;
+        let events = |last: &str| {
+            let line = vec![b' '; LINE_BYTES_MAX - failed.len()];
+            Transcript { line, ..Transcript::new(agent_named("codex").unwrap()) }
                 .push(format!("{last}\n").as_bytes())
         };
-        let understood = AgentEvent::of(AgentEventKind::Failed { message: "x".to_owned() });
-        assert_eq!(told(begun), [understood]);
-        let kept = AgentEvent::of(AgentEventKind::Unknown { raw: Value::from(begun) });
-        assert_eq!(told(&format!("{begun} ")), [kept]);
+        let parsed = AgentEvent::new(AgentEventKind::Failed { message: "x".to_owned() });
+        assert_eq!(events(failed), [parsed]);
+        let unknown = AgentEvent::new(AgentEventKind::Unknown { raw: Value::from(failed) });
+        assert_eq!(events(&format!("{failed} ")), [unknown]);
     }
 }

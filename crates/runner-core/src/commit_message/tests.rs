@@ -1,3 +1,5 @@
+//! Commit messages survive a round trip, and subjects that only resemble the runner's are recognised as such.
+
 use proptest::prelude::*;
 
 use super::reference::SUBJECTS;

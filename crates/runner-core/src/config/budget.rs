@@ -1,71 +1,70 @@
-//! What a run may cost, and what tokens cost.
+//! The `[budget]` and `[prices]` tables: limits on tokens and dollars, and the price of tokens.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::Table;
-use crate::strict::{BoundedInt, SAFE_INTEGER_MAX};
+use super::{read_keys, read_optional_keys};
+use crate::strict::{BoundedInt, SAFE_INTEGER_MAX, TomlTable, inline_schema};
 
-/// Tokens, as many as are counted exactly.
+/// A limit in tokens.
 pub type TokenLimit = BoundedInt<1, SAFE_INTEGER_MAX>;
 
-/// What a run may cost. A limit is checked before each session, so the session that reaches it is the last one.
+/// Limits on what a run may use. They are checked before each session, so the session that reaches one is the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
 pub struct Budget {
-    /// The most tokens of one run, read and written, over all invocations.
+    /// Most tokens (input and output) of one run, over all invocations.
     #[schemars(extend("examples" = [20_000_000]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_tokens: Option<TokenLimit>,
-    /// The most US dollars of one run, over all invocations.
+    /// Most US dollars of one run, over all invocations.
     #[schemars(extend("examples" = [25.0]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_usd: Option<Usd>,
-    /// The most tokens of one leaf, over all its sessions.
+    /// Most tokens of one task, over all its sessions.
     #[schemars(extend("examples" = [2_000_000]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leaf_tokens: Option<TokenLimit>,
-    /// The most US dollars of one leaf, over all its sessions.
+    /// Most US dollars of one task, over all its sessions.
     #[schemars(extend("examples" = [2.5]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leaf_usd: Option<Usd>,
 }
 
-/// What tokens of a model cost, for agents that report no cost themselves.
+/// The price of a model's tokens, for agents that do not report their cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
 pub struct TokenPrice {
-    /// US dollars for a million tokens read.
+    /// US dollars per million input tokens.
     #[schemars(extend("examples" = [1.25]))]
     pub input: Usd,
-    /// US dollars for a million tokens read from the provider's cache; without it, as much as for others.
+    /// US dollars per million cached input tokens [default: the price of `input`].
     #[schemars(extend("examples" = [0.125]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_input: Option<Usd>,
-    /// US dollars for a million tokens written.
+    /// US dollars per million output tokens.
     #[schemars(extend("examples" = [10.0]))]
     pub output: Usd,
 }
 
-/// US dollars, kept as whole millionths.
+/// US dollars, stored as integer millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Usd(u64);
 
-/// The most dollars that can be said.
+/// The largest amount in dollars.
 const USD_MAX: u32 = 1_000_000;
 
 impl Usd {
-    /// In millionths of a dollar.
+    /// The amount in millionths of a dollar.
     pub fn microdollars(self) -> u64 {
         self.0
     }
 
-    /// From millionths of a dollar, up to the most that can be said.
+    /// An amount in millionths of a dollar, capped at the largest one.
     pub fn of_microdollars(microdollars: u64) -> Self {
         Self(microdollars.min(u64::from(USD_MAX) * 1_000_000))
     }
@@ -97,47 +96,31 @@ impl<'de> Deserialize<'de> for Usd {
     }
 }
 
-impl JsonSchema for Usd {
-    fn schema_name() -> Cow<'static, str> {
-        "Usd".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "number", "minimum": 0, "maximum": USD_MAX })
-    }
-}
+inline_schema!(Usd, { "type": "number", "minimum": 0, "maximum": USD_MAX });
 
 impl Budget {
-    pub(super) fn take(table: &mut Table<'_>) -> Self {
-        Self {
-            run_tokens: table.optional("run_tokens"),
-            run_usd: table.optional("run_usd"),
-            leaf_tokens: table.optional("leaf_tokens"),
-            leaf_usd: table.optional("leaf_usd"),
-        }
+    pub(super) fn take(table: &mut TomlTable<'_>) -> Self {
+        let mut budget = Self::default();
+        read_optional_keys!(table, budget: run_tokens, run_usd, leaf_tokens, leaf_usd);
+        budget
     }
 
-    /// Whether there is any limit.
+    /// Whether any limit is set.
     pub fn is_set(&self) -> bool {
         *self != Self::default()
     }
 }
 
 impl TokenPrice {
-    pub(super) fn take(table: &mut Table<'_>) -> Self {
-        Self {
-            input: table.optional("input").unwrap_or_default(),
-            cached_input: table.optional("cached_input"),
-            output: table.optional("output").unwrap_or_default(),
-        }
+    pub(super) fn take(table: &mut TomlTable<'_>) -> Self {
+        let mut price = Self::default();
+        read_keys!(table, price: input, output);
+        read_optional_keys!(table, price: cached_input);
+        price
     }
 }
 
-/// Prices by model, or by kind of agent for one that is asked for no model.
+/// Prices by model, or by kind for an agent without a configured model.
 pub type Prices = BTreeMap<String, TokenPrice>;
 
 #[cfg(test)]
@@ -146,7 +129,7 @@ mod tests {
     use crate::config::Config;
 
     #[test]
-    fn any_limit_makes_a_budget() {
+    fn any_limit_sets_the_budget() {
         assert!(!Budget::default().is_set());
         for key in ["run_tokens", "run_usd", "leaf_tokens", "leaf_usd"] {
             let text = format!("[budget]\n{key} = 1\n");

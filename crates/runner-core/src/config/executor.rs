@@ -1,75 +1,76 @@
-//! The `[executor]` table: which agent does the work, and how it is started.
+//! The `[executor]` table: which agent does the work, and how to start it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CommandArgv, Table};
-use crate::agents::Preset;
-use crate::strict::BoundedInt;
+use super::{CommandArgv, read_keys, read_optional_keys};
+use crate::agents::{AGENTS, AgentSpec, NativeAgent, NativeFeatures, Preset, agent_of_kind};
+use crate::strict::{BoundedInt, TomlTable};
 
-/// Tokens of a context.
+/// The size of a context in tokens.
 pub type Tokens = BoundedInt<1_000, 100_000_000>;
-/// How often a request is sent again.
+/// How often a failed request is sent again.
 pub type Retries = BoundedInt<0, 100>;
 
-/// The agent program.
+/// The agent that does the work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
 pub struct Executor {
-    /// "codex", "claude", "command" (any program) or "script" (a scenario played back).
+    /// The agent: "codex", "claude", "command" (any program or a preset) or "script" (a scripted scenario).
     #[schemars(extend("examples" = ["claude"]))]
     pub kind: ExecutorKind,
-    /// The model to ask for, with kind "codex" or "claude" or with a preset; without it the agent's own default.
+    /// Model, for "codex", "claude" and presets [default: the agent's default].
     #[schemars(extend("examples" = ["gpt-5.5"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How much the model thinks, with kind "codex" ("minimal" to "xhigh") or "claude" ("low" to "max").
+    /// Reasoning effort, for "codex" ("minimal" to "xhigh") and "claude" ("low" to "max") [default: the agent's default].
     #[schemars(with = "Option<ReasoningEffort>", extend("examples" = ["high"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<ReasoningEffort>,
-    /// Where the agent's program is, with kind "codex" or "claude" or with a preset; without it the PATH says so.
+    /// Path of the agent's program, for "codex", "claude" and presets [default: looked up on the PATH].
     #[schemars(extend("examples" = ["/opt/agents/codex"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// A session whose context grows beyond so many tokens is ended, with kind "codex"; without it at nine tenths of
-    /// what the model can hold.
+    /// End a session when its context exceeds this many tokens, for "codex" [default: 90% of the model's context].
     #[schemars(with = "Option<Tokens>", extend("examples" = [150_000]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_budget_tokens: Option<Tokens>,
-    /// Another provider than the agent's own: a gateway or a model on this machine, with kind "codex" or "claude" or
-    /// with a preset.
+    /// URL of another provider, such as a gateway or a local model, for "codex", "claude" and presets [default: the
+    /// agent's provider].
     #[schemars(extend("examples" = ["http://127.0.0.1:8080/v1"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// The variable of yours that holds the key for `base_url`.
+    /// Name of the environment variable that holds the key for `base_url`.
     #[schemars(extend("examples" = ["MY_GATEWAY_KEY"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
-    /// How often the agent itself sends a failed request again; with kind "codex" only beside `base_url`.
+    /// How often the agent retries a failed request, for "claude", and for "codex" with `base_url` [default: the agent's
+    /// default].
     #[schemars(with = "Option<Retries>", extend("examples" = [4]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<Retries>,
-    /// Variables of yours that an agent of kind "codex" or "claude" and its commands see besides the usual ones; a
-    /// star at the end of a name stands for any rest.
+    /// Extra environment variables to pass to the agent and its commands, for "codex" and "claude"; `*` at the end
+    /// matches any suffix.
     pub env_inherit: Vec<String>,
-    /// The program and its arguments, with kind "command".
+    /// Program and arguments, for "command".
     #[schemars(extend("examples" = [["my-agent", "--quiet"]]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandArgv>,
-    /// A program that the runner knows how to start, with kind "command" in the place of `command`.
+    /// A program that the runner knows how to start, for "command"; use it instead of `command`.
     #[schemars(with = "Option<Preset>", extend("examples" = ["opencode"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preset: Option<Preset>,
-    /// The scenario file, with kind "script".
+    /// Scenario file, for "script".
     #[schemars(extend("examples" = ["demo.toml"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
-    /// What keeps an agent from writing outside the repository: "auto" uses Codex's own sandbox, and bubblewrap for the
-    /// others where it works, "require" starts no session without it, "off" lets the agent write wherever you can.
+    /// Whether to keep the agent from writing outside the repository: "auto" uses Codex's built-in sandbox, and
+    /// bubblewrap for other agents where it works; "require" refuses to run a session without a sandbox; "off" allows
+    /// the agent to write wherever you can.
     pub sandbox: SandboxMode,
-    /// Folders outside the repository that the agent may write to all the same, by absolute path or from your home
-    /// folder (`~/…`): where it keeps its own state, or a build keeps its caches.
+    /// Folders outside the repository that the agent may write to, such as caches: absolute paths, or paths in your home
+    /// (`~/…`).
     #[schemars(extend("examples" = [["~/.my-agent"]]), inner(pattern(r"^(/|~/)")))]
     pub writable: Vec<String>,
 }
@@ -84,7 +85,7 @@ pub enum SandboxMode {
     Off,
 }
 
-/// The adapters that start an agent.
+/// The ways to start an agent. A native agent (see [`AGENTS`]) has a kind of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -96,7 +97,7 @@ pub enum ExecutorKind {
 }
 
 impl ExecutorKind {
-    /// The kind as the configuration has it.
+    /// The kind's name in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Codex => "codex",
@@ -107,7 +108,7 @@ impl ExecutorKind {
     }
 }
 
-/// How much a model thinks.
+/// How hard a model thinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -121,7 +122,7 @@ pub enum ReasoningEffort {
 }
 
 impl ReasoningEffort {
-    /// The effort as agents know it.
+    /// The effort's name, which is the same for all agents.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Minimal => "minimal",
@@ -156,156 +157,173 @@ impl Default for Executor {
 }
 
 impl Executor {
-    /// The table as the configuration has it, without its head.
+    /// The agent of the registry that this table starts; none for an arbitrary command and for a script.
+    pub fn agent(&self) -> Option<&'static AgentSpec> {
+        match self.kind {
+            ExecutorKind::Command => self.preset.map(Preset::agent),
+            ExecutorKind::Codex | ExecutorKind::Claude | ExecutorKind::Script => agent_of_kind(self.kind),
+        }
+    }
+
+    /// An executor for an agent of the registry, with default settings.
+    pub fn for_agent(agent: &'static AgentSpec) -> Self {
+        match agent.native() {
+            Some(native) => Self { kind: native.kind, ..Self::default() },
+            None => Self { kind: ExecutorKind::Command, preset: Preset::of(agent), ..Self::default() },
+        }
+    }
+
+    /// The keys of the table as TOML, without its header.
     pub fn table(&self) -> String {
-        // Text, numbers and lists of text are the same in JSON and TOML.
+        // Strings, numbers and lists of strings are the same in JSON and TOML.
         let keys = serde_json::to_value(self).unwrap_or_default();
         let keys = keys.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
         keys.map(|(key, value)| format!("{key} = {value}\n")).collect()
     }
 }
 
-/// Whom a key belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which executors may have a key.
+#[derive(Clone, Copy, Debug)]
 enum KeyOwner {
-    /// These kinds.
-    Kinds(&'static [ExecutorKind]),
-    /// These kinds, and presets.
-    KindsAndPresets(&'static [ExecutorKind]),
+    Kind(ExecutorKind),
+    /// Native agents with this feature.
+    Native(fn(&NativeFeatures) -> bool),
+    NativeAndPresets,
 }
 
 impl KeyOwner {
-    fn takes(self, executor: &Executor) -> bool {
+    fn accepts(self, executor: &Executor) -> bool {
         match self {
-            Self::Kinds(kinds) => kinds.contains(&executor.kind),
-            Self::KindsAndPresets(kinds) => {
-                kinds.contains(&executor.kind)
-                    || executor.kind == ExecutorKind::Command && executor.preset.is_some()
+            Self::Kind(kind) => executor.kind == kind,
+            Self::Native(has_feature) => {
+                executor.native().is_some_and(|native| has_feature(&native.features))
             }
+            Self::NativeAndPresets => executor.agent().is_some(),
         }
     }
 
-    fn name(self) -> String {
-        let (kinds, presets) = match self {
-            Self::Kinds(kinds) => (kinds, ""),
-            Self::KindsAndPresets(kinds) => (kinds, " and to presets"),
+    /// The owners, as `"codex" and "claude"`.
+    fn names(self) -> String {
+        let native = |has_feature: fn(&NativeFeatures) -> bool| -> Vec<String> {
+            let agents = AGENTS.into_iter().filter_map(AgentSpec::native);
+            let owners = agents.filter(|native| has_feature(&native.features));
+            owners.map(|native| format!("\"{}\"", native.kind.as_str())).collect()
         };
-        match kinds {
-            [kind] => format!("kind \"{}\" alone{presets}", kind.as_str()),
-            _ => {
-                let names: Vec<String> = kinds.iter().map(|kind| format!("\"{}\"", kind.as_str())).collect();
-                format!("the kinds {}{presets}", names.join(" and "))
-            }
+        match self {
+            Self::Kind(kind) => format!("kind \"{}\"", kind.as_str()),
+            Self::Native(has_feature) => format!("kind {}", native(has_feature).join(" and ")),
+            Self::NativeAndPresets => format!("kind {} and for presets", native(|_| true).join(" and ")),
         }
     }
 }
 
-const AGENTS: &[ExecutorKind] = &[ExecutorKind::Codex, ExecutorKind::Claude];
-
 impl Executor {
-    pub(super) fn take(table: &mut Table<'_>, usual: Self) -> Self {
-        let executor = Self {
-            kind: table.optional("kind").unwrap_or(usual.kind),
-            model: table.optional("model").or(usual.model),
-            effort: table.optional("effort").or(usual.effort),
-            program: table.optional("program").or(usual.program),
-            context_budget_tokens: table.optional("context_budget_tokens").or(usual.context_budget_tokens),
-            base_url: table.optional("base_url").or(usual.base_url),
-            key_env: table.optional("key_env").or(usual.key_env),
-            retries: table.optional("retries").or(usual.retries),
-            env_inherit: table.optional("env_inherit").unwrap_or(usual.env_inherit),
-            command: table.optional("command").or(usual.command),
-            preset: table.optional("preset").or(usual.preset),
-            scenario: table.optional("scenario").or(usual.scenario),
-            sandbox: table.optional("sandbox").unwrap_or(usual.sandbox),
-            writable: table.optional("writable").unwrap_or(usual.writable),
-        };
-        if !table.is_at_fault("kind") && !table.is_at_fault("preset") {
-            // Otherwise it is not known what the other keys go with.
+    pub(super) fn take(table: &mut TomlTable<'_>, default: Self) -> Self {
+        let mut executor = default;
+        read_keys!(table, executor: kind, env_inherit, sandbox, writable);
+        read_optional_keys!(table, executor: model, effort, program, context_budget_tokens, base_url, key_env, retries);
+        read_optional_keys!(table, executor: command, preset, scenario);
+        // With an unknown kind or preset it is not clear which other keys are valid.
+        if !table.has_problem("kind") && !table.has_problem("preset") {
             executor.check_owners(table);
-            executor.check_needs(table);
+            executor.check_dependencies(table);
         }
         executor.check_values(table);
         executor
     }
 
-    /// Every key belongs to some kinds.
-    fn check_owners(&self, table: &mut Table<'_>) {
+    fn native(&self) -> Option<&'static NativeAgent> {
+        self.agent().and_then(AgentSpec::native)
+    }
+
+    /// Reports keys that this kind of executor does not have.
+    fn check_owners(&self, table: &mut TomlTable<'_>) {
+        let any_native = KeyOwner::Native(|_| true);
+        let has_context_budget = KeyOwner::Native(|features| features.has_context_budget);
+        let command = KeyOwner::Kind(ExecutorKind::Command);
+        let script = KeyOwner::Kind(ExecutorKind::Script);
         let keys = [
-            ("model", KeyOwner::KindsAndPresets(AGENTS), self.model.is_some()),
-            ("effort", KeyOwner::Kinds(AGENTS), self.effort.is_some()),
-            ("program", KeyOwner::KindsAndPresets(AGENTS), self.program.is_some()),
-            (
-                "context_budget_tokens",
-                KeyOwner::Kinds(&[ExecutorKind::Codex]),
-                self.context_budget_tokens.is_some(),
-            ),
-            ("base_url", KeyOwner::KindsAndPresets(AGENTS), self.base_url.is_some()),
-            ("key_env", KeyOwner::KindsAndPresets(AGENTS), self.key_env.is_some()),
-            ("retries", KeyOwner::Kinds(AGENTS), self.retries.is_some()),
-            ("env_inherit", KeyOwner::Kinds(AGENTS), !self.env_inherit.is_empty()),
-            ("command", KeyOwner::Kinds(&[ExecutorKind::Command]), self.command.is_some()),
-            ("preset", KeyOwner::Kinds(&[ExecutorKind::Command]), self.preset.is_some()),
-            ("scenario", KeyOwner::Kinds(&[ExecutorKind::Script]), self.scenario.is_some()),
+            ("model", KeyOwner::NativeAndPresets, self.model.is_some()),
+            ("effort", any_native, self.effort.is_some()),
+            ("program", KeyOwner::NativeAndPresets, self.program.is_some()),
+            ("context_budget_tokens", has_context_budget, self.context_budget_tokens.is_some()),
+            ("base_url", KeyOwner::NativeAndPresets, self.base_url.is_some()),
+            ("key_env", KeyOwner::NativeAndPresets, self.key_env.is_some()),
+            ("retries", any_native, self.retries.is_some()),
+            ("env_inherit", any_native, !self.env_inherit.is_empty()),
+            ("command", command, self.command.is_some()),
+            ("preset", command, self.preset.is_some()),
+            ("scenario", script, self.scenario.is_some()),
         ];
-        for (key, owner, present) in keys {
-            if present && !owner.takes(self) {
-                table.broken(key, format!("belongs to {}: remove it or change `kind`", owner.name()));
+        for (key, owner, is_present) in keys {
+            if is_present && !owner.accepts(self) {
+                let rule = format!("is only valid for {}: remove it or change `kind`", owner.names());
+                table.report_rule(key, rule);
             }
         }
     }
 
-    /// Some keys need others.
-    fn check_needs(&self, table: &mut Table<'_>) {
+    /// Reports keys whose value needs another key, or excludes it.
+    fn check_dependencies(&self, table: &mut TomlTable<'_>) {
         let is_command = self.kind == ExecutorKind::Command;
-        if is_command && self.command.is_none() && self.preset.is_none() && !table.is_at_fault("command") {
-            table.broken("kind", "is \"command\", which needs `command` or `preset` beside it");
+        if is_command && self.command.is_none() && self.preset.is_none() && !table.has_problem("command") {
+            table.report_rule("kind", "is \"command\": add `command` or `preset`");
         }
         if self.command.is_some() && self.preset.is_some() {
-            table.broken("preset", "stands beside `command`: remove one of them");
+            table.report_rule("preset", "cannot be used together with `command`: remove one of them");
         }
-        let lacks_scenario = self.scenario.is_none() && !table.is_at_fault("scenario");
+        let lacks_scenario = self.scenario.is_none() && !table.has_problem("scenario");
         if self.kind == ExecutorKind::Script && lacks_scenario {
-            table.broken("kind", "is \"script\", which needs `scenario` beside it");
-        }
-        if self.kind == ExecutorKind::Codex && self.retries.is_some() && self.base_url.is_none() {
-            table.broken("retries", "needs `base_url` beside it: Codex's own provider has its own");
+            table.report_rule("kind", "is \"script\": add `scenario`");
         }
         if self.preset.is_some() && self.base_url.is_some() && self.model.is_none() {
-            table.broken("base_url", "needs `model` beside it: a preset cannot ask which models there are");
+            table.report_rule("base_url", "needs `model`: a preset cannot query a provider for its models");
         }
-        let odd = match self.kind {
-            ExecutorKind::Codex => Some(ReasoningEffort::Max),
-            ExecutorKind::Claude => Some(ReasoningEffort::Minimal),
-            ExecutorKind::Command | ExecutorKind::Script => None,
-        };
-        if let Some(effort) = self.effort.filter(|effort| Some(*effort) == odd) {
-            let (kind, word) = (self.kind.as_str(), effort.as_str());
-            table.broken("effort", format!("is \"{word}\", which agents of kind \"{kind}\" do not know"));
+        if let Some(native) = self.native() {
+            self.check_native_keys(native, table);
         }
     }
 
-    /// What a value must look like whatever it goes with.
-    fn check_values(&self, table: &mut Table<'_>) {
+    fn check_native_keys(&self, native: &NativeAgent, table: &mut TomlTable<'_>) {
+        if native.features.retries_need_base_url && self.retries.is_some() && self.base_url.is_none() {
+            let rule = format!("needs `base_url`: the retries of {}'s own provider are fixed", native.title);
+            table.report_rule("retries", rule);
+        }
+        if let Some(effort) = self.effort.filter(|effort| !native.features.efforts.contains(effort)) {
+            let supported: Vec<&str> = native.features.efforts.iter().map(|effort| effort.as_str()).collect();
+            let rule = format!(
+                "is \"{}\", which {} does not support: use {}",
+                effort.as_str(),
+                native.title,
+                supported.join(", ")
+            );
+            table.report_rule("effort", rule);
+        }
+    }
+
+    /// Reports values that are invalid for every kind.
+    fn check_values(&self, table: &mut TomlTable<'_>) {
         let is_url = |url: &String| url.starts_with("http://") || url.starts_with("https://");
         if self.base_url.as_ref().is_some_and(|url| !is_url(url)) {
-            table.broken("base_url", "must begin with http:// or https://");
+            table.report_rule("base_url", "must start with http:// or https://");
         }
         if self.key_env.as_deref().is_some_and(|name| !is_variable(name)) {
-            table.broken("key_env", "must be the name of a variable, not a key itself");
+            table.report_rule("key_env", "must be the name of an environment variable, not the key itself");
         }
         let is_pattern = |name: &String| is_variable(name.strip_suffix('*').unwrap_or(name));
         if !self.env_inherit.iter().all(is_pattern) {
-            table.broken("env_inherit", "must hold names of variables, with or without a star at the end");
+            table.report_rule(
+                "env_inherit",
+                "must contain variable names; `*` is allowed at the end of a name",
+            );
         }
         if !self.writable.iter().all(|path| path.starts_with('/') || path.starts_with("~/")) {
-            table.broken("writable", "names a folder that begins with neither `/` nor `~/`");
+            table.report_rule("writable", "must contain folders that start with `/` or `~/`");
         }
-        let is_empty = |text: &Option<String>| text.as_ref().is_some_and(String::is_empty);
         for (key, text) in [("model", &self.model), ("program", &self.program), ("scenario", &self.scenario)]
         {
-            if is_empty(text) {
-                table.broken(key, "is empty: remove it or say something");
+            if text.as_ref().is_some_and(String::is_empty) {
+                table.report_rule(key, "is empty: set a value or remove the key");
             }
         }
     }
@@ -321,13 +339,13 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    fn told(executor: &str) -> Vec<String> {
+    fn problems(executor: &str) -> Vec<String> {
         let text = format!("[executor]\n{executor}\n");
         Config::decode(text.as_bytes()).err().unwrap_or_default().iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn a_table_can_be_written_and_read_again() {
+    fn a_table_round_trips_through_toml() {
         for keys in [
             "kind = \"codex\"\nmodel = \"m\"\neffort = \"high\"\nbase_url = \"http://127.0.0.1:1\"\nretries = 0",
             "kind = \"command\"\ncommand = [\"a\", \"b c\"]\nsandbox = \"require\"\nwritable = [\"~/x\"]",
@@ -340,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_has_what_its_kind_needs_and_no_more() {
+    fn each_kind_accepts_its_own_keys() {
         for good in [
             "kind = \"codex\"\nmodel = \"m\"\neffort = \"minimal\"\ncontext_budget_tokens = 150000",
             "kind = \"codex\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_env = \"K_1\"\nretries = 0",
@@ -350,96 +368,93 @@ mod tests {
             "kind = \"command\"\npreset = \"opencode\"\nmodel = \"m\"\nprogram = \"x\"",
             "kind = \"script\"\nscenario = \"s\"",
         ] {
-            assert_eq!(told(good), [""; 0], "{good}");
+            assert_eq!(problems(good), [""; 0], "{good}");
         }
     }
 
     #[test]
-    fn a_key_without_its_kind_is_told() {
-        for (bad, fault) in [
-            (
-                "kind = \"command\"",
-                "line 2: `executor.kind` is \"command\", which needs `command` or `preset` beside it",
-            ),
-            ("kind = \"script\"", "line 2: `executor.kind` is \"script\", which needs `scenario` beside it"),
+    fn keys_of_another_kind_are_reported() {
+        for (bad, problem) in [
+            ("kind = \"command\"", "line 2: `executor.kind` is \"command\": add `command` or `preset`"),
+            ("kind = \"script\"", "line 2: `executor.kind` is \"script\": add `scenario`"),
             (
                 "scenario = \"s\"",
-                "line 2: `executor.scenario` belongs to kind \"script\" alone: remove it or change `kind`",
+                "line 2: `executor.scenario` is only valid for kind \"script\": remove it or change `kind`",
             ),
             (
                 "kind = \"script\"\nscenario = \"s\"\nmodel = \"m\"",
-                "line 4: `executor.model` belongs to the kinds \"codex\" and \"claude\" and to presets: remove it or \
-                 change `kind`",
+                "line 4: `executor.model` is only valid for kind \"codex\" and \"claude\" and for presets: remove \
+                 it or change `kind`",
             ),
             (
                 "kind = \"command\"\ncommand = [\"a\"]\nmodel = \"m\"",
-                "line 4: `executor.model` belongs to the kinds \"codex\" and \"claude\" and to presets: remove it or \
-                 change `kind`",
+                "line 4: `executor.model` is only valid for kind \"codex\" and \"claude\" and for presets: remove \
+                 it or change `kind`",
             ),
             (
                 "kind = \"command\"\ncommand = \"a b\"",
-                "line 3: `executor.command` cannot be read: invalid type: string \"a b\", expected a sequence",
+                "line 3: `executor.command` is invalid: invalid type: string \"a b\", expected a sequence",
             ),
             (
                 "kind = \"comand\"\ncommand = [\"a\"]",
-                "line 2: `executor.kind` cannot be read: unknown variant `comand`, expected one of `codex`, `claude`, \
+                "line 2: `executor.kind` is invalid: unknown variant `comand`, expected one of `codex`, `claude`, \
                  `command`, `script`",
             ),
             (
                 "kind = \"claude\"\ncontext_budget_tokens = 5000",
-                "line 3: `executor.context_budget_tokens` belongs to kind \"codex\" alone: remove it or change `kind`",
+                "line 3: `executor.context_budget_tokens` is only valid for kind \"codex\": remove it or change `kind`",
             ),
             (
                 "kind = \"command\"\ncommand = [\"a\"]\npreset = \"pi\"",
-                "line 4: `executor.preset` stands beside `command`: remove one of them",
+                "line 4: `executor.preset` cannot be used together with `command`: remove one of them",
             ),
             (
                 "kind = \"command\"\npreset = \"aider\"",
-                "line 3: `executor.preset` cannot be read: unknown variant `aider`, expected one of `opencode`, `gemini`, \
+                "line 3: `executor.preset` is invalid: unknown preset `aider`, expected one of `opencode`, `gemini`, \
                  `qwen`, `copilot`, `pi`",
             ),
         ] {
-            assert_eq!(told(bad), [fault], "{bad}");
+            assert_eq!(problems(bad), [problem], "{bad}");
         }
     }
 
     #[test]
-    fn a_value_that_cannot_be_meant_is_told() {
-        for (bad, fault) in [
+    fn invalid_values_are_reported() {
+        for (bad, problem) in [
             (
                 "kind = \"command\"\npreset = \"pi\"\nbase_url = \"http://x\"",
-                "line 4: `executor.base_url` needs `model` beside it: a preset cannot ask which models there are",
+                "line 4: `executor.base_url` needs `model`: a preset cannot query a provider for its models",
             ),
             (
                 "effort = \"max\"",
-                "line 2: `executor.effort` is \"max\", which agents of kind \"codex\" do not know",
+                "line 2: `executor.effort` is \"max\", which Codex does not support: use minimal, low, medium, high, xhigh",
             ),
             (
                 "retries = 3",
-                "line 2: `executor.retries` needs `base_url` beside it: Codex's own provider has its own",
+                "line 2: `executor.retries` needs `base_url`: the retries of Codex's own provider are fixed",
             ),
-            ("base_url = \"gateway\"", "line 2: `executor.base_url` must begin with http:// or https://"),
+            ("base_url = \"gateway\"", "line 2: `executor.base_url` must start with http:// or https://"),
             (
                 "key_env = \"sk-abc\"",
-                "line 2: `executor.key_env` must be the name of a variable, not a key itself",
+                "line 2: `executor.key_env` must be the name of an environment variable, not the key itself",
             ),
             (
                 "env_inherit = [\"*\"]",
-                "line 2: `executor.env_inherit` must hold names of variables, with or without a star at the end",
+                "line 2: `executor.env_inherit` must contain variable names; `*` is allowed at the end of a name",
             ),
             (
                 "writable = [\"/x\", \"y\"]",
-                "line 2: `executor.writable` names a folder that begins with neither `/` nor `~/`",
+                "line 2: `executor.writable` must contain folders that start with `/` or `~/`",
             ),
-            ("model = \"\"", "line 2: `executor.model` is empty: remove it or say something"),
+            ("model = \"\"", "line 2: `executor.model` is empty: set a value or remove the key"),
             ("modle = \"x\"", "line 2: `executor.modle` is not a known key; did you mean `model`?"),
         ] {
-            assert_eq!(told(bad), [fault], "{bad}");
+            assert_eq!(problems(bad), [problem], "{bad}");
         }
     }
 
     #[test]
-    fn a_kind_and_an_effort_have_one_name() {
+    fn names_are_those_of_the_configuration() {
         for kind in [ExecutorKind::Codex, ExecutorKind::Claude, ExecutorKind::Command, ExecutorKind::Script] {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
@@ -452,6 +467,15 @@ mod tests {
             ReasoningEffort::Max,
         ] {
             assert_eq!(serde_json::to_value(effort).unwrap(), effort.as_str());
+        }
+    }
+
+    #[test]
+    fn every_agent_of_the_registry_can_be_configured() {
+        for agent in AGENTS {
+            let text = format!("[executor]\n{}", Executor::for_agent(agent).table());
+            let executor = Config::decode(text.as_bytes()).unwrap().executor;
+            assert_eq!(executor.agent(), Some(agent), "{}", agent.name);
         }
     }
 }

@@ -1,37 +1,37 @@
-//! Programs that are told what happens in a run.
+//! The `[hooks]` table: commands that run when a task passes or a run stops.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{CommandArgv, Table};
-use crate::strict::BoundedInt;
+use super::{CommandArgv, read_keys, read_optional_keys};
+use crate::strict::{BoundedInt, TomlTable};
 
-/// Seconds that a hook may take.
+/// The time limit of a hook in seconds.
 pub type HookSeconds = BoundedInt<1, 300>;
 
-/// Programs that are told what happens. Each gets one JSON document on its standard input. None of them can stop or fail
-/// a run: one that fails or takes too long is told in a line, and that is all.
+/// Notification commands. Each gets one JSON document on standard input. A hook cannot stop or fail a run: if it fails or
+/// takes too long, the runner reports that and continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
 pub struct HooksConfig {
-    /// Run after the commit that passed a node.
-    #[schemars(extend("examples" = [["/home/me/bin/tell"]]))]
+    /// Run after the commit with which a task passes.
+    #[schemars(extend("examples" = [["/home/me/bin/notify"]]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_pass: Option<CommandArgv>,
-    /// Run when the loop stops because a leaf is stuck.
-    #[schemars(extend("examples" = [["/home/me/bin/tell"]]))]
+    /// Run when the loop stops because a task is stuck.
+    #[schemars(extend("examples" = [["/home/me/bin/notify"]]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_stuck: Option<CommandArgv>,
     /// Run when the goal is reached.
-    #[schemars(extend("examples" = [["/home/me/bin/tell"]]))]
+    #[schemars(extend("examples" = [["/home/me/bin/notify"]]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_complete: Option<CommandArgv>,
-    /// Run when the loop stops for any other reason, or for one of these two where it has no hook of its own.
-    #[schemars(extend("examples" = [["/home/me/bin/tell"]]))]
+    /// Run when the loop stops for any other reason, and also when it is stuck or complete if that has no hook.
+    #[schemars(extend("examples" = [["/home/me/bin/notify"]]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_stop: Option<CommandArgv>,
-    /// How long each of them may take; then it is ended.
+    /// Time limit for each hook; the runner kills it after that.
     pub timeout_secs: HookSeconds,
 }
 
@@ -59,15 +59,11 @@ impl HooksConfig {
         all.into_iter().filter_map(|(key, argv)| Some((key, argv.as_ref()?)))
     }
 
-    pub(super) fn take(table: &mut Table<'_>) -> Self {
-        let usual = Self::default();
-        Self {
-            on_pass: table.optional("on_pass"),
-            on_stuck: table.optional("on_stuck"),
-            on_complete: table.optional("on_complete"),
-            on_stop: table.optional("on_stop"),
-            timeout_secs: table.optional("timeout_secs").unwrap_or(usual.timeout_secs),
-        }
+    pub(super) fn take(table: &mut TomlTable<'_>) -> Self {
+        let mut hooks = Self::default();
+        read_optional_keys!(table, hooks: on_pass, on_stuck, on_complete, on_stop);
+        read_keys!(table, hooks: timeout_secs);
+        hooks
     }
 }
 
@@ -76,10 +72,11 @@ mod tests {
     use crate::config::Config;
 
     #[test]
-    fn only_the_hooks_that_are_configured_are_told() {
+    fn configured_lists_only_configured_hooks() {
         let text = "[hooks]\non_stop = [\"mail\", \"me\"]\non_pass = [\"beep\"]\n";
         let hooks = Config::decode(text.as_bytes()).unwrap().hooks;
-        let told: Vec<_> = hooks.configured().map(|(key, argv)| (key, argv.words().join(" "))).collect();
-        assert_eq!(told, [("on_pass", "beep".to_owned()), ("on_stop", "mail me".to_owned())]);
+        let configured: Vec<_> =
+            hooks.configured().map(|(key, argv)| (key, argv.words().join(" "))).collect();
+        assert_eq!(configured, [("on_pass", "beep".to_owned()), ("on_stop", "mail me".to_owned())]);
     }
 }

@@ -1,10 +1,10 @@
-//! Further agents: asked when a leaf resists, or when the one before has used up its allowance.
+//! The `[[ladder]]` tables: further agents, used after failed attempts or when a usage limit is reached.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Executor, ExecutorKind, Table};
-use crate::strict::BoundedInt;
+use super::{Executor, ExecutorKind};
+use crate::strict::{BoundedInt, TomlTable};
 use crate::text::{head, one_line};
 
 /// One rung of the ladder above `[executor]`.
@@ -12,17 +12,17 @@ use crate::text::{head, one_line};
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
 pub struct Rung {
-    /// Asked once so many attempts at a leaf are spent; without it, only in the place of an agent that has used up
-    /// its allowance.
+    /// Used after N failed attempts at a task. Without it, only used instead of an agent that has reached its usage
+    /// limit.
     #[schemars(extend("examples" = [2]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_attempts: Option<BoundedInt<1, 1_000_000>>,
-    /// The agent. Without `kind` it is that of `[executor]`, with the keys that stand here in the place of its own.
+    /// The agent. Without `kind`, the keys here override those of `[executor]`.
     #[serde(flatten)]
     pub executor: Executor,
 }
 
-/// What follows when an agent has used up its allowance.
+/// What to do when an agent has reached its usage limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -31,39 +31,46 @@ pub enum OnUsageLimit {
     Next,
 }
 
-/// How much of an agent's model or command stands in its name.
+/// The longest model or command in an agent's label.
 const LABEL_BYTES_MAX: usize = 120;
 
 impl Executor {
-    /// A name for the agent, the same wherever it is told of: its kind, and what it is asked for.
+    /// The agent's label in every output: its kind, and its model, command or scenario.
     pub fn label(&self) -> String {
-        let what = match self.kind {
+        let detail = match self.kind {
             ExecutorKind::Codex | ExecutorKind::Claude => self.model.clone(),
-            ExecutorKind::Command => {
-                self.command.as_ref().map(|command| command.words().join(" ")).or_else(|| {
-                    let name = self.preset.map(|preset| preset.facts().program.to_owned());
-                    name.map(|name| {
-                        name + &self.model.as_ref().map(|model| format!("/{model}")).unwrap_or_default()
-                    })
-                })
-            }
+            ExecutorKind::Command => self.command_label(),
             ExecutorKind::Script => self.scenario.clone(),
         };
-        let what = what.map(|what| format!(":{}", head(&one_line(&what), LABEL_BYTES_MAX)));
-        format!("{}{}", self.kind.as_str(), what.unwrap_or_default())
+        match detail {
+            Some(detail) => {
+                format!("{}:{}", self.kind.as_str(), head(&one_line(&detail), LABEL_BYTES_MAX))
+            }
+            None => self.kind.as_str().to_owned(),
+        }
     }
 
-    /// The name under which the table of prices has it.
+    fn command_label(&self) -> Option<String> {
+        if let Some(command) = &self.command {
+            return Some(command.words().join(" "));
+        }
+        let name = self.preset?.name();
+        Some(match &self.model {
+            Some(model) => format!("{name}/{model}"),
+            None => name.to_owned(),
+        })
+    }
+
+    /// The agent's key in `[prices]`.
     pub fn priced_as(&self) -> &str {
         self.model.as_deref().unwrap_or(self.kind.as_str())
     }
 }
 
 impl Rung {
-    pub(super) fn take(table: &mut Table<'_>, first: &Executor) -> Self {
+    pub(super) fn take(table: &mut TomlTable<'_>, first: &Executor) -> Self {
         let after_attempts = table.optional("after_attempts");
-        let inherits = !table.has("kind");
-        let usual = if inherits { first.clone() } else { Executor::default() };
-        Self { after_attempts, executor: Executor::take(table, usual) }
+        let base = if table.has("kind") { Executor::default() } else { first.clone() };
+        Self { after_attempts, executor: Executor::take(table, base) }
     }
 }

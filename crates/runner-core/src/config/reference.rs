@@ -1,5 +1,5 @@
-//! The configuration explained: the file that `runner init` writes and the reference in the documents, both
-//! made from the schema.
+//! The documentation of the configuration, generated from the schema: the file that `runner init` writes, and the reference
+//! page.
 
 use serde_json::{Map, Value};
 
@@ -20,18 +20,18 @@ struct ReferenceEntry {
 enum KeyForm {
     /// A key, or a table of keys.
     Table,
-    /// A table for each of several: `[[ladder]]`. None of them is there by default.
+    /// A list of tables, `[[ladder]]`, empty by default.
     List,
-    /// A table for each name of the user's choice.
+    /// A table of tables with names that the user chooses.
     Named,
 }
 
 impl Config {
-    /// A file with every key, its meaning and its default, which decodes to the defaults.
+    /// A file with every key, its description and its default. It decodes to the defaults.
     pub fn documented_file() -> String {
         let mut file = String::from(
-            "# How the runner works in this repository.\n\
-             # Every key is here with its default. Changes take effect with the next `runner start`.\n",
+            "# Configuration of the runner in this repository.\n\
+             # Every key is listed with its default. Changes take effect with the next `runner start`.\n",
         );
         let (tables, keys): (Vec<_>, Vec<_>) =
             entries().into_iter().partition(|entry| !entry.keys.is_empty());
@@ -77,21 +77,21 @@ fn entries() -> Vec<ReferenceEntry> {
 
 fn entries_of(document: &Value, object: &Value, defaults: &Value) -> Vec<ReferenceEntry> {
     let properties = object.get("properties").and_then(Value::as_object);
-    let described = |(name, schema): (&String, &Value)| entry_of(document, name, schema, defaults);
-    properties.into_iter().flat_map(Map::iter).map(described).collect()
+    let properties = properties.into_iter().flat_map(Map::iter);
+    properties.map(|(name, schema)| entry_of(document, name, schema, defaults)).collect()
 }
 
 fn entry_of(document: &Value, name: &str, schema: &Value, defaults: &Value) -> ReferenceEntry {
     let default = defaults.get(name);
-    let named = |schema: &Value| document.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?);
-    let under = |key: &str| schema.get(key).and_then(named);
-    let (form, inner) = match (under("items"), under("additionalProperties")) {
+    let definition = |schema: &Value| document.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?);
+    let definition_under = |key: &str| schema.get(key).and_then(definition);
+    let (form, inner) = match (definition_under("items"), definition_under("additionalProperties")) {
         (Some(item), _) => (KeyForm::List, Some(item)),
         (None, Some(value)) => (KeyForm::Named, Some(value)),
-        (None, None) => (KeyForm::Table, named(schema)),
+        (None, None) => (KeyForm::Table, definition(schema)),
     };
     let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-    // A key of a table that is not there by default has none either.
+    // The keys of a table that is absent by default have no defaults.
     let below = default.filter(|_| form == KeyForm::Table).unwrap_or(&Value::Null);
     ReferenceEntry {
         name: name.to_owned(),
@@ -113,7 +113,7 @@ fn push_key(file: &mut String, key: &ReferenceEntry) {
     file.push_str(&line);
 }
 
-/// A line that says how a table is begun; one that is not there by default is a comment.
+/// The header of a table; commented out if the table is absent by default.
 fn header(table: &ReferenceEntry) -> String {
     match table.form {
         KeyForm::Table => format!("[{}]\n", table.name),
@@ -122,7 +122,7 @@ fn header(table: &ReferenceEntry) -> String {
     }
 }
 
-/// A key of a table that is only an example.
+/// A key of a table that is commented out.
 fn push_example(file: &mut String, key: &ReferenceEntry) {
     file.push_str(&format!("# {} = {}\n", key.name, toml_text(&example_of(key))));
 }
@@ -131,7 +131,7 @@ fn example_of(key: &ReferenceEntry) -> Value {
     key.schema.pointer("/examples/0").or(key.schema.get("default")).cloned().unwrap_or_default()
 }
 
-/// The text as comment lines of a readable width.
+/// The text as comment lines of at most 100 characters.
 fn push_comment(file: &mut String, text: &str) {
     let mut line = String::from("#");
     for word in text.split(' ') {
@@ -147,7 +147,7 @@ fn push_comment(file: &mut String, text: &str) {
     file.push('\n');
 }
 
-/// The values that a configuration holds are written the same in TOML and in JSON.
+/// A value of the configuration as TOML. Scalars are the same in TOML and JSON.
 fn toml_text(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("[{}]", items.iter().map(toml_text).collect::<Vec<_>>().join(", ")),
@@ -170,10 +170,17 @@ fn allowed(schema: &Value) -> String {
         return format!("{min} to {max}");
     }
     if let Some(Value::Array(values)) = schema.get("enum") {
-        return values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
+        let values = values.iter().filter(|value| !value.is_null());
+        return values.map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
     }
-    let kind = schema.get("type").map(ToString::to_string).unwrap_or_default();
-    (if kind.contains("array") { "a list of texts" } else { "a text" }).to_owned()
+    let type_name = schema.get("type").map(ToString::to_string).unwrap_or_default();
+    if type_name.contains("array") {
+        "a list of strings".to_owned()
+    } else if type_name.contains("boolean") {
+        "`true`, `false`".to_owned()
+    } else {
+        "a string".to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -181,14 +188,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_documented_file_holds_every_key_and_reads_as_the_defaults() {
+    fn the_documented_file_has_every_key_and_decodes_to_the_defaults() {
         let file = Config::documented_file();
         assert_eq!(Config::decode(file.as_bytes()), Ok(Config::default()));
         for entry in entries() {
             assert!(!entry.description.is_empty(), "{} has no description", entry.name);
             for key in entry.keys {
-                let stands = file.contains(&format!("{} = ", key.name)) && !key.description.is_empty();
-                assert!(stands, "{}", key.name);
+                assert!(file.contains(&format!("{} = ", key.name)), "{} is missing", key.name);
+                assert!(!key.description.is_empty(), "{} has no description", key.name);
             }
         }
         assert!(file.lines().all(|line| line.len() <= 100), "a line is too long");

@@ -1,11 +1,11 @@
-//! What an agent says at the end of its session: a status and a summary, and nothing else.
+//! The answer of an agent at the end of its session: a status and a summary.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::strict::{DocumentProblem, FieldReader, text_of};
+use crate::strict::{DocumentProblem, FieldReader, decode_utf8};
 
-/// What the agent claims. The runner decides what follows from it.
+/// What the agent claims. The runner decides what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -16,7 +16,6 @@ pub enum AgentStatus {
 }
 
 impl AgentStatus {
-    /// The status as it is written.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -30,17 +29,17 @@ impl AgentStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct AgentOutput {
-    /// `done`: the node's goal is met. `retry`: it is not, and another session should go on. `decomposed`: the
-    /// node got children instead.
+    /// `done`: the node's goal is met. `retry`: it is not, and another session should continue. `decomposed`: the node got
+    /// children instead.
     pub status: AgentStatus,
-    /// What was done, what was learned, what is left: the next session knows only this.
+    /// What was done, what was learned, what is left. The next session sees only this.
     pub summary: String,
 }
 
 impl AgentOutput {
-    /// Reads the answer strictly; every fault in it is told.
+    /// Decodes the answer strictly; reports every problem.
     pub fn decode(bytes: &[u8]) -> Result<Self, Vec<DocumentProblem>> {
-        let text = text_of(bytes).map_err(|problem| vec![problem])?;
+        let text = decode_utf8(bytes).map_err(|problem| vec![problem])?;
         let mut fields = FieldReader::of_json(text).map_err(|problem| vec![problem])?;
         let status = fields.required("status");
         let summary = fields.required("summary");
@@ -63,8 +62,8 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_told_whole() {
-        for (bytes, faults) in [
+    fn every_problem_of_an_answer_is_reported() {
+        for (bytes, count) in [
             (&br#"{"status": "finished", "note": 1}"#[..], 3),
             (br#"{"status": "done", "summary": null}"#, 1),
             (br#"{"status": "done", "summary": "s", "status": "retry"}"#, 1),
@@ -74,7 +73,7 @@ mod tests {
             (b"\xFF\xFE", 1),
         ] {
             let problems = AgentOutput::decode(bytes).unwrap_err();
-            assert_eq!(problems.len(), faults, "{problems:?}");
+            assert_eq!(problems.len(), count, "{problems:?}");
         }
     }
 }

@@ -1,42 +1,39 @@
-//! What an agent may say of itself beside its answer: the file in `RUNNER_REPORT`.
+//! The report of an agent: the optional file in `RUNNER_REPORT`.
 //!
-//! It is how a program that the runner knows nothing about tells its tokens, its cost, and that its provider failed
-//! it. It is read strictly; what cannot be read was not said.
+//! With it, a program that the runner does not know can report its tokens, its cost and a failure of its provider. It is
+//! decoded strictly; an invalid report is ignored.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::step::{ProviderError, Usage};
-use crate::strict::{DocumentFault, DocumentProblem, canonical_json, json_fault};
+use crate::strict::{DocumentFault, DocumentProblem, canonical_json, json_error_message};
 
-/// The report.
+/// Usage and failure of a session, as its program reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentReport {
     /// What the session used.
     pub usage: Usage,
-    /// How its provider failed it, if it did.
+    /// How its provider failed.
     pub fault: Option<ProviderError>,
 }
 
 impl AgentReport {
-    /// Reads a report.
     pub fn decode(bytes: &[u8]) -> Result<Self, DocumentProblem> {
-        let told = |error: serde_json::Error| DocumentProblem {
-            line: error.line().max(1),
-            key: String::new(),
-            fault: DocumentFault::Syntax(json_fault(&error)),
+        let syntax = |error: serde_json::Error| {
+            DocumentProblem::syntax(error.line().max(1), json_error_message(&error))
         };
-        // By way of a map: serde would take a list for an object of the same length.
-        let pairs: Map<String, Value> = serde_json::from_slice(bytes).map_err(told)?;
+        // Through a map: serde would accept a list as an object with the same number of fields.
+        let pairs: Map<String, Value> = serde_json::from_slice(bytes).map_err(syntax)?;
         if let Some(usage) = pairs.get("usage").filter(|usage| !usage.is_object()) {
             let fault = DocumentFault::Value(format!("expected an object, found {usage}"));
             return Err(DocumentProblem { line: 1, key: "usage".to_owned(), fault });
         }
-        Self::deserialize(Value::Object(pairs)).map_err(told)
+        Self::deserialize(Value::Object(pairs)).map_err(syntax)
     }
 
-    /// The written form.
+    /// The canonical form.
     pub fn to_bytes(&self) -> Vec<u8> {
         canonical_json(self)
     }
@@ -47,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back_and_nothing_else() {
+    fn reports_round_trip_and_invalid_ones_are_rejected() {
         let report = AgentReport {
             usage: Usage { input_tokens: Some(3), ..Usage::default() },
             fault: Some(ProviderError::UsageLimit { resets_unix_secs: Some(9) }),

@@ -1,50 +1,49 @@
-//! What sessions cost: what an agent reported, what follows from the table of prices, and what nobody knows.
+//! The cost of sessions: reported by the agent, estimated from the prices in the configuration, or unknown.
 //!
-//! Amounts are whole numbers, tokens and millionths of a dollar, so that the same sessions give the same bytes.
+//! Amounts are integers, tokens and millionths of a dollar, so that the same sessions give the same bytes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Budget, Config, Executor, ExecutorKind, TokenPrice};
+use crate::agents::AgentSpec;
+use crate::config::{Budget, Config, Executor, TokenLimit, TokenPrice, Usd};
 use crate::model::id::NodeId;
 use crate::step::{CostSource, SessionExit, Usage};
 use crate::strict::{BoundedInt, SAFE_INTEGER_MAX};
 
-/// An amount that every JSON reader keeps exactly; it grows up to that and no further.
+/// An amount that every JSON reader keeps exactly. It saturates.
 pub type Amount = BoundedInt<0, SAFE_INTEGER_MAX>;
 
-/// A number as an amount.
 pub fn amount(number: u64) -> Amount {
     let number = i64::try_from(number).unwrap_or(SAFE_INTEGER_MAX).min(SAFE_INTEGER_MAX);
     Amount::new(number).unwrap_or(Amount::fixed::<0>())
 }
 
-/// An amount as a number.
 pub fn number(amount: Amount) -> u64 {
-    u64::try_from(amount.get()).unwrap_or_default()
+    amount.as_u64()
 }
 
 fn plus(sum: Amount, more: u64) -> Amount {
     amount(number(sum).saturating_add(more))
 }
 
-/// What one session cost.
+/// The cost of one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionCost {
-    /// Tokens read and written, if known.
+    /// Input and output tokens, if known.
     pub tokens: Option<u64>,
     /// Millionths of a dollar, if known.
     pub microdollars: Option<u64>,
-    /// Where the dollars are known from.
+    /// Where the dollars come from.
     pub basis: CostSource,
 }
 
 impl SessionCost {
-    /// The cost of a session that ended this way and used this much.
+    /// The cost of a session, from its exit and its usage.
     pub fn of(exit: &SessionExit, usage: Usage, price: Option<TokenPrice>) -> Self {
-        let nothing = usage == Usage::default();
-        // A session that never began, or that its provider turned away, costs nothing, said or not.
-        if nothing && matches!(exit, SessionExit::NotStarted { .. } | SessionExit::Provider { .. }) {
+        let has_no_usage = usage == Usage::default();
+        // A session that did not start, or that the provider refused, costs nothing even if it reports nothing.
+        if has_no_usage && matches!(exit, SessionExit::NotStarted { .. } | SessionExit::Provider { .. }) {
             return Self { tokens: Some(0), microdollars: Some(0), basis: CostSource::Reported };
         }
         let tokens = match (usage.input_tokens, usage.output_tokens) {
@@ -53,8 +52,8 @@ impl SessionCost {
         };
         match (usage.cost_microdollars, price) {
             (Some(microdollars), _) => {
-                let is_guess = usage.cost_source == CostSource::Estimated;
-                let basis = if is_guess { CostSource::Estimated } else { CostSource::Reported };
+                let is_estimate = usage.cost_source == CostSource::Estimated;
+                let basis = if is_estimate { CostSource::Estimated } else { CostSource::Reported };
                 Self { tokens, microdollars: Some(microdollars), basis }
             }
             (None, Some(price)) if tokens.is_some() => {
@@ -65,30 +64,30 @@ impl SessionCost {
     }
 }
 
-/// Tokens at their price, rounded up to the next millionth of a dollar.
+/// The price of the tokens, rounded up to a millionth of a dollar.
 fn estimate(usage: Usage, price: TokenPrice) -> u64 {
     let input = usage.input_tokens.unwrap_or(0);
     let cached = usage.cached_input_tokens.unwrap_or(0).min(input);
-    let at = |tokens: u64, price: crate::config::Usd| u128::from(tokens) * u128::from(price.microdollars());
-    let sum = at(input - cached, price.input)
-        + at(cached, price.cached_input.unwrap_or(price.input))
-        + at(usage.output_tokens.unwrap_or(0), price.output);
+    let cost = |tokens: u64, price: Usd| u128::from(tokens) * u128::from(price.microdollars());
+    let sum = cost(input - cached, price.input)
+        + cost(cached, price.cached_input.unwrap_or(price.input))
+        + cost(usage.output_tokens.unwrap_or(0), price.output);
     u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
-/// What a run has cost so far, as far as is known.
+/// What a run has used so far, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpending {
-    /// Tokens read and written.
+    /// Input and output tokens.
     pub tokens: Amount,
     /// Millionths of a dollar, reported and estimated.
     pub microdollars: Amount,
-    /// How many of these are estimated.
+    /// The estimated part of them.
     pub estimated_microdollars: Amount,
-    /// How many sessions there were whose tokens are not known.
+    /// Sessions whose tokens are unknown.
     pub sessions_without_tokens: Amount,
-    /// How many sessions there were whose cost is not known.
+    /// Sessions whose cost is unknown.
     pub sessions_without_cost: Amount,
 }
 
@@ -106,7 +105,7 @@ impl Default for RunSpending {
 }
 
 impl RunSpending {
-    /// With one session more.
+    /// The sum with one more session.
     pub fn with(self, cost: SessionCost) -> Self {
         let dollars = cost.microdollars.unwrap_or(0);
         let estimated = if cost.basis == CostSource::Estimated { dollars } else { 0 };
@@ -119,7 +118,7 @@ impl RunSpending {
         }
     }
 
-    /// Where the sum is known from: no better than the worst of its parts.
+    /// Where the sum comes from: the least certain source of its parts.
     pub fn basis(&self) -> CostSource {
         if number(self.sessions_without_cost) > 0 {
             CostSource::Unknown
@@ -131,20 +130,19 @@ impl RunSpending {
     }
 }
 
-/// What an open leaf has cost so far.
+/// What an open leaf has used so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeafSpending {
-    /// The leaf.
     pub node: NodeId,
-    /// Tokens read and written.
+    /// Input and output tokens.
     pub tokens: Amount,
     /// Millionths of a dollar.
     pub microdollars: Amount,
 }
 
 impl LeafSpending {
-    /// With one session more.
+    /// The sum with one more session.
     pub fn with(self, cost: SessionCost) -> Self {
         Self {
             tokens: plus(self.tokens, cost.tokens.unwrap_or(0)),
@@ -165,7 +163,6 @@ pub enum BudgetLimit {
 }
 
 impl BudgetLimit {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::RunTokens, Self::RunUsd, Self::LeafTokens, Self::LeafUsd];
 
     /// The key under `[budget]`.
@@ -178,70 +175,68 @@ impl BudgetLimit {
         }
     }
 
-    /// Whether it is about money.
+    /// Whether it limits dollars.
     pub fn is_money(self) -> bool {
         matches!(self, Self::RunUsd | Self::LeafUsd)
     }
 
-    /// Whether it is about one leaf.
+    /// Whether it limits a leaf.
     pub fn is_of_leaf(self) -> bool {
         matches!(self, Self::LeafTokens | Self::LeafUsd)
     }
 
-    /// What the budget says, in tokens or millionths of a dollar.
+    /// The limit's value in a budget, in tokens or millionths of a dollar.
     pub fn of(self, budget: &Budget) -> Option<u64> {
-        let tokens = |limit: Option<crate::config::TokenLimit>| {
-            limit.map(|limit| u64::try_from(limit.get()).unwrap_or_default())
-        };
         match self {
-            Self::RunTokens => tokens(budget.run_tokens),
-            Self::RunUsd => budget.run_usd.map(crate::config::Usd::microdollars),
-            Self::LeafTokens => tokens(budget.leaf_tokens),
-            Self::LeafUsd => budget.leaf_usd.map(crate::config::Usd::microdollars),
+            Self::RunTokens => budget.run_tokens.map(TokenLimit::as_u64),
+            Self::RunUsd => budget.run_usd.map(Usd::microdollars),
+            Self::LeafTokens => budget.leaf_tokens.map(TokenLimit::as_u64),
+            Self::LeafUsd => budget.leaf_usd.map(Usd::microdollars),
         }
     }
 }
 
-/// A limit that is reached.
+/// A limit that has been reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReachedLimit {
-    /// Which one.
     pub limit: BudgetLimit,
-    /// What was spent, in tokens or millionths of a dollar.
+    /// The amount used, in tokens or millionths of a dollar.
     pub spent: u64,
-    /// What the budget allows.
+    /// The value of the limit.
     pub max: u64,
 }
 
-/// The first limit that is reached, if any.
+/// The first limit that has been reached.
 pub fn reached(budget: &Budget, run: &RunSpending, leaf: Option<&LeafSpending>) -> Option<ReachedLimit> {
-    let spent = |limit: BudgetLimit| match limit {
+    let used = |limit: BudgetLimit| match limit {
         BudgetLimit::RunTokens => number(run.tokens),
         BudgetLimit::RunUsd => number(run.microdollars),
         BudgetLimit::LeafTokens => leaf.map_or(0, |leaf| number(leaf.tokens)),
         BudgetLimit::LeafUsd => leaf.map_or(0, |leaf| number(leaf.microdollars)),
     };
     BudgetLimit::ALL.into_iter().find_map(|limit| {
-        let (max, spent) = (limit.of(budget)?, spent(limit));
+        let max = limit.of(budget)?;
+        let spent = used(limit);
         (spent >= max).then_some(ReachedLimit { limit, spent, max })
     })
 }
 
-/// The limits that cannot hold, because what they limit is not known: of an agent that was asked already, by what it
-/// said; of one that was not, by what its kind says.
+/// The configured limits that cannot be enforced, because sessions so far did not report what they limit, or because the agent
+/// is known not to report it.
 pub fn unenforceable_limits(config: &Config, run: &RunSpending, agent: &Executor) -> Vec<BudgetLimit> {
-    let says_no_cost = agent.kind == ExecutorKind::Codex && !config.prices.contains_key(agent.priced_as());
-    let without_cost = number(run.sessions_without_cost) > 0 || says_no_cost;
+    let native = agent.agent().and_then(AgentSpec::native);
+    let reports_no_cost = native.is_some_and(|native| !native.features.reports_cost)
+        && !config.prices.contains_key(agent.priced_as());
+    let without_cost = number(run.sessions_without_cost) > 0 || reports_no_cost;
     let without_tokens = number(run.sessions_without_tokens) > 0;
-    let is_blind = |limit: &BudgetLimit| if limit.is_money() { without_cost } else { without_tokens };
-    let set = BudgetLimit::ALL.into_iter().filter(|limit| limit.of(&config.budget).is_some());
-    set.filter(is_blind).collect()
+    let is_unknown = |limit: &BudgetLimit| if limit.is_money() { without_cost } else { without_tokens };
+    let configured = BudgetLimit::ALL.into_iter().filter(|limit| limit.of(&config.budget).is_some());
+    configured.filter(is_unknown).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Usd;
 
     fn usage(input: u64, cached: u64, output: u64, cost: Option<u64>) -> Usage {
         Usage {

@@ -1,18 +1,17 @@
-//! Fingerprints of bytes, as the records hold them.
+//! SHA-256 hashes.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::Digest as _;
 
-/// The SHA-256 of some bytes; written in hexadecimal.
+use crate::strict::inline_schema;
+
+/// A SHA-256 hash, written in hexadecimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sha256([u8; 32]);
 
 impl Sha256 {
-    /// The fingerprint of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha2::Sha256::digest(bytes).into())
     }
@@ -36,19 +35,7 @@ impl fmt::Display for Sha256 {
     }
 }
 
-impl JsonSchema for Sha256 {
-    fn schema_name() -> Cow<'static, str> {
-        "Sha256".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^[0-9a-f]{64}$" })
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-}
+inline_schema!(Sha256, { "type": "string", "pattern": "^[0-9a-f]{64}$" });
 
 impl Serialize for Sha256 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -69,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fingerprint_is_the_known_one() {
+    fn the_hash_of_no_bytes_is_the_known_one() {
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(Sha256::of(b"").to_string(), empty);
     }

@@ -1,7 +1,6 @@
 //! GOAL.md: the user's goal, with the run's id in its front matter.
 //!
-//! The file belongs to the user. The only thing ever changed in it is the value of `id`; every other byte
-//! stays as it is.
+//! The file belongs to the user. The runner only ever changes the value of `id`, and no other byte.
 
 mod front_matter;
 
@@ -12,69 +11,54 @@ use self::front_matter::{FrontMatterId, KeySlot};
 use crate::model::id::{IdError, RunId};
 use crate::text::{head, one_line};
 
-/// What `runner init` writes, for the user to fill in.
+/// The template that `runner init` writes.
 pub const TEMPLATE: &str = "\
 # Goal
 
-Say here what you want, in your own words: what should exist or work when the run is over, what must not
-change, what you already know about the way there.
+Describe what you want, in your own words: what should exist or work when the run is complete, what must not
+change, and what you already know about how to get there.
 
 ## Acceptance
 
-- One point that a person can check, and better still a test.
-- Another.
+- A criterion that a person can check, or better, a test.
+- Another one.
 ";
 
-/// What is wrong with GOAL.md.
+/// An error in GOAL.md.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum GoalError {
-    /// Not text.
     #[error("the file is not UTF-8: save it as UTF-8")]
     NotUtf8,
-    /// A front matter without an end.
-    #[error("line 1 opens a front matter with `---`, and no later line `---` closes it")]
+    #[error("line 1: the front matter has no end: close it with a line `---`")]
     Unclosed,
-    /// A front matter that is no YAML.
-    #[error("line {line}: the front matter is no YAML: {what}")]
+    #[error("line {line}: the front matter is not valid YAML: {what}")]
     Yaml {
-        /// From 1, in the file.
         line: usize,
-        /// The parser's words.
+        /// The parser's message.
         what: String,
     },
-    /// A front matter without keys.
-    #[error("the front matter must be lines of the form `key: value`")]
+    #[error("the front matter must have lines of the form `key: value`")]
     NotAMapping,
-    /// More than one id.
-    #[error("line {0}: `id` stands here a second time: keep one of the two")]
+    #[error("line {0}: `id` is a duplicate: remove one of the two")]
     TwoIds(usize),
-    /// An id that is a list or a mapping.
-    #[error("line {0}: `id` must be one word")]
+    /// The id is a list, a mapping or an alias.
+    #[error("line {0}: `id` must be a single word")]
     IdNotAWord(usize),
-    /// An id that is no run's id.
-    #[error("line {line}: `id` {id:?} {fault}")]
-    BadId {
-        /// From 1, in the file.
-        line: usize,
-        /// As it stands.
-        id: String,
-        /// Why it is no id.
-        fault: IdError,
-    },
+    #[error("line {line}: `id` {id:?} {error}")]
+    BadId { line: usize, id: String, error: IdError },
 }
 
-/// A goal file, understood.
+/// A parsed goal file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Goal<'t> {
     text: &'t str,
-    /// Where a key can be added to the front matter, if there is one.
+    /// Where a key can be added to the front matter, if the file has one.
     slot: Option<KeySlot>,
     body_at: usize,
     id: Option<FrontMatterId>,
 }
 
 impl<'t> Goal<'t> {
-    /// Reads the file.
     pub fn parse(bytes: &'t [u8]) -> Result<Self, GoalError> {
         let text = std::str::from_utf8(bytes).map_err(|_| GoalError::NotUtf8)?;
         let start = text.len() - text.trim_start_matches('\u{feff}').len();
@@ -83,49 +67,49 @@ impl<'t> Goal<'t> {
         };
         let (keys_end, body_at) = front_matter_end(text, keys_at).ok_or(GoalError::Unclosed)?;
         let keys = text.get(keys_at..keys_end).unwrap_or_default();
-        let (id, slot) = front_matter::search(text, keys, keys_at)?;
+        let (id, slot) = front_matter::find_id(text, keys, keys_at)?;
         Ok(Self { text, slot: Some(slot), body_at, id })
     }
 
-    /// The run's id, if the front matter names one.
+    /// The run's id, if the front matter has one.
     pub fn id(&self) -> Option<&RunId> {
         self.id.as_ref().and_then(|id| id.run.as_ref())
     }
 
-    /// The file with `id` as its id and every other byte unchanged.
+    /// The file with this id, and every other byte unchanged.
     pub fn with_id(&self, id: &RunId) -> String {
         let mut text = self.text.to_owned();
         if self.id() == Some(id) {
             return text;
         }
         let id = yaml_word(id);
-        let e = if text.contains("\r\n") { "\r\n" } else { "\n" };
-        let (place, insert) = match (&self.id, self.slot) {
-            (Some(FrontMatterId { place, .. }), _) if place.is_empty() => (place.clone(), format!(" {id}")),
-            (Some(FrontMatterId { place, .. }), _) => (place.clone(), id),
+        let eol = if text.contains("\r\n") { "\r\n" } else { "\n" };
+        let (range, insert) = match (&self.id, self.slot) {
+            (Some(FrontMatterId { range, .. }), _) if range.is_empty() => (range.clone(), format!(" {id}")),
+            (Some(FrontMatterId { range, .. }), _) => (range.clone(), id),
             (None, Some(KeySlot { at, in_braces: true })) => (at..at, format!("id: {id}, ")),
             (None, Some(KeySlot { at, in_braces: false })) => {
-                (at..at, format!("id: {id}{e}{}", indent_before(&text, at)))
+                (at..at, format!("id: {id}{eol}{}", indent_before(&text, at)))
             }
-            (None, None) => (self.body_at..self.body_at, format!("---{e}id: {id}{e}---{e}{e}")),
+            (None, None) => (self.body_at..self.body_at, format!("---{eol}id: {id}{eol}---{eol}{eol}")),
         };
-        text.replace_range(place, &insert);
+        text.replace_range(range, &insert);
         text
     }
 
-    /// What follows the front matter.
+    /// The text after the front matter.
     pub fn body(&self) -> &'t str {
         self.text.get(self.body_at..).unwrap_or_default()
     }
 
-    /// Whether there is anything to reach: neither nothing nor the template as `runner init` wrote it.
+    /// Whether the user has written a goal: the file is neither empty nor the template.
     pub fn is_written(&self) -> bool {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let body = words(self.body());
         !body.is_empty() && body != words(TEMPLATE)
     }
 
-    /// What the root of a new tree is made of.
+    /// The content of a new tree's root.
     pub fn summary(&self) -> GoalSummary {
         GoalSummary::of(self.body())
     }
@@ -136,7 +120,7 @@ fn front_matter_start(text: &str, at: usize) -> Option<usize> {
     (line.trim_end() == "---" && line.ends_with('\n')).then_some(at + line.len())
 }
 
-/// Where the keys end and where the body begins.
+/// The end of the keys, and the start of the body.
 fn front_matter_end(text: &str, keys_at: usize) -> Option<(usize, usize)> {
     let mut at = keys_at;
     for line in text.get(keys_at..)?.split_inclusive('\n') {
@@ -148,25 +132,25 @@ fn front_matter_end(text: &str, keys_at: usize) -> Option<(usize, usize)> {
     None
 }
 
-/// The id as YAML reads it back: quoted where it would mean nothing, or a list.
+/// The id as YAML, quoted if YAML would take it for null or for a list.
 fn yaml_word(id: &RunId) -> String {
     let special = id.as_str().starts_with('-') || id.as_str().eq_ignore_ascii_case("null");
     if special { format!("\"{id}\"") } else { id.to_string() }
 }
 
-/// What stands before a place on its line.
+/// The text of a line before a position.
 fn indent_before(text: &str, at: usize) -> &str {
     text.get(..at).and_then(|before| before.rsplit('\n').next()).unwrap_or_default()
 }
 
-/// What a new tree's root takes from the goal.
+/// The part of the goal that goes into a new tree's root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoalSummary {
-    /// The first heading, or the first line.
+    /// The first heading, or else the first line.
     pub title: String,
-    /// The text, or its beginning where it is long.
+    /// The text, shortened.
     pub goal: String,
-    /// The points of the list under a heading such as `Acceptance`.
+    /// The list items under a heading such as `Acceptance`.
     pub acceptance: Vec<String>,
 }
 
@@ -184,13 +168,13 @@ impl GoalSummary {
         let goal = if body.len() <= GOAL_BYTES_MAX {
             body.to_owned()
         } else {
-            format!("{} […]\n\nThe whole goal is in .runner/GOAL.md.", head(body, GOAL_BYTES_MAX).trim_end())
+            format!("{} […]\n\nThe full goal is in .runner/GOAL.md.", head(body, GOAL_BYTES_MAX).trim_end())
         };
         Self { title: head(&title, TITLE_BYTES_MAX).to_owned(), goal, acceptance: outline.acceptance }
     }
 }
 
-/// The parts of the goal that have a place of their own in a node.
+/// Title and acceptance criteria of a goal.
 #[derive(Default)]
 struct GoalOutline {
     title: Option<String>,
@@ -200,24 +184,21 @@ struct GoalOutline {
 impl GoalOutline {
     fn of(body: &str) -> Self {
         let mut outline = Self::default();
-        // Everything that is written; what a heading or a point says begins where it was last cleared.
+        // The text since the start of the last heading or list item.
         let mut text = String::new();
         let mut in_acceptance = None;
         let mut item_depth = 0_usize;
         for event in Parser::new(body) {
-            #[expect(
-                clippy::wildcard_enum_match_arm,
-                reason = "of all there is in Markdown, these few matter"
-            )]
+            #[expect(clippy::wildcard_enum_match_arm, reason = "only these few of Markdown's events matter")]
             match event {
                 Event::Start(Tag::Heading { .. }) => text.clear(),
                 Event::End(TagEnd::Heading(level)) => {
-                    let words = one_line(&text);
-                    if in_acceptance.is_none_or(|above| level <= above) {
-                        let is_acceptance = ACCEPTANCE_HEADINGS.contains(&words.to_lowercase().as_str());
+                    let heading = one_line(&text);
+                    if in_acceptance.is_none_or(|current| level <= current) {
+                        let is_acceptance = ACCEPTANCE_HEADINGS.contains(&heading.to_lowercase().as_str());
                         in_acceptance = is_acceptance.then_some(level);
                     }
-                    outline.title.get_or_insert(words);
+                    outline.title.get_or_insert(heading);
                 }
                 Event::Start(Tag::Item) => {
                     if item_depth == 0 {
@@ -237,7 +218,7 @@ impl GoalOutline {
                 _ => {}
             }
         }
-        outline.acceptance.retain(|point| !point.is_empty());
+        outline.acceptance.retain(|criterion| !criterion.is_empty());
         outline
     }
 }
@@ -255,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_is_read_however_yaml_writes_it() {
+    fn the_id_is_found_in_any_yaml_notation() {
         for text in [
             "---\nid: run-1\n---\n# Goal\n",
             "---\r\nid: run-1\r\n---\r\n# Goal\r\n",
@@ -272,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_may_have_no_id_yet() {
+    fn a_file_may_have_no_id() {
         for text in [
             "",
             "# Goal\n",
@@ -291,12 +272,12 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_an_id_as_it_is_written() {
+    fn a_numeric_id_keeps_its_digits() {
         assert_eq!(id_of("---\nid: 007\n---\n"), Ok(Some("007".to_owned())));
     }
 
     #[test]
-    fn a_broken_front_matter_is_told_with_its_line() {
+    fn an_invalid_front_matter_is_reported_with_its_line() {
         assert_eq!(id_of("---\nid: x\n"), Err(GoalError::Unclosed));
         assert_eq!(id_of("---\nid: x\nid: y\n---\n"), Err(GoalError::TwoIds(3)));
         assert_eq!(id_of("---\nid: [x]\n---\n"), Err(GoalError::IdNotAWord(2)));
@@ -331,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_template_is_no_goal() {
+    fn the_template_is_not_a_written_goal() {
         let written = |text: &str| Goal::parse(text.as_bytes()).unwrap().is_written();
         assert!(!written(TEMPLATE));
         assert!(!written(&with(TEMPLATE, "x")));
@@ -340,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_is_made_from_heading_text_and_acceptance() {
+    fn the_summary_has_heading_text_and_acceptance() {
         let goal = "---\nid: x\n---\n# Rewrite `auth`\n\nAll of it.\n\n## Acceptance\n\n- tests pass\n- no `unwrap`\n  - inner\n\n### Sub\n- also this\n\n## Notes\n- not this\n\n```\n# no heading\n- no item\n```\n";
         let summary = Goal::parse(goal.as_bytes()).unwrap().summary();
         assert_eq!(summary.title, "Rewrite auth");
@@ -352,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_goal_is_cut_and_points_to_the_file() {
+    fn a_long_goal_is_shortened_and_refers_to_the_file() {
         let text = "é".repeat(3_000);
         let summary = Goal::parse(text.as_bytes()).unwrap().summary();
         assert!(summary.goal.len() < 2_100 && summary.goal.ends_with("GOAL.md."));

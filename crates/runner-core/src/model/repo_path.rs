@@ -1,35 +1,35 @@
-//! Paths of files in the user's repository: any bytes that git allows, written as one safe line.
+//! Paths in the user's repository: any bytes that git allows, escaped to one printable line.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// A path from the repository's root. Held as it is written in messages and documents: a backslash stands
-/// doubled, and a byte that is no printable text as `\x` and two digits, so that no name can break a line.
+use crate::strict::inline_schema;
+
+/// A path relative to the repository's root, in the escaped form of messages and documents: `\\` for a backslash, and `\x` with
+/// two digits for a byte that is not printable text, so that no file name can break a line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RepoPath(Box<str>);
 
 impl RepoPath {
-    /// Takes a path as git gives it.
+    /// A path as git prints it.
     pub fn of_bytes(bytes: &[u8]) -> Self {
-        let mut written = String::with_capacity(bytes.len());
+        let mut escaped = String::with_capacity(bytes.len());
         for chunk in bytes.utf8_chunks() {
             for c in chunk.valid().chars() {
                 match c {
-                    '\\' => written.push_str("\\\\"),
-                    c if c.is_control() => push_bytes(&mut written, c.encode_utf8(&mut [0; 4]).as_bytes()),
-                    c => written.push(c),
+                    '\\' => escaped.push_str("\\\\"),
+                    c if c.is_control() => push_bytes(&mut escaped, c.encode_utf8(&mut [0; 4]).as_bytes()),
+                    c => escaped.push(c),
                 }
             }
-            push_bytes(&mut written, chunk.invalid());
+            push_bytes(&mut escaped, chunk.invalid());
         }
-        Self(written.into())
+        Self(escaped.into())
     }
 
-    /// The path as git has it.
+    /// The path as git knows it.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.0.len());
         let mut rest = self.0.as_bytes();
@@ -42,19 +42,19 @@ impl RepoPath {
         bytes
     }
 
-    /// The path as it is written.
+    /// The escaped path.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-fn push_bytes(written: &mut String, bytes: &[u8]) {
+fn push_bytes(escaped: &mut String, bytes: &[u8]) {
     for byte in bytes {
-        written.push_str(&format!("\\x{byte:02x}"));
+        escaped.push_str(&format!("\\x{byte:02x}"));
     }
 }
 
-/// What stands behind a backslash, and how many bytes it takes there.
+/// The byte of an escape, from the bytes after its backslash, and how many of them it uses.
 fn unescape(after: &[u8]) -> Option<(u8, usize)> {
     match after {
         [b'\\', ..] => Some((b'\\', 1)),
@@ -72,26 +72,14 @@ impl fmt::Display for RepoPath {
     }
 }
 
-impl JsonSchema for RepoPath {
-    fn schema_name() -> Cow<'static, str> {
-        "RepoPath".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string" })
-    }
-}
+inline_schema!(RepoPath, { "type": "string" });
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn any_path_is_one_line_and_comes_back() {
+    fn any_path_is_one_line_and_round_trips() {
         for (bytes, written) in [
             (&b"src/main.rs"[..], "src/main.rs"),
             ("é/日".as_bytes(), "é/日"),

@@ -12,7 +12,9 @@ use crate::model::cost::{LeafSpending, RunSpending};
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::repo_path::RepoPath;
 use crate::step::{Outcome, SessionMode, UsageLimit, Wait};
-use crate::strict::{BoundedInt, DocumentProblem, FieldReader, canonical_json, text_of, word, word_or_null};
+use crate::strict::{
+    BoundedInt, DocumentProblem, FieldReader, canonical_json, decode_utf8, word, word_or_null,
+};
 
 /// The guard's result in an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -80,6 +82,9 @@ pub struct RunState {
     /// The guard's result on the untouched repository, if it was run there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
+    /// Why the guard could not be started in the last iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guard_error: Option<String>,
     /// The version of the rules that wrote this.
     #[schemars(extend("const" = SEMANTICS))]
     pub semantics: u32,
@@ -195,13 +200,14 @@ impl RunState {
             spent: RunSpending::default(),
             spent_by_leaf: Vec::new(),
             baseline: None,
+            guard_error: None,
             semantics: SEMANTICS,
         }
     }
 
     /// Decodes the document strictly and reports every problem in it.
     pub fn decode(bytes: &[u8]) -> Result<Self, Vec<DocumentProblem>> {
-        let text = text_of(bytes).map_err(|problem| vec![problem])?;
+        let text = decode_utf8(bytes).map_err(|problem| vec![problem])?;
         let mut fields = FieldReader::of_json(text).map_err(|problem| vec![problem])?;
         // A field that could not be read is among the problems; the value of the fresh state replaces it.
         let fresh = Self::new(None);
@@ -226,10 +232,11 @@ impl RunState {
             spent: fields.required_object("spent").unwrap_or(fresh.spent),
             spent_by_leaf: fields.required("spent_by_leaf").unwrap_or(fresh.spent_by_leaf),
             baseline: fields.optional_object("baseline").unwrap_or(fresh.baseline),
+            guard_error: fields.optional("guard_error").or(fresh.guard_error),
             semantics: fields.required("semantics").map_or(fresh.semantics, U32Count::get),
         };
         if state.semantics != SEMANTICS {
-            fields.broken(
+            fields.report_rule(
                 "semantics",
                 format!("is {}, but this runner only knows {SEMANTICS}", state.semantics),
             );
@@ -245,6 +252,11 @@ impl RunState {
 
     pub fn spent_on(&self, leaf: &NodeId) -> Option<&LeafSpending> {
         self.spent_by_leaf.iter().find(|spent| spent.node == *leaf)
+    }
+
+    /// What to show about the last iteration: why the guard could not be started, or else the summary.
+    pub fn last_note(&self) -> Option<&str> {
+        self.guard_error.as_deref().or(self.last_summary.as_deref())
     }
 
     /// The last session on a node.
@@ -289,13 +301,14 @@ mod tests {
     use crate::model::cost::amount;
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one value with every field set")]
     fn a_state_is_decoded_as_it_was_written() {
         let fresh = RunState::new(None);
         let full = RunState {
             run_id: Some(RunId::new("x").unwrap()),
             next_iter: IterationNumber::new(7).unwrap(),
             last_status: Some(AgentStatus::Done),
-            last_summary: Some("say \"é\"\n".to_owned()),
+            last_summary: Some("quote \"é\"\n".to_owned()),
             last_guard: Some(GuardResult::Fail),
             last_node: Some(NodeId::root()),
             last_outcome: Some(Outcome::InvalidTree),
@@ -347,6 +360,7 @@ mod tests {
                 exit: "1".to_owned(),
                 output: Some("x".to_owned()),
             }),
+            guard_error: Some("no such program".to_owned()),
             semantics: SEMANTICS,
         };
         for state in [fresh, full] {
@@ -395,9 +409,9 @@ mod tests {
                 "{{\"run_id\": \"a b\",\n\"next_iter\": 0,\n\"last_status\": null,\n\"last_summary\": null,\n\"last_gard\": null,{REST}"
             )),
             [
-                "line 1: `run_id` cannot be read: \"a b\" contains ' '; only letters, digits, `.`, `_` and `-` are allowed",
+                "line 1: `run_id` is invalid: \"a b\" contains ' '; only letters, digits, `.`, `_` and `-` are allowed",
                 "line 1: `last_guard` is missing",
-                "line 2: `next_iter` cannot be read: invalid value: integer `0`, expected a whole number from 1 to 4294967295",
+                "line 2: `next_iter` is invalid: invalid value: integer `0`, expected an integer from 1 to 4294967295",
                 "line 5: `last_gard` is not a known key; did you mean `last_guard`?",
             ]
         );

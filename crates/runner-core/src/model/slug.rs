@@ -1,43 +1,43 @@
-//! Ids for nodes that were given none.
+//! Generated ids, for nodes that come without one.
 
 use crate::model::id::NodeId;
 
-/// The most bytes of an id that is made here; a number may follow.
+/// The most bytes of a generated id, without a number at its end.
 const BYTES_MAX: usize = 48;
 
-/// An id that no node has, made from a title: `log-in`, `log-in-2`.
+/// A new id from a title: `log-in`, `log-in-2`.
 pub fn fresh_id(title: &str, is_taken: impl Fn(&NodeId) -> bool) -> NodeId {
-    free(&words(title, LetterCase::Lower), is_taken)
+    first_free(&words(title, LetterCase::Lower), is_taken)
 }
 
-/// The same from the name that something has elsewhere, if anything of it can stand in an id, or else from its title.
+/// The same from the id that an item has elsewhere, if that has any valid characters, or else from its title.
 pub(crate) fn fresh_id_of(name: Option<&str>, title: &str, is_taken: impl Fn(&NodeId) -> bool) -> NodeId {
-    let named = name.map(|name| words(name, LetterCase::Own)).filter(|name| !name.is_empty());
-    free(&named.unwrap_or_else(|| words(title, LetterCase::Lower)), is_taken)
+    let named = name.map(|name| words(name, LetterCase::Kept)).filter(|name| !name.is_empty());
+    first_free(&named.unwrap_or_else(|| words(title, LetterCase::Lower)), is_taken)
 }
 
-fn free(base: &str, is_taken: impl Fn(&NodeId) -> bool) -> NodeId {
+fn first_free(base: &str, is_taken: impl Fn(&NodeId) -> bool) -> NodeId {
     let base = if base.is_empty() { "node" } else { base };
     let ids = (1_u32..).map(|nth| if nth == 1 { base.to_owned() } else { format!("{base}-{nth}") });
     let mut ids = ids.filter_map(|id| NodeId::new(id).ok());
     ids.find(|id| !is_taken(id)).unwrap_or_else(NodeId::root)
 }
 
-/// Which letters an id keeps.
+/// What happens to the letters of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LetterCase {
-    /// Those of prose: small ones.
+    /// For titles: all are lower case.
     Lower,
-    /// Those of a name, with its dots and underscores.
-    Own,
+    /// For ids: they are kept, and so are dots and underscores.
+    Kept,
 }
 
-/// What of a text can stand in an id, its words joined by dashes.
+/// The valid characters of a text, its words joined by dashes.
 fn words(text: &str, letters: LetterCase) -> String {
     let mut id = String::new();
     for letter in text.chars() {
-        let is_named = letters == LetterCase::Own && matches!(letter, '.' | '_');
-        if letter.is_ascii_alphanumeric() || is_named {
+        let is_kept = letters == LetterCase::Kept && matches!(letter, '.' | '_');
+        if letter.is_ascii_alphanumeric() || is_kept {
             id.push(if letters == LetterCase::Lower { letter.to_ascii_lowercase() } else { letter });
         } else if !id.is_empty() && !id.ends_with('-') && letter != '\'' {
             id.push('-');
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_made_of_the_titles_words_and_is_new() {
+    fn ids_from_titles_are_new() {
         let id =
             |title: &str| fresh_id(title, |id| ["log-in", "log-in-2"].contains(&id.as_str())).to_string();
         assert_eq!(id("Read  the File!"), "read-the-file");
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_kept_as_it_is_where_it_can_be() {
+    fn ids_from_names_keep_what_is_valid() {
         let id = |name: &str| fresh_id_of(Some(name), "The title", |id| id.as_str() == "1.2").to_string();
         assert_eq!(id("US-001/a_b"), "US-001-a_b");
         assert_eq!(id("1.2"), "1.2-2");

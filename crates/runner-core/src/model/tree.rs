@@ -1,7 +1,7 @@
-//! The task tree: what it is, its one written form, and its limits.
+//! The task tree: its nodes, its canonical form and its limits.
 //!
-//! A [`Tree`] is always valid: it can only be had by decoding a document without fault or by passing nodes
-//! through the same rules. Code that holds one does not check again.
+//! A [`Tree`] is always valid: the only ways to make one are decoding a document without errors, and checking nodes
+//! against the same rules. Code that has one need not check again.
 
 mod agent_tree;
 mod decode;
@@ -20,28 +20,30 @@ use serde::{Deserialize, Serialize};
 pub use agent_tree::AgentTree;
 pub use problem::{JsonKind, TreeError, TreeProblem};
 pub use select::{SelectedLeaf, Selection, SelectionStep, select};
-pub use user_edit_rules::{ForbiddenEdit, UserEditError, user_edit_faults};
+pub use user_edit_rules::{ForbiddenEdit, UserEditError, user_edit_violations};
 
 use crate::model::digest::Sha256;
 use crate::model::id::NodeId;
 use crate::strict::SAFE_INTEGER_MAX;
 
-/// The version of the tree's format.
+/// The version of the document's format.
 pub const VERSION: i64 = 1;
-/// The most levels a tree may have; the root is level 1.
+/// The most levels of a tree; the root is level 1.
 pub const DEPTH_MAX: usize = 32;
-/// The most nodes a tree may have.
+/// The most nodes of a tree.
 pub const NODES_MAX: usize = 100_000;
-/// The most bytes a tree's document may have.
+/// The most bytes of a tree's document.
 pub const BYTES_MAX: usize = 64 << 20;
 /// The bounds of a node's `order`.
 pub const ORDER_RANGE: std::ops::RangeInclusive<i64> = -SAFE_INTEGER_MAX..=SAFE_INTEGER_MAX;
 /// The bounds of a node's `attempts`.
 pub const ATTEMPTS_RANGE: std::ops::RangeInclusive<i64> = 0..=1_000_000;
+/// The largest `max_attempts` of a node.
+pub const MAX_ATTEMPTS_MAX: u32 = 1_000_000;
 /// The bounds of a node's `max_attempts`.
-pub const MAX_ATTEMPTS_RANGE: std::ops::RangeInclusive<i64> = 1..=1_000_000;
+pub const MAX_ATTEMPTS_RANGE: std::ops::RangeInclusive<i64> = 1..=MAX_ATTEMPTS_MAX as i64;
 
-/// One task: a leaf is worked on, an inner node passes when all its children do.
+/// A task: an agent works on a leaf; a parent passes when all its children do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Node {
@@ -54,32 +56,31 @@ pub struct Node {
     pub title: String,
     /// What must be true when the node is done.
     pub goal: String,
-    /// How one sees that it is, point by point.
+    /// The acceptance criteria: statements that must be true before the node is done.
     pub acceptance: Vec<String>,
-    /// Whether the node is done. Written by the runner alone, after a green guard.
+    /// Whether the node is done. Only the runner sets it, after the guard succeeded.
     pub passes: bool,
-    /// How many attempts were spent. Written by the runner alone.
+    /// How many attempts are used. Only the runner counts them.
     #[schemars(range(min = *ATTEMPTS_RANGE.start(), max = *ATTEMPTS_RANGE.end()))]
     pub attempts: u32,
-    /// How many attempts the node has.
+    /// The most attempts of the node.
     #[schemars(range(min = *MAX_ATTEMPTS_RANGE.start(), max = *MAX_ATTEMPTS_RANGE.end()))]
     pub max_attempts: u32,
-    /// The steps it is divided into, in order.
+    /// The parts of the task, in order.
     pub children: Vec<Node>,
 }
 
 impl Node {
-    /// Whether the node has no children.
     pub fn is_leaf(&self) -> bool {
         self.children.is_empty()
     }
 
-    /// Whether every attempt is spent.
+    /// Whether all attempts are used.
     pub fn is_exhausted(&self) -> bool {
         self.attempts >= self.max_attempts
     }
 
-    /// How many leaves lie at or below this node, and how many of them pass.
+    /// Counts the leaves of this subtree.
     pub fn leaves(&self) -> LeafCount {
         if self.is_leaf() {
             return LeafCount { total: 1, passed: usize::from(self.passes) };
@@ -89,7 +90,7 @@ impl Node {
         })
     }
 
-    /// The node at or below this one that has this id.
+    /// The node of this subtree with this id.
     pub(crate) fn find_mut(&mut self, id: &NodeId) -> Option<&mut Self> {
         if self.id == *id {
             return Some(self);
@@ -97,7 +98,7 @@ impl Node {
         self.children.iter_mut().find_map(|child| child.find_mut(id))
     }
 
-    /// Says anew of every inner node at or below this one whether it passes.
+    /// Recomputes `passes` of every parent in this subtree.
     pub(crate) fn derive_passes(&mut self) {
         self.children.iter_mut().for_each(Self::derive_passes);
         if !self.is_leaf() {
@@ -114,14 +115,11 @@ impl Node {
 /// A count of leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeafCount {
-    /// All of them.
     pub total: usize,
-    /// Those that pass.
     pub passed: usize,
 }
 
-/// A task tree in which every rule holds. It never changes, so copies share it, with its written form once that was
-/// asked for.
+/// A valid task tree. It is immutable, so clones share it and its canonical form, which is computed once.
 #[derive(Clone, Debug)]
 pub struct Tree(Arc<TreeInner>);
 
@@ -147,23 +145,23 @@ pub(crate) struct TreeDocument<'t> {
     /// The version of the format.
     #[schemars(extend("const" = VERSION))]
     version: i64,
-    /// The goal as a whole.
+    /// The goal as a task.
     root: &'t Node,
 }
 
 impl Tree {
-    /// Reads a document strictly. Every fault in it is told, in the order of the nodes.
+    /// Decodes a document strictly. Reports every problem, in the order of the nodes.
     pub fn decode(bytes: &[u8]) -> Result<Self, Vec<TreeProblem>> {
-        let (root, found) = decode::document(bytes).map_err(|problem| vec![problem])?;
-        found.into_result(&root)?;
+        let (root, problems) = decode::document(bytes).map_err(|problem| vec![problem])?;
+        problems.into_result(&root)?;
         Ok(Self::of(root))
     }
 
-    /// Takes nodes that the runner made, if every rule holds for them.
+    /// Checks nodes that the runner made against the rules.
     pub fn new(root: Node) -> Result<Self, Vec<TreeProblem>> {
-        let mut found = problem::FaultCollector::default();
-        rules::check(&root, &mut found);
-        found.into_result(&root)?;
+        let mut problems = problem::FaultCollector::default();
+        rules::check(&root, &mut problems);
+        problems.into_result(&root)?;
         Ok(Self::of(root))
     }
 
@@ -171,18 +169,17 @@ impl Tree {
         Self(Arc::new(TreeInner { root, bytes: OnceLock::new(), sha256: OnceLock::new() }))
     }
 
-    /// The goal as a whole.
     pub fn root(&self) -> &Node {
         &self.0.root
     }
 
-    /// The one written form of this tree: two spaces of indent, fields in their order, one newline at the end.
+    /// The canonical form: indented by two spaces, fields in a fixed order, one newline at the end.
     pub fn bytes(&self) -> &[u8] {
         let write = || crate::strict::canonical_json(&TreeDocument { version: VERSION, root: self.root() });
         self.0.bytes.get_or_init(write)
     }
 
-    /// The fingerprint of the written form.
+    /// The hash of the canonical form.
     pub fn sha256(&self) -> Sha256 {
         *self.0.sha256.get_or_init(|| Sha256::of(self.bytes()))
     }
@@ -201,7 +198,6 @@ impl Tree {
         descend(self.root(), id, &mut path).then_some(path)
     }
 
-    /// How many nodes there are.
     pub fn node_count(&self) -> usize {
         fn count(node: &Node) -> usize {
             1 + node.children.iter().map(count).sum::<usize>()
@@ -210,7 +206,7 @@ impl Tree {
     }
 }
 
-/// The ids on the way to a node, as people write them: `root/api/login`.
+/// A path as text: `root/api/login`.
 pub fn path_text(path: &[&Node]) -> String {
     path.iter().map(|node| node.id.as_str()).collect::<Vec<_>>().join("/")
 }
@@ -220,7 +216,6 @@ pub fn path_text(path: &[&Node]) -> String {
 pub(crate) mod sample {
     use super::*;
 
-    /// An open leaf.
     pub(crate) fn leaf(id: &str) -> Node {
         Node {
             id: NodeId::new(id).unwrap(),
@@ -235,17 +230,14 @@ pub(crate) mod sample {
         }
     }
 
-    /// A leaf that passes.
     pub(crate) fn passed(id: &str) -> Node {
         Node { passes: true, ..leaf(id) }
     }
 
-    /// A node that passes if all these do.
     pub(crate) fn inner(id: &str, children: Vec<Node>) -> Node {
         Node { passes: children.iter().all(|child| child.passes), children, ..leaf(id) }
     }
 
-    /// A tree with this root.
     pub(crate) fn tree(root: Node) -> Tree {
         Tree::new(root).unwrap()
     }
@@ -257,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_is_written_in_one_form() {
+    fn a_tree_has_one_canonical_form() {
         let mut root = inner("root", vec![Node { order: -2, attempts: 1, ..leaf("a") }]);
         root.acceptance = vec!["say \"é\"\n".to_owned(), String::new()];
         let text = r#"{
@@ -296,14 +288,14 @@ mod tests {
     }
 
     #[test]
-    fn fields_may_come_in_any_order_and_numbers_in_any_form() {
+    fn fields_may_be_in_any_order_and_numbers_in_any_form() {
         let text = r#"{"root": {"children": [], "max_attempts": 3e0, "attempts": 0.0, "passes": false, "acceptance": [],
             "goal": "", "title": "Title of x", "order": -0, "id": "\u0078"}, "version": 1.0}"#;
         assert_eq!(Tree::decode(text.as_bytes()), Ok(tree(leaf("x"))));
     }
 
     #[test]
-    fn leaves_are_counted_and_nodes_too() {
+    fn leaves_and_nodes_are_counted() {
         let root = inner("root", vec![inner("a", vec![passed("b"), leaf("c")]), passed("d")]);
         assert_eq!(root.leaves(), LeafCount { total: 3, passed: 2 });
         assert_eq!(leaf("x").leaves(), LeafCount { total: 1, passed: 0 });
@@ -318,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_to_a_node_begins_at_the_root() {
+    fn paths_start_at_the_root() {
         let tree = tree(inner("root", vec![inner("a", vec![leaf("b")]), inner("c", vec![leaf("d")])]));
         let path = |id: &str| tree.path_to(&NodeId::new(id).unwrap()).map(|path| path_text(&path));
         assert_eq!(path("d"), Some("root/c/d".to_owned()));

@@ -1,4 +1,4 @@
-//! The files of `.runner/context/`: what the session is for, what went before, what the guard said.
+//! The files of `.runner/context/`: the goal of the session, the history of its node, and the guard's last failure.
 
 use std::fmt::Write as _;
 
@@ -7,29 +7,29 @@ use crate::model::tree::{Node, SelectedLeaf};
 use crate::step::{Outcome, SessionTarget, Snapshot};
 use crate::text::{lines, one_line};
 
-/// The files, as text; one that is absent is not written.
+/// The files of a session; an absent one is not written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextFiles {
     /// goal.md
     pub goal: String,
-    /// history.md: after a retry, a broken rule, or a session that gave no answer.
+    /// history.md, after a retry, a rule violation or a session without an answer.
     pub history: Option<String>,
-    /// failure.md: after a guard that failed.
+    /// failure.md, after a failed guard.
     pub failure: Option<String>,
 }
 
-/// The context of a session.
+/// The context files of a session.
 pub fn context_files(
     snapshot: &Snapshot,
-    aim: &SessionTarget,
-    choice: Option<&SelectedLeaf<'_>>,
+    target: &SessionTarget,
+    selected: Option<&SelectedLeaf<'_>>,
 ) -> ContextFiles {
-    let lesson = aim.node().and_then(|node| snapshot.state.history_of(node));
+    let past = target.node().and_then(|node| snapshot.state.history_of(node));
     let guard = snapshot.config.guard.command.words().join(" ");
     ContextFiles {
-        goal: choice.map_or_else(|| repair_goal(aim), |choice| node_goal(choice.leaf)),
-        history: lesson.and_then(history),
-        failure: lesson.and_then(|lesson| failure(lesson, &guard, snapshot.state.baseline.as_ref())),
+        goal: selected.map_or_else(|| repair_goal(target), |selected| node_goal(selected.leaf)),
+        history: past.and_then(history),
+        failure: past.and_then(|past| failure(past, &guard, snapshot.state.baseline.as_ref())),
     }
 }
 
@@ -37,79 +37,79 @@ fn node_goal(leaf: &Node) -> String {
     let mut text = format!("# {}\n\n{}\n", one_line(&leaf.title), lines(leaf.goal.trim()));
     if !leaf.acceptance.is_empty() {
         text.push_str("\n## Acceptance\n\n");
-        for point in &leaf.acceptance {
-            let _ = writeln!(text, "- {}", lines(point.trim()).replace('\n', "\n  "));
+        for criterion in &leaf.acceptance {
+            let _ = writeln!(text, "- {}", lines(criterion.trim()).replace('\n', "\n  "));
         }
     }
     text
 }
 
-fn repair_goal(aim: &SessionTarget) -> String {
-    let mut text = String::from("# Mend tree.json\n\n");
-    if let SessionTarget::Repair(repair) = aim {
+fn repair_goal(target: &SessionTarget) -> String {
+    let mut text = String::from("# Repair tree.json\n\n");
+    if let SessionTarget::Repair(repair) = target {
         let _ = writeln!(
             text,
-            "Iteration {}, on node {}, left a tree.json that was refused. Write what was meant as a valid tree.",
+            "Iteration {} on node {} left an invalid tree.json. Write what was meant as a valid tree.",
             repair.iter, repair.node
         );
     }
     text
 }
 
-fn history(lesson: &NodeHistory) -> Option<String> {
-    let own_words = lesson.outcome != Outcome::GuardFailed && !lesson.summary.trim().is_empty();
-    let mut text = format!("Iteration {} on this node ended as `{}`.\n", lesson.iter, lesson.outcome);
-    if own_words {
-        let _ = write!(text, "\nIts summary:\n\n{}\n", lines(lesson.summary.trim()));
+fn history(past: &NodeHistory) -> Option<String> {
+    let has_summary = past.outcome != Outcome::GuardFailed && !past.summary.trim().is_empty();
+    let mut text = format!("Iteration {} on this node ended with `{}`.\n", past.iter, past.outcome);
+    if has_summary {
+        let _ = write!(text, "\nIts summary:\n\n{}\n", lines(past.summary.trim()));
     }
-    let notes = lesson.note_lines();
+    let notes = past.note_lines();
     if !notes.is_empty() {
-        text.push_str("\nWhat the runner found:\n\n");
+        text.push_str("\nThe runner reported:\n\n");
         for note in &notes {
             let _ = writeln!(text, "- {}", one_line(note));
         }
     }
-    if let Some(then) = lesson.later_outcome {
+    if let Some(later) = past.later_outcome {
         let _ = write!(
             text,
-            "\nA later session gave no answer (`{then}`). What it did to the files is still there.\n"
+            "\nA later session ended without an answer (`{later}`). Its changes to files are still there.\n"
         );
     }
-    if lesson.later_outcome.unwrap_or(lesson.outcome) == Outcome::ContextFull {
+    if past.later_outcome.unwrap_or(past.outcome) == Outcome::ContextFull {
         text.push_str(
-            "\nThe session was too long for its model: take smaller steps, read less at once, or divide the node.\n",
+            "\nThe session exceeded the model's context: take smaller steps, read less at once, or split the node.\n",
         );
     }
-    let worth_telling =
-        lesson.outcome != Outcome::GuardFailed || !notes.is_empty() || lesson.later_outcome.is_some();
-    worth_telling.then_some(text)
+    let is_useful = past.outcome != Outcome::GuardFailed || !notes.is_empty() || past.later_outcome.is_some();
+    is_useful.then_some(text)
 }
 
-fn failure(lesson: &NodeHistory, guard: &str, baseline: Option<&Baseline>) -> Option<String> {
-    let output = lesson.guard_output.as_ref()?;
-    let mut text = format!("Iteration {} said `done`, and the guard `{guard}` failed.\n", lesson.iter);
-    if !lesson.summary.trim().is_empty() {
-        let _ = write!(text, "\nIts summary:\n\n{}\n", lines(lesson.summary.trim()));
+fn failure(past: &NodeHistory, guard: &str, baseline: Option<&Baseline>) -> Option<String> {
+    let output = past.guard_output.as_ref()?;
+    let mut text = format!("Iteration {} answered `done`, but the guard `{guard}` failed.\n", past.iter);
+    if !past.summary.trim().is_empty() {
+        let _ = write!(text, "\nIts summary:\n\n{}\n", lines(past.summary.trim()));
     }
-    let _ = write!(text, "\nWhat the guard printed:\n\n{}\n", output.trim_end());
+    let _ = write!(text, "\nOutput of the guard:\n\n{}\n", output.trim_end());
     if let Some(before) = baseline.filter(|baseline| baseline.guard != GuardResult::Pass) {
-        text.push_str(&red_before(before, output));
+        text.push_str(&baseline_note(before, output));
     }
     Some(text)
 }
 
-/// What was red before any agent came.
-fn red_before(baseline: &Baseline, now: &str) -> String {
+/// How the guard failed before any agent ran.
+fn baseline_note(baseline: &Baseline, now: &str) -> String {
     let then = baseline.output.as_deref().unwrap_or_default().trim_end();
     match baseline.guard {
         GuardResult::Fail if then == now.trim_end() => {
-            "\nThe guard printed exactly this before the first session of the run, too.\n".to_owned()
+            "\nThe guard already failed before the first session of the run, with exactly this output.\n"
+                .to_owned()
         }
         GuardResult::Fail => format!(
-            "\nThe guard was red before the first session of the run, too. What it printed then:\n\n{then}\n"
+            "\nThe guard already failed before the first session of the run, with this output:\n\n{then}\n"
         ),
         GuardResult::Pass | GuardResult::Skipped => {
-            format!("\nBefore the first session of the run the guard could not be asked: {then}\n")
+            format!("\nThe guard could not run before the first session of the run: {then}\n")
         }
     }
 }
@@ -121,7 +121,7 @@ mod tests {
     use crate::model::run_state::PendingRepair;
     use crate::step::SessionMode;
 
-    fn lesson(outcome: Outcome) -> NodeHistory {
+    fn past(outcome: Outcome) -> NodeHistory {
         NodeHistory {
             node: NodeId::root(),
             iter: IterationNumber::FIRST,
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_is_told_whose_tree_it_mends() {
+    fn the_goal_of_a_repair_names_the_node() {
         let repair = PendingRepair {
             iter: IterationNumber::FIRST,
             node: NodeId::new("parser").unwrap(),
@@ -147,56 +147,55 @@ mod tests {
             errors: Vec::new(),
             errors_omitted: 0,
         };
-        let told = repair_goal(&SessionTarget::Repair(Box::new(repair)));
-        let begin = "# Mend tree.json\n\nIteration 0001, on node parser, left a tree.json that was refused.";
-        assert!(told.starts_with(begin), "{told}");
+        let goal = repair_goal(&SessionTarget::Repair(Box::new(repair)));
+        let start = "# Repair tree.json\n\nIteration 0001 on node parser left an invalid tree.json.";
+        assert!(goal.starts_with(start), "{goal}");
     }
 
     #[test]
-    fn only_a_session_that_was_too_long_is_told_to_be_shorter() {
-        let is_told =
-            |lesson: NodeHistory| history(&lesson).is_some_and(|told| told.contains("smaller steps"));
-        assert!(is_told(lesson(Outcome::ContextFull)));
-        assert!(is_told(NodeHistory { later_outcome: Some(Outcome::ContextFull), ..lesson(Outcome::Retry) }));
-        assert!(!is_told(NodeHistory {
+    fn only_a_full_context_gives_the_advice_to_take_smaller_steps() {
+        let advises = |past: NodeHistory| history(&past).is_some_and(|text| text.contains("smaller steps"));
+        assert!(advises(past(Outcome::ContextFull)));
+        assert!(advises(NodeHistory { later_outcome: Some(Outcome::ContextFull), ..past(Outcome::Retry) }));
+        assert!(!advises(NodeHistory {
             later_outcome: Some(Outcome::TimedOut),
-            ..lesson(Outcome::ContextFull)
+            ..past(Outcome::ContextFull)
         }));
-        assert!(!is_told(lesson(Outcome::Retry)));
+        assert!(!advises(past(Outcome::Retry)));
     }
 
     #[test]
-    fn a_failure_has_the_summary_and_what_the_guard_printed() {
-        let told = |summary: &str| {
-            let lesson = NodeHistory { summary: summary.to_owned(), ..lesson(Outcome::GuardFailed) };
-            failure(&lesson, "just ci", None).unwrap()
+    fn a_failure_has_the_summary_and_the_guards_output() {
+        let text = |summary: &str| {
+            let past = NodeHistory { summary: summary.to_owned(), ..past(Outcome::GuardFailed) };
+            failure(&past, "just ci", None).unwrap()
         };
-        let head = "Iteration 0001 said `done`, and the guard `just ci` failed.\n";
-        let printed = "\nWhat the guard printed:\n\n1 failed\n";
-        assert_eq!(told(" \n"), format!("{head}{printed}"));
-        assert_eq!(told("All of it.\n"), format!("{head}\nIts summary:\n\nAll of it.\n{printed}"));
+        let head = "Iteration 0001 answered `done`, but the guard `just ci` failed.\n";
+        let printed = "\nOutput of the guard:\n\n1 failed\n";
+        assert_eq!(text(" \n"), format!("{head}{printed}"));
+        assert_eq!(text("All of it.\n"), format!("{head}\nIts summary:\n\nAll of it.\n{printed}"));
     }
 
     #[test]
-    fn what_was_red_before_any_agent_came_is_told() {
-        let told = |guard, output: Option<&str>| {
+    fn a_failed_baseline_is_mentioned() {
+        let note = |guard, output: Option<&str>| {
             let exit = "1".to_owned();
             let baseline = Baseline { guard, exit, output: output.map(str::to_owned) };
-            let told = failure(&lesson(Outcome::GuardFailed), "just ci", Some(&baseline)).unwrap();
-            told.split_once("1 failed\n").unwrap().1.to_owned()
+            let text = failure(&past(Outcome::GuardFailed), "just ci", Some(&baseline)).unwrap();
+            text.split_once("1 failed\n").unwrap().1.to_owned()
         };
-        assert_eq!(told(GuardResult::Pass, None), "");
+        assert_eq!(note(GuardResult::Pass, None), "");
         assert_eq!(
-            told(GuardResult::Fail, Some("1 failed")),
-            "\nThe guard printed exactly this before the first session of the run, too.\n"
+            note(GuardResult::Fail, Some("1 failed")),
+            "\nThe guard already failed before the first session of the run, with exactly this output.\n"
         );
         assert_eq!(
-            told(GuardResult::Fail, Some("2 failed\n")),
-            "\nThe guard was red before the first session of the run, too. What it printed then:\n\n2 failed\n"
+            note(GuardResult::Fail, Some("2 failed\n")),
+            "\nThe guard already failed before the first session of the run, with this output:\n\n2 failed\n"
         );
         assert_eq!(
-            told(GuardResult::Skipped, Some("no such program")),
-            "\nBefore the first session of the run the guard could not be asked: no such program\n"
+            note(GuardResult::Skipped, Some("no such program")),
+            "\nThe guard could not run before the first session of the run: no such program\n"
         );
     }
 }

@@ -1,7 +1,7 @@
-//! What a person does to a run between its iterations: edits of the plan, answers, notes.
+//! Edits of a run by its user, between iterations: changes to the plan, answers, notes.
 //!
-//! An edit is a value that says all of itself. Its commit carries it, so that [`verify`](crate::verify) applies it
-//! again to the commit before and compares. Nothing is written here.
+//! An edit is a value with everything it needs. Its commit contains it, so that [`verify`](crate::verify) can apply it to the
+//! commit before and compare. This module writes nothing.
 
 mod memory;
 mod message;
@@ -13,43 +13,63 @@ use thiserror::Error;
 
 pub use memory::{Question, questions};
 pub use message::message;
-pub use split_file::{SplitPart, parts};
+pub use split_file::{SplitPart, parse_split_file};
 
 use crate::layout::Doc;
 use crate::model::id::NodeId;
 use crate::model::tree::{Tree, TreeProblem, UserEditError};
 use crate::text::{lines, one_line};
 
-/// The most bytes that one text of an edit may have: it stands in a commit's message and in every later prompt.
+/// The most bytes of one text in an edit: it becomes part of a commit message and of every later prompt.
 pub const TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// One edit.
+/// One edit of the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum UserEdit {
-    /// A new node.
-    Add { under: NodeId, node: NewNode, place: SiblingPosition },
-    /// Another wording, or another limit.
+    Add {
+        under: NodeId,
+        node: NewNode,
+        place: SiblingPosition,
+    },
+    /// Change the text or the attempt limit of a node.
     Edit {
         node: NodeId,
         #[serde(flatten)]
         to: NodeChanges,
     },
-    /// A leaf becomes these steps.
-    Split { node: NodeId, into: Vec<NewNode> },
-    /// A node and everything below it goes.
-    Remove { node: NodeId },
-    /// A node goes elsewhere, with everything below it.
-    Move { node: NodeId, under: NodeId, place: SiblingPosition },
-    /// So many attempts more.
-    Allow { node: NodeId, more: u32 },
-    /// What an agent asked is answered.
-    Answer { question: usize, text: String },
-    /// A word for the sessions to come.
-    Note { text: String },
+    /// Split a leaf into children.
+    Split {
+        node: NodeId,
+        into: Vec<NewNode>,
+    },
+    /// Remove a node with its subtree.
+    Remove {
+        node: NodeId,
+    },
+    /// Move a node with its subtree.
+    Move {
+        node: NodeId,
+        under: NodeId,
+        place: SiblingPosition,
+    },
+    /// Allow a leaf more attempts.
+    Allow {
+        node: NodeId,
+        more: u32,
+    },
+    /// Answer a question of an agent.
+    Answer {
+        question: usize,
+        text: String,
+    },
+    /// Leave a note for all later sessions.
+    Note {
+        text: String,
+    },
 }
 
-/// A node that is not there yet.
+/// A node to add.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewNode {
     pub id: NodeId,
@@ -59,7 +79,7 @@ pub struct NewNode {
     pub max_attempts: u32,
 }
 
-/// What an edit of a node changes; what is not named stays.
+/// The fields of a node that an edit changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeChanges {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,25 +92,21 @@ pub struct NodeChanges {
     pub max_attempts: Option<u32>,
 }
 
-/// Where among its siblings a node stands.
+/// The position of a node among its siblings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SiblingPosition {
-    /// Behind all of them.
     #[default]
     Last,
-    /// Before this one.
     Before(NodeId),
-    /// Behind this one.
     After(NodeId),
-    /// With this number.
+    /// By its `order`.
     Order(i64),
 }
 
 /// The documents that edits change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditableDocs {
-    /// The tree.
     pub tree: Tree,
     /// questions.md
     pub questions: Vec<u8>,
@@ -98,70 +114,54 @@ pub struct EditableDocs {
     pub feedback: Vec<u8>,
 }
 
-/// Why an edit is refused.
+/// Why an edit is not possible.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum EditError {
-    /// No such node.
-    #[error("there is no node `{0}`")]
+    #[error("no such task: `{0}`")]
     NoSuchNode(NodeId),
-    /// It passed.
-    #[error("`{0}` passed, and what passed never changes again")]
+    #[error("`{0}` has passed and cannot be changed")]
     Passed(String),
-    /// Something below it passed.
-    #[error("`{below}` passed, and would be removed with `{node}`")]
-    PassedBelow { node: String, below: String },
-    /// The place is below a node that passed.
-    #[error("`{0}` passed, and gets no new children")]
+    /// A descendant has passed.
+    #[error("`{node}` cannot be removed: `{descendant}` below it has passed")]
+    PassedBelow { node: String, descendant: String },
+    /// The new parent has passed.
+    #[error("`{0}` has passed and cannot get new children")]
     UnderPassed(String),
-    /// The goal as a whole.
-    #[error("`{0}` is the root: it is the goal as a whole, and stays where it is")]
+    #[error("`{0}` is the root and cannot be moved or removed")]
     Root(NodeId),
-    /// It is divided already.
-    #[error("`{0}` is divided already")]
+    #[error("`{0}` already has children")]
     NotALeaf(String),
-    /// It would be its own parent.
-    #[error("`{node}` cannot go below itself")]
+    #[error("`{node}` cannot be moved below itself")]
     UnderItself { node: String },
-    /// A neighbour that is none.
-    #[error("`{sibling}` is no child of `{under}`")]
+    #[error("`{sibling}` is not a child of `{under}`")]
     NotASibling { sibling: NodeId, under: NodeId },
-    /// Nodes that passed stand too close.
-    #[error("there is no number left beside `{0}`, and its neighbours passed and keep theirs")]
+    /// No `order` is free, and the neighbours have passed and keep theirs.
+    #[error("there is no free order next to `{0}`, and its neighbours have passed and cannot be moved")]
     NoRoom(NodeId),
-    /// The id is another node's.
-    #[error("there is a node `{0}` already")]
+    #[error("a task with the id `{0}` already exists")]
     Taken(NodeId),
-    /// The same as before.
-    #[error("nothing would change")]
+    #[error("the edit changes nothing")]
     Nothing,
-    /// A title without a letter.
     #[error("a title is empty")]
     NoTitle,
-    /// A text without a letter.
     #[error("the text is empty")]
     NoText,
-    /// A text beyond all sense.
-    #[error("a text has {bytes} bytes, more than {TEXT_BYTES_MAX}")]
+    #[error("a text has {bytes} bytes: at most {TEXT_BYTES_MAX} are allowed")]
     TooLong { bytes: usize },
-    /// A division that divides nothing.
-    #[error("a leaf is split into two steps or more")]
+    #[error("a task must be split into at least two parts")]
     TooFewParts,
-    /// More attempts are spent.
-    #[error("`{node}` has {attempts} attempts behind it, and cannot have fewer than that")]
+    #[error("`max_attempts` of `{node}` cannot be lower than the {attempts} attempts already used")]
     BelowAttempts { node: String, attempts: u32 },
-    /// The tree would break its rules.
-    #[error("the tree would break its rules")]
+    #[error("the tree would be invalid")]
     Tree(Vec<TreeProblem>),
-    /// What is not the user's would change.
-    #[error("the edit would change what is the runner's")]
+    #[error("the edit would change fields that only the runner may set")]
     RunnerOwned(Vec<UserEditError>),
-    /// No such question.
-    #[error("there is no question {wanted}")]
+    #[error("no such question: {wanted}")]
     NoSuchQuestion { wanted: usize, count: usize },
 }
 
 impl NewNode {
-    /// A node with its texts made safe to show. Without a goal, its title is its goal.
+    /// A node with its texts made safe to show. The default of the goal is the title.
     pub fn new(
         id: NodeId,
         title: &str,
@@ -170,24 +170,24 @@ impl NewNode {
         max_attempts: u32,
     ) -> Self {
         let title = one_line(title);
-        let goal = goal.map_or_else(|| title.clone(), text_of);
+        let goal = goal.map_or_else(|| title.clone(), clean_text);
         Self {
             id,
             goal,
             title,
-            acceptance: acceptance.iter().map(|point| text_of(point)).collect(),
+            acceptance: acceptance.iter().map(|criterion| clean_text(criterion)).collect(),
             max_attempts,
         }
     }
 }
 
-/// A text of more than one line, made safe to show.
-pub fn text_of(text: &str) -> String {
+/// A text, possibly of several lines, made safe to show.
+pub fn clean_text(text: &str) -> String {
     lines(text.trim())
 }
 
 impl UserEdit {
-    /// The document that it changes.
+    /// The document that the edit changes.
     pub fn doc(&self) -> Doc {
         match self {
             Self::Add { .. }
@@ -201,8 +201,8 @@ impl UserEdit {
         }
     }
 
-    /// The document that it changes, as it is after it.
-    pub fn written(&self, after: &EditableDocs) -> (Doc, Vec<u8>) {
+    /// The changed document.
+    pub fn changed_doc(&self, after: &EditableDocs) -> (Doc, Vec<u8>) {
         let bytes = match self {
             Self::Answer { .. } => after.questions.clone(),
             Self::Note { .. } => after.feedback.clone(),
@@ -216,7 +216,7 @@ impl UserEdit {
         (self.doc(), bytes)
     }
 
-    /// The node that it is about.
+    /// The node that the edit changes.
     pub fn node(&self) -> Option<&NodeId> {
         match self {
             Self::Add { node, .. } => Some(&node.id),
@@ -229,33 +229,33 @@ impl UserEdit {
         }
     }
 
-    /// The documents after it, or why it cannot be made. A function of its arguments alone.
+    /// Applies the edit. The result depends on nothing but the arguments.
     pub fn apply(&self, before: &EditableDocs) -> Result<EditableDocs, EditError> {
         self.check_texts()?;
         let mut after = before.clone();
         match self {
             Self::Answer { question, text } => {
-                after.questions = memory::answered(&before.questions, *question, text)?;
+                after.questions = memory::add_answer(&before.questions, *question, text)?;
             }
-            Self::Note { text } => after.feedback = memory::noted(&before.feedback, text),
+            Self::Note { text } => after.feedback = memory::add_note(&before.feedback, text),
             Self::Add { .. }
             | Self::Edit { .. }
             | Self::Split { .. }
             | Self::Remove { .. }
             | Self::Move { .. }
-            | Self::Allow { .. } => after.tree = plan::edited(&before.tree, self)?,
+            | Self::Allow { .. } => after.tree = plan::apply(&before.tree, self)?,
         }
         if after == *before { Err(EditError::Nothing) } else { Ok(after) }
     }
 
     fn check_texts(&self) -> Result<(), EditError> {
-        let of_node = |node: &NewNode| {
+        let check_node = |node: &NewNode| {
             check_title(&node.title)?;
             check_lengths(node.acceptance.iter().chain([&node.goal]))
         };
         match self {
-            Self::Add { node, .. } => of_node(node),
-            Self::Split { into, .. } => into.iter().try_for_each(of_node),
+            Self::Add { node, .. } => check_node(node),
+            Self::Split { into, .. } => into.iter().try_for_each(check_node),
             Self::Edit { to, .. } => {
                 to.title.as_deref().map_or(Ok(()), check_title)?;
                 check_lengths(to.goal.iter().chain(to.acceptance.iter().flatten()))
@@ -276,6 +276,11 @@ fn check_title(title: &str) -> Result<(), EditError> {
 }
 
 fn check_lengths<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Result<(), EditError> {
-    let mut long = texts.into_iter().map(|text| text.as_ref().len()).filter(|bytes| *bytes > TEXT_BYTES_MAX);
-    long.next().map_or(Ok(()), |bytes| Err(EditError::TooLong { bytes }))
+    for text in texts {
+        let bytes = text.as_ref().len();
+        if bytes > TEXT_BYTES_MAX {
+            return Err(EditError::TooLong { bytes });
+        }
+    }
+    Ok(())
 }

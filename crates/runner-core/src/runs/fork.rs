@@ -1,9 +1,8 @@
-//! A new run from an iteration of another one.
+//! Forks: a new run from an iteration of another one.
 //!
-//! The first commit of a fork lies on top of the iteration's commit and changes two things: the id in GOAL.md and the
-//! run in run_state.json. All else goes on: the tree with what passed, attempts, lessons, what was spent, and the
-//! numbers of iterations. The chain from the first start to the newest iteration is therefore one history, and a fork
-//! is no way around a limit.
+//! The first commit of a fork is a child of the iteration's commit and changes two things: the id in GOAL.md and the run in
+//! run_state.json. Everything else continues: the tree with its passed tasks, attempts, feedback, budget and iteration
+//! numbers. So the commits from the first start to the newest iteration are one history, and a fork does not reset a limit.
 
 use crate::commit_message::{CommitKind, CommitMessage, MessageParts, Trailer};
 use crate::layout::Doc;
@@ -25,14 +24,14 @@ pub fn origin(message: &[u8]) -> Option<(RunId, IterationNumber)> {
     MessageParts::parse(&text).fork_origin()
 }
 
-/// The documents that a fork changes, given those of the iteration.
+/// The documents that a fork changes.
 pub fn documents(run: &RunId, goal: &[u8], state: &RunState) -> Result<DocSet, GoalError> {
     let goal = Goal::parse(goal)?.with_id(run).into_bytes();
     let state = RunState { run_id: Some(run.clone()), ..state.clone() };
     Ok(DocSet::from([(Doc::Goal, goal), (Doc::RunState, state.to_bytes())]))
 }
 
-/// An id for a fork that nobody named: the run and the iteration, with the first free number.
+/// The default id of a fork: the run and the iteration, with the first free number.
 pub fn generate(from: &RunId, iter: IterationNumber, taken: &[RunId]) -> Option<RunId> {
     let base = format!("{from}-{}", iter.get());
     let numbered = (1_u32..1000).map(|n| if n == 1 { base.clone() } else { format!("{base}-{n}") });

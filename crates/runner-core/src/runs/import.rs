@@ -1,8 +1,8 @@
-//! Plans that people have already: checklists and task files, read into items that become open nodes of a tree.
+//! The import of plans: checklists and task files, parsed into entries that become open nodes of a tree.
 //!
-//! Only the runner says that a node passes. What a plan calls done is therefore never imported as passed: it is left
-//! out and counted, or taken in as open work where the user asks for that. Dependencies become order, because the
-//! leftmost open leaf is always worked on first.
+//! Only the runner can mark a node as passed. So completed entries are never imported as passed: they are skipped and counted,
+//! or imported as open work if the user wants that. Dependencies become order, because the leftmost open leaf is always
+//! next.
 
 mod insert;
 mod json;
@@ -21,26 +21,24 @@ use thiserror::Error;
 pub use insert::{ImportedTree, InsertError, PlanImport, SkippedEntry, insert_plan};
 pub use write::export;
 
-/// The most bytes a plan may have.
+/// The most bytes of a plan.
 pub const BYTES_MAX: usize = 16 << 20;
 
-/// How a plan is written.
+/// The file format of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlanFormat {
-    /// A checklist.
+    /// A markdown checklist.
     Markdown,
-    /// User stories.
+    /// User stories as JSON.
     Prd,
     /// Task-master's tasks.json.
     TaskMaster,
 }
 
 impl PlanFormat {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Markdown, Self::Prd, Self::TaskMaster];
 
-    /// The format's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Markdown => "markdown",
@@ -56,29 +54,27 @@ impl fmt::Display for PlanFormat {
     }
 }
 
-/// A plan as it was read.
+/// A parsed plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedPlan {
-    /// How it was written.
     pub format: PlanFormat,
-    /// What it calls itself. The tree's root has its own title and goal, from GOAL.md.
+    /// The plan's title. The root of the tree does not get it: its title comes from GOAL.md.
     pub title: String,
-    /// What it says about itself.
+    /// The plan's description.
     pub goal: String,
-    /// How one sees that all of it is done.
+    /// The acceptance criteria of the whole plan.
     pub acceptance: Vec<String>,
-    /// What is to be done, in order.
     pub entries: Vec<PlanEntry>,
-    /// What was left out or understood in a way that one should know.
+    /// What was skipped or interpreted in a way that the user should know.
     pub warnings: Vec<ImportWarning>,
 }
 
-/// One thing to do.
+/// An entry of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanEntry {
-    /// Where it begins in the file.
+    /// Its line in the file.
     pub line: usize,
-    /// The name it has in its plan, if it has one.
+    /// Its id in the plan.
     pub name: Option<String>,
     pub title: String,
     pub goal: String,
@@ -87,23 +83,19 @@ pub struct PlanEntry {
     pub children: Vec<PlanEntry>,
 }
 
-/// What the plan says of an item.
+/// The status of an entry in its plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryStatus {
-    /// To be done.
     #[default]
     Open,
-    /// Done, says the plan.
     Done,
-    /// Not wanted any more.
+    /// No longer wanted.
     Dropped,
-    /// Put off.
     Deferred,
 }
 
 impl EntryStatus {
-    /// The standing in a word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -114,14 +106,14 @@ impl EntryStatus {
     }
 }
 
-/// Something that one should know about a plan.
+/// A warning about a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImportWarning {
     pub line: usize,
     pub text: String,
 }
 
-/// Why a plan cannot be read.
+/// An error in a plan.
 #[derive(Clone, Debug, Error, PartialEq, Eq, Serialize)]
 #[error("line {line}: {reason}")]
 pub struct PlanError {
@@ -135,44 +127,44 @@ impl PlanError {
     }
 }
 
-/// How a plan is to be read.
+/// How to parse a plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ImportOptions<'a> {
-    /// The file's name, which may tell the format.
+    /// The file name, whose extension may decide the format.
     pub name: &'a str,
-    /// The format, where the user says it.
+    /// The format [default: detected].
     pub format: Option<PlanFormat>,
-    /// Which of several lists of tasks in one file.
+    /// The task list to import, if the file has several.
     pub tag: Option<&'a str>,
 }
 
-/// Reads a plan. Every fault that can be told is told.
-pub fn read(bytes: &[u8], reading: ImportOptions<'_>) -> Result<ImportedPlan, Vec<PlanError>> {
+/// Parses a plan. Reports as many errors as possible.
+pub fn parse_plan(bytes: &[u8], options: ImportOptions<'_>) -> Result<ImportedPlan, Vec<PlanError>> {
     if bytes.len() > BYTES_MAX {
-        let reason = format!("the file has {} bytes, more than {BYTES_MAX}", bytes.len());
+        let reason = format!("the file has {} bytes: at most {BYTES_MAX} are allowed", bytes.len());
         return Err(vec![PlanError::new(1, reason)]);
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
-        let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
-        let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
-        vec![PlanError::new(line, "the file is no text in UTF-8")]
+        let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+        vec![PlanError::new(line, "the file is not UTF-8")]
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let format = match reading.format {
+    let format = match options.format {
         Some(format) => format,
-        None => detect(reading.name, text)?,
+        None => detect(options.name, text)?,
     };
     match format {
-        PlanFormat::Markdown => markdown::read(text),
-        PlanFormat::Prd => prd::read(text),
-        PlanFormat::TaskMaster => task_master::read(text, reading.tag),
+        PlanFormat::Markdown => markdown::parse(text),
+        PlanFormat::Prd => prd::parse(text),
+        PlanFormat::TaskMaster => task_master::parse(text, options.tag),
     }
 }
 
-/// Which format a file has: by its name where that says enough, else by how it begins; JSON by its keys.
+/// Detects the format: by the file's extension or its first character, and for JSON by its keys.
 fn detect(name: &str, text: &str) -> Result<PlanFormat, Vec<PlanError>> {
-    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
-    let is_json = match ending.as_deref() {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    let is_json = match extension.as_deref() {
         Some("md" | "markdown" | "txt") => false,
         Some("json") => true,
         Some(_) | None => text.trim_start().starts_with(['{', '[']),
@@ -180,14 +172,14 @@ fn detect(name: &str, text: &str) -> Result<PlanFormat, Vec<PlanError>> {
     if !is_json {
         return Ok(PlanFormat::Markdown);
     }
-    let is_prd = json::top(text).map(|top| prd::is_prd(&top));
-    match is_prd.map_err(|fault| vec![fault])? {
-        true => Ok(PlanFormat::Prd),
-        false if task_master::is_task_master(text) => Ok(PlanFormat::TaskMaster),
-        false => {
-            let reason = "the file is JSON, but holds neither `userStories` (prd) nor `tasks` (task-master)";
-            Err(vec![PlanError::new(1, reason)])
-        }
+    let top = json::top_level(text).map_err(|error| vec![error])?;
+    if prd::is_prd(&top) {
+        Ok(PlanFormat::Prd)
+    } else if task_master::is_task_master(text) {
+        Ok(PlanFormat::TaskMaster)
+    } else {
+        let reason = "the file is JSON, but has neither `userStories` (prd) nor `tasks` (task-master)";
+        Err(vec![PlanError::new(1, reason)])
     }
 }
 
@@ -196,12 +188,12 @@ mod tests {
     use super::*;
 
     fn format(name: &str, text: &str) -> Result<PlanFormat, String> {
-        let reading = ImportOptions { name, ..ImportOptions::default() };
-        read(text.as_bytes(), reading).map(|plan| plan.format).map_err(|faults| faults[0].to_string())
+        let options = ImportOptions { name, ..ImportOptions::default() };
+        parse_plan(text.as_bytes(), options).map(|plan| plan.format).map_err(|errors| errors[0].to_string())
     }
 
     #[test]
-    fn the_format_is_told_by_name_and_content() {
+    fn the_format_is_detected_by_name_and_content() {
         let story = r#"{"userStories": [{"title": "a"}]}"#;
         let tasks = r#"{"master": {"tasks": [{"id": 1, "title": "a"}]}}"#;
         assert_eq!(format("plan.md", "- [ ] a"), Ok(PlanFormat::Markdown));
@@ -213,21 +205,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plan_is_told_with_line_and_reason() {
+    fn files_that_are_not_plans_are_reported_with_line_and_reason() {
         assert_eq!(
             format("x.json", "{\n\"a\": 1}"),
-            Err("line 1: the file is JSON, but holds neither `userStories` (prd) nor `tasks` (task-master)"
+            Err("line 1: the file is JSON, but has neither `userStories` (prd) nor `tasks` (task-master)"
                 .to_owned())
         );
         assert!(format("x.json", "{\n\"a\": }").unwrap_err().starts_with("line 2: "));
-        let faults = read(b"- [ ] a\n\xff", ImportOptions::default()).unwrap_err();
-        assert_eq!(faults[0].to_string(), "line 2: the file is no text in UTF-8");
+        let errors = parse_plan(b"- [ ] a\n\xff", ImportOptions::default()).unwrap_err();
+        assert_eq!(errors[0].to_string(), "line 2: the file is not UTF-8");
     }
 
     #[test]
-    fn a_file_is_looked_at_up_to_the_most_bytes_that_a_plan_may_have() {
-        let fault = |bytes| read(&vec![0xff; bytes], ImportOptions::default()).unwrap_err()[0].to_string();
-        assert_eq!(fault(BYTES_MAX), "line 1: the file is no text in UTF-8");
-        assert_eq!(fault(BYTES_MAX + 1), "line 1: the file has 16777217 bytes, more than 16777216");
+    fn files_above_the_size_limit_are_rejected() {
+        let error =
+            |bytes| parse_plan(&vec![0xff; bytes], ImportOptions::default()).unwrap_err()[0].to_string();
+        assert_eq!(error(BYTES_MAX), "line 1: the file is not UTF-8");
+        assert_eq!(error(BYTES_MAX + 1), "line 1: the file has 16777217 bytes: at most 16777216 are allowed");
     }
 }

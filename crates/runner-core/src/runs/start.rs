@@ -1,7 +1,7 @@
-//! What `runner start` decides: which run it is, and what the run's documents are.
+//! The decisions of `runner start`: the documents of the run that starts or resumes.
 //!
-//! Nothing is written here. The host reads the work tree, HEAD and the run's branch into [`DocSet`]s, asks
-//! [`compose`] what the documents should be, and commits exactly that.
+//! This module writes nothing. The host reads the work tree, HEAD and the run's branch into [`DocSet`]s, calls [`compose`], and
+//! commits exactly its result.
 
 use std::collections::BTreeMap;
 
@@ -13,32 +13,32 @@ use crate::layout::{Doc, DocOwner, complete_gitignore};
 use crate::model::goal::{Goal, GoalError, GoalSummary};
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::run_state::RunState;
-use crate::model::tree::{Node, Tree, TreeProblem, UserEditError, user_edit_faults};
+use crate::model::tree::{Node, Tree, TreeProblem, UserEditError, user_edit_violations};
 use crate::runs::import::{ImportedTree, InsertError, PlanFormat, PlanImport, insert_plan};
 use crate::strict::DocumentProblem;
 
-/// Documents by name; one that is not there has no entry.
+/// Documents by name; a missing one has no entry.
 pub type DocSet = BTreeMap<Doc, Vec<u8>>;
 
-/// What the user asked for.
+/// The options of `runner start`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StartOptions {
     /// A goal given on the command line.
     pub goal: Option<String>,
     /// Carry the open nodes of the old tree over into a new run.
     pub keep_plan: bool,
-    /// A plan to take into the tree.
+    /// A plan to import into the tree.
     pub plan: Option<PlanImport>,
 }
 
-/// Where the documents come from.
+/// The versions of the documents to choose from.
 #[derive(Clone, Copy, Debug)]
 pub struct DocumentSources<'a> {
-    /// As they lie in the work tree.
+    /// In the work tree.
     pub work: &'a DocSet,
-    /// As HEAD has them.
+    /// In HEAD.
     pub head: &'a DocSet,
-    /// As the tip of the run's branch has them, where the branch exists.
+    /// At the tip of the run's branch, if the branch exists.
     pub tip: Option<&'a DocSet>,
     /// Whether HEAD is on the run's branch.
     pub on_branch: bool,
@@ -47,47 +47,40 @@ pub struct DocumentSources<'a> {
 /// Why a run cannot be started.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum StartError {
-    /// GOAL.md cannot be understood.
     #[error(transparent)]
     Goal(#[from] GoalError),
-    /// A goal was given, but the file already holds another one.
-    #[error("GOAL.md already holds a goal")]
+    /// A goal was given, but the file already has another one.
+    #[error("GOAL.md already has a goal")]
     GoalTaken,
-    /// A goal of nothing but white space.
     #[error("the goal is empty")]
     GoalEmpty,
-    /// config.toml cannot be read.
-    #[error("config.toml has {} fault{}", .0.len(), if .0.len() == 1 { "" } else { "s" })]
+    #[error("config.toml has {}", count(.0.len(), "error"))]
     Config(Vec<DocumentProblem>),
-    /// tree.json cannot be read.
-    #[error("tree.json has {} fault{}", .0.len(), if .0.len() == 1 { "" } else { "s" })]
+    #[error("tree.json has {}", count(.0.len(), "error"))]
     Tree(Vec<TreeProblem>),
-    /// run_state.json of the run's branch cannot be read.
-    #[error("run_state.json has {} fault{}", .0.len(), if .0.len() == 1 { "" } else { "s" })]
+    /// run_state.json on the run's branch is invalid.
+    #[error("run_state.json has {}", count(.0.len(), "error"))]
     RunState(Vec<DocumentProblem>),
-    /// The user's edit of the tree breaks rules.
-    #[error("the edit of tree.json breaks {} rule{}", .0.len(), if .0.len() == 1 { "" } else { "s" })]
+    #[error("the edit of tree.json violates {}", count(.0.len(), "rule"))]
     TreeEdit(Vec<UserEditError>),
-    /// A plan cannot go into the tree.
     #[error(transparent)]
     Plan(#[from] InsertError),
-    /// Changes that would be overwritten by the run's own files.
-    #[error("files changed here would be overwritten by those of the run's branch")]
+    /// Local changes that the switch to the run's branch would overwrite.
+    #[error("local changes would be overwritten by the files of the run's branch")]
     WouldLose(Vec<Doc>),
 }
 
 /// The documents of a run that is about to start or resume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartDocuments {
-    /// Every document, whole.
     pub docs: DocSet,
-    /// Whether the goal is still the template, or empty.
+    /// Whether the goal is still empty or the template.
     pub goal_unwritten: bool,
-    /// What became of a plan that was to be taken in.
+    /// The result of a plan's import.
     pub imported: Option<ImportedTree>,
 }
 
-/// The tree that `runner init` writes, before there is a goal to seed it from.
+/// The tree that `runner init` writes, before there is a goal.
 pub fn unseeded_tree() -> Tree {
     let goal = GoalSummary {
         title: "Goal".to_owned(),
@@ -95,6 +88,11 @@ pub fn unseeded_tree() -> Tree {
         acceptance: Vec::new(),
     };
     seeded_tree(NodeId::root(), goal, &Config::default(), Vec::new())
+}
+
+/// `1 error`, `2 errors`.
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 fn seeded_tree(id: NodeId, goal: GoalSummary, config: &Config, children: Vec<Node>) -> Tree {
@@ -106,7 +104,7 @@ fn seeded_tree(id: NodeId, goal: GoalSummary, config: &Config, children: Vec<Nod
         acceptance: goal.acceptance,
         passes: false,
         attempts: 0,
-        max_attempts: max_attempts(config),
+        max_attempts: config.max_attempts_default.as_u32(),
         children,
     };
     #[expect(clippy::expect_used, reason = "the children come from a valid tree, open and without attempts")]
@@ -114,9 +112,9 @@ fn seeded_tree(id: NodeId, goal: GoalSummary, config: &Config, children: Vec<Nod
 }
 
 /// The goal file to start from: the user's, or the template with the goal from the command line.
-pub fn goal_file(work: &DocSet, wish: &StartOptions) -> Result<Vec<u8>, StartError> {
+pub fn goal_file(work: &DocSet, options: &StartOptions) -> Result<Vec<u8>, StartError> {
     let existing = work.get(&Doc::Goal);
-    let Some(text) = wish.goal.as_deref() else {
+    let Some(text) = options.goal.as_deref() else {
         return Ok(existing.cloned().unwrap_or_else(|| Doc::Goal.scaffold()));
     };
     if text.trim().is_empty() {
@@ -137,22 +135,24 @@ pub fn goal_file(work: &DocSet, wish: &StartOptions) -> Result<Vec<u8>, StartErr
     Ok(bytes)
 }
 
-/// What the documents of run `id` are, given the goal file and everything that lies about.
+/// The documents of run `id`, from the goal file and the existing documents.
 pub fn compose(
     id: &RunId,
     goal: &[u8],
     sources: DocumentSources<'_>,
-    wish: &StartOptions,
+    options: &StartOptions,
 ) -> Result<StartDocuments, StartError> {
     let goal_bytes = choose_goal(goal, sources)?;
     let goal = Goal::parse(&goal_bytes)?;
     let config_bytes = choose(Doc::Config, sources).unwrap_or_else(|| Doc::Config.scaffold());
     let config = Config::decode(&config_bytes).map_err(StartError::Config)?;
     refuse_loss(sources)?;
-    let tree = choose_tree(&goal, &config, sources, wish)?;
-    let grafted =
-        wish.plan.as_ref().map(|plan| insert_plan(&tree, plan, max_attempts(&config))).transpose()?;
-    let tree = grafted.as_ref().map_or(&tree, |grafted| &grafted.tree);
+    let tree = choose_tree(&goal, &config, sources, options)?;
+    let imported = match &options.plan {
+        Some(plan) => Some(insert_plan(&tree, plan, config.max_attempts_default.as_u32())?),
+        None => None,
+    };
+    let tree = imported.as_ref().map_or(&tree, |imported| &imported.tree);
 
     let mut docs = DocSet::new();
     for doc in Doc::ALL {
@@ -169,7 +169,7 @@ pub fn compose(
         };
         docs.insert(doc, bytes);
     }
-    Ok(StartDocuments { docs, goal_unwritten: !goal.is_written(), imported: grafted })
+    Ok(StartDocuments { docs, goal_unwritten: !goal.is_written(), imported })
 }
 
 /// How many attempts a new node has.
@@ -188,38 +188,42 @@ pub fn message(run: &RunId, user_commits: u32, imported: Option<(PlanFormat, usi
     .to_string()
 }
 
-/// Whether HEAD is elsewhere and the run's own files are about to be brought in.
-fn is_switch(sources: DocumentSources<'_>) -> Option<&DocSet> {
+/// The documents of the run's branch, if the start switches to it.
+fn switch_target(sources: DocumentSources<'_>) -> Option<&DocSet> {
     sources.tip.filter(|_| !sources.on_branch)
 }
 
-/// Whether the work tree's version is the user's doing: neither what HEAD has nor what `init` writes.
+/// Whether the user changed a document in the work tree: it is neither HEAD's version nor what `init` writes.
 fn is_changed(doc: Doc, sources: DocumentSources<'_>) -> bool {
     let work = sources.work.get(&doc);
     work.is_some() && work != sources.head.get(&doc) && work != Some(&doc.scaffold())
 }
 
-/// The version of a document to go on with.
+/// The version of a document to continue with.
 fn choose(doc: Doc, sources: DocumentSources<'_>) -> Option<Vec<u8>> {
-    let Some(tip) = is_switch(sources) else { return sources.work.get(&doc).cloned() };
-    let carried = doc.owner() == DocOwner::User && is_changed(doc, sources);
-    if carried { sources.work.get(&doc).cloned() } else { tip.get(&doc).or(sources.work.get(&doc)).cloned() }
+    let Some(tip) = switch_target(sources) else { return sources.work.get(&doc).cloned() };
+    let is_carried_over = doc.owner() == DocOwner::User && is_changed(doc, sources);
+    if is_carried_over {
+        sources.work.get(&doc).cloned()
+    } else {
+        tip.get(&doc).or(sources.work.get(&doc)).cloned()
+    }
 }
 
-/// The goal to go on with. A change of nothing but the id means "go to that run", not "change its goal".
+/// The goal to continue with. If only its id changed, the user wants to switch to that run, not to change its goal.
 fn choose_goal(goal: &[u8], sources: DocumentSources<'_>) -> Result<Vec<u8>, StartError> {
-    let Some(there) = is_switch(sources).and_then(|tip| tip.get(&Doc::Goal)) else {
+    let Some(committed) = switch_target(sources).and_then(|tip| tip.get(&Doc::Goal)) else {
         return Ok(goal.to_vec());
     };
-    let here = Goal::parse(goal)?;
+    let local = Goal::parse(goal)?;
     let body_at_head = sources.head.get(&Doc::Goal).and_then(|head| Goal::parse(head).ok().map(|g| g.body()));
-    let carried = here.is_written() && body_at_head != Some(here.body());
-    Ok(if carried { goal.to_vec() } else { there.clone() })
+    let is_changed = local.is_written() && body_at_head != Some(local.body());
+    Ok(if is_changed { goal.to_vec() } else { committed.clone() })
 }
 
-/// Refuses a switch of branches that would throw away what the user changed in files that are not carried over.
+/// Refuses a switch of branches that would lose the user's changes to files that are not carried over.
 fn refuse_loss(sources: DocumentSources<'_>) -> Result<(), StartError> {
-    let Some(tip) = is_switch(sources) else { return Ok(()) };
+    let Some(tip) = switch_target(sources) else { return Ok(()) };
     let schemas = [Doc::TreeSchema, Doc::OutputSchema, Doc::ToolsSchema];
     let lost: Vec<Doc> = Doc::ALL
         .into_iter()
@@ -233,7 +237,7 @@ fn choose_tree(
     goal: &Goal<'_>,
     config: &Config,
     sources: DocumentSources<'_>,
-    wish: &StartOptions,
+    options: &StartOptions,
 ) -> Result<Tree, StartError> {
     let work = sources.work.get(&Doc::Tree);
     if let Some(committed) = sources.tip.and_then(|tip| tip.get(&Doc::Tree)) {
@@ -242,27 +246,27 @@ fn choose_tree(
             return Ok(if is_untouched_seed(&before, sources) { seed(goal, config) } else { before });
         };
         let after = Tree::decode(edited).map_err(StartError::Tree)?;
-        let faults = user_edit_faults(&before, &after);
-        return if faults.is_empty() { Ok(after) } else { Err(StartError::TreeEdit(faults)) };
+        let violations = user_edit_violations(&before, &after);
+        return if violations.is_empty() { Ok(after) } else { Err(StartError::TreeEdit(violations)) };
     }
-    let of_old_run = sources.work.get(&Doc::RunState).and_then(|state| RunState::decode(state).ok());
-    let of_old_run = of_old_run.is_some_and(|state| state.run_id.is_some());
-    let plan = work.filter(|tree| **tree != Doc::Tree.scaffold() && (wish.keep_plan || !of_old_run));
+    let state = sources.work.get(&Doc::RunState).and_then(|state| RunState::decode(state).ok());
+    let is_of_old_run = state.is_some_and(|state| state.run_id.is_some());
+    let plan = work.filter(|tree| **tree != Doc::Tree.scaffold() && (options.keep_plan || !is_of_old_run));
     let Some(plan) = plan else { return Ok(seed(goal, config)) };
     let plan = Tree::decode(plan).map_err(StartError::Tree)?;
-    if of_old_run {
+    if is_of_old_run {
         let id = plan.root().id.clone();
         return Ok(seeded_tree(id, goal.summary(), config, open_part(plan.root())));
     }
-    let faults = user_edit_faults(&unseeded_tree(), &plan);
-    if faults.is_empty() { Ok(plan) } else { Err(StartError::TreeEdit(faults)) }
+    let violations = user_edit_violations(&unseeded_tree(), &plan);
+    if violations.is_empty() { Ok(plan) } else { Err(StartError::TreeEdit(violations)) }
 }
 
 fn seed(goal: &Goal<'_>, config: &Config) -> Tree {
     seeded_tree(NodeId::root(), goal.summary(), config, Vec::new())
 }
 
-/// Whether a run has done nothing yet and its tree is still what its goal gave: then a new goal gives a new tree.
+/// Whether a run has no iteration yet and its tree is still the one from its goal: then a new goal gives a new tree.
 fn is_untouched_seed(tree: &Tree, sources: DocumentSources<'_>) -> bool {
     let committed = |doc| sources.tip.and_then(|tip| tip.get(&doc));
     let state = committed(Doc::RunState).and_then(|bytes| RunState::decode(bytes).ok());
@@ -276,7 +280,7 @@ fn is_untouched_seed(tree: &Tree, sources: DocumentSources<'_>) -> bool {
     }
 }
 
-/// The open nodes below a node, as new work.
+/// The open descendants of a node, with their attempts reset.
 fn open_part(node: &Node) -> Vec<Node> {
     let open = node.children.iter().filter(|child| !child.passes);
     open.map(|child| Node { attempts: 0, children: open_part(child), ..child.clone() }).collect()

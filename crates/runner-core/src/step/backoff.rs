@@ -75,7 +75,7 @@ impl Backoff {
 impl Wait {
     /// The end of a wait that began at `since_ms`, in milliseconds since 1970.
     pub fn end_ms(&self, since_ms: u64) -> u64 {
-        let ms = |secs: SecondsOrOff| u64::try_from(secs.get()).unwrap_or_default().saturating_mul(1000);
+        let ms = |secs: SecondsOrOff| secs.as_u64().saturating_mul(1000);
         let until = self.until_unix_secs.map_or(0, |until| number(until).saturating_mul(1000));
         let end = since_ms.saturating_add(ms(self.secs)).max(until);
         end.min(since_ms.saturating_add(ms(self.secs_max)))
@@ -93,12 +93,12 @@ mod tests {
     use super::*;
     use crate::model::cost::amount;
 
-    fn wait(outcome: Outcome, nth: u32, asked: Option<u32>, until: Option<u64>) -> Wait {
+    fn wait(outcome: Outcome, nth: u32, retry_after: Option<u32>, until: Option<u64>) -> Wait {
         let backoff = Backoff {
             agent: "codex".to_owned(),
             outcome,
             failures_in_row: nth,
-            retry_after_secs: asked,
+            retry_after_secs: retry_after,
             resets_unix_secs: until.map(amount),
             wait_max_secs: Seconds::fixed::<604_800>(),
         };

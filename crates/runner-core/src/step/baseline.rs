@@ -263,7 +263,9 @@ mod tests {
 
     #[test]
     fn the_result_is_committed_and_announced() {
-        for (own_commits, taken_in) in [(0, ""), (1, "Runner-Taken-In: 1\n"), (2, "Runner-Taken-In: 2\n")] {
+        for (own_commits, taken_in) in
+            [(0, ""), (1, "Runner-User-Commits: 1\n"), (2, "Runner-User-Commits: 2\n")]
+        {
             let mut world = world(|_, state, _| state.last_summary = Some("kept".to_owned()));
             world.snapshot.user_commits = own_commits;
             assert_eq!(begin_step(&mut world), Ok(ready(&world)));

@@ -90,7 +90,7 @@ pub enum Event {
     Resumed,
     /// The agent does not report what these budget limits need, so that they cannot be enforced.
     BudgetUnenforceable { limits: Vec<BudgetLimit>, agent: String },
-    /// A hook ran; `fault` says why it failed, if it did.
+    /// A hook ran; `fault` is the reason if it failed.
     HookRan { hook: String, fault: Option<String> },
     /// The loop stops.
     Stopped { stop: StopReason, exit_code: u8 },
@@ -258,7 +258,7 @@ mod tests {
         let activity = AgentEvent {
             id: Some("1".to_owned()),
             parent: None,
-            said: AgentEventKind::Message { text: "hello".to_owned() },
+            kind: AgentEventKind::Message { text: "hello".to_owned() },
         };
         for event in [
             Event::Paused,

@@ -22,7 +22,7 @@ impl Settling<'_> {
             status: decision.status,
             guard: decision.guard,
         };
-        let summary = lines(state.last_summary.as_deref().unwrap_or_default());
+        let summary = lines(state.last_note().unwrap_or_default());
         let guard_exit = decision.guard_exit.map_or_else(|| "none".to_owned(), |exit| exit.to_string());
         let mut message = CommitMessage::new(kind)
             .body(head(summary.trim(), BODY_BYTES_MAX))

@@ -1,4 +1,4 @@
-//! The run state after an iteration, including what the prompt of the next session on the node says about this one.
+//! The run state after an iteration, including the history of the node for the prompt of its next session.
 
 use super::attempt::GuardRun;
 use super::escalation::{UsageLimit, limits_after};
@@ -97,6 +97,7 @@ impl Settling<'_> {
             spent: before.spent.with(self.cost()),
             spent_by_leaf: self.spent_by_leaf(tree),
             baseline: before.baseline.clone(),
+            guard_error: self.guard_error(),
             semantics: SEMANTICS,
         }
     }
@@ -133,26 +134,31 @@ impl Settling<'_> {
         all
     }
 
-    /// The iteration in words: the agent's summary, or what was wrong with its answer, or why there is no result. Only
-    /// recorded texts go in, so that `verify` can take them out again.
+    /// The iteration in words: the agent's summary, or what was wrong with its answer, or why no answer came.
     fn last_summary(&self) -> Option<String> {
+        // The commit then shows the guard's error instead, and `verify` has nothing to compare a summary with.
+        if matches!(self.guard, GuardRun::NotStarted { .. }) {
+            return None;
+        }
         let text = match &self.claim.finding {
             SessionFinding::NoAnswer { why, .. } => why.join("\n"),
             SessionFinding::InvalidTree { .. } | SessionFinding::RuleViolations { .. } => {
                 self.claim.notes.texts.join("\n")
             }
-            SessionFinding::Accepted { answer, .. } => {
-                let summary = match self.guard {
-                    GuardRun::NotStarted { why } => why,
-                    GuardRun::Skipped
-                    | GuardRun::Ended { .. }
-                    | GuardRun::TimedOut
-                    | GuardRun::Interrupted { .. } => &answer.summary,
-                };
-                return Some(head(summary, SUMMARY_BYTES_MAX).to_owned());
-            }
+            SessionFinding::Accepted { answer, .. } => answer.summary.clone(),
         };
         (!text.is_empty()).then(|| head(&text, SUMMARY_BYTES_MAX).to_owned())
+    }
+
+    /// Why the guard could not be started.
+    fn guard_error(&self) -> Option<String> {
+        match self.guard {
+            GuardRun::NotStarted { why } => Some(head(why, SUMMARY_BYTES_MAX).to_owned()),
+            GuardRun::Skipped
+            | GuardRun::Ended { .. }
+            | GuardRun::TimedOut
+            | GuardRun::Interrupted { .. } => None,
+        }
     }
 
     /// The histories of nodes that are still open leaves, the newest last.

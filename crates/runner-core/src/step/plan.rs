@@ -226,7 +226,7 @@ fn next_session(snapshot: &Snapshot) -> Result<PlannedSession<'_>, StopReason> {
         }
         (Selection::Stuck(leaf), None) => return Err(StopReason::Stuck { node: leaf.leaf.id.clone() }),
     };
-    let max = u32::try_from(snapshot.config.max_iterations.get()).unwrap_or(u32::MAX);
+    let max = snapshot.config.max_iterations.as_u32();
     if state.next_iter.get() > max {
         return Err(StopReason::MaxIterations { max });
     }

@@ -95,7 +95,7 @@ impl Snapshot {
         let mut artifacts = BTreeMap::new();
         if let Some(node) = path.last() {
             if let Some(context) =
-                source.node_context(node).and_then(short_text).filter(|text| !text.is_empty())
+                source.node_context(node).and_then(|bytes| short_text(&bytes)).filter(|text| !text.is_empty())
             {
                 node_contexts.insert(node.clone(), context);
             }
@@ -113,7 +113,7 @@ impl Snapshot {
             node_contexts,
             tools,
             artifacts,
-            templates: templates.filter_map(|(name, bytes)| Some((name, short_text(bytes)?))).collect(),
+            templates: templates.filter_map(|(name, bytes)| Some((name, short_text(&bytes)?))).collect(),
             run_id,
             goal,
             config,
@@ -125,8 +125,8 @@ impl Snapshot {
 }
 
 /// A text within the bound; bytes that are not UTF-8 are replaced.
-fn short_text(bytes: Vec<u8>) -> Option<String> {
-    (bytes.len() <= TEXT_BYTES_MAX).then(|| String::from_utf8_lossy(&bytes).into_owned())
+fn short_text(bytes: &[u8]) -> Option<String> {
+    (bytes.len() <= TEXT_BYTES_MAX).then(|| String::from_utf8_lossy(bytes).into_owned())
 }
 
 /// A file that an agent or the user keeps for a node.

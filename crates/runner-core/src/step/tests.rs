@@ -259,7 +259,7 @@ fn every_violated_rule_is_reported_at_once_with_what_to_do() {
     assert_eq!(transition.state.last_status, Some(AgentStatus::Retry));
     assert_eq!(transition.state.last_guard, Some(GuardResult::Skipped));
     let history = job(&after(&snapshot, &transition)).context.history.unwrap();
-    assert!(history.contains("ended as `rule_violation`") && history.contains("a summary"), "{history}");
+    assert!(history.contains("ended with `rule_violation`") && history.contains("a summary"), "{history}");
     assert!(history.contains("- root/third: is open"), "{history}");
 }
 

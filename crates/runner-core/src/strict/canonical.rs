@@ -1,30 +1,30 @@
-//! The one written form of a document: two spaces of indent, text unescaped, one newline at the end.
+//! The canonical form of a document: indented by two spaces, text not escaped more than necessary, one newline at the end.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::ser::Formatter;
 
-/// The bytes of a document in that form.
+/// The canonical form of a document.
 pub fn canonical_json<T: Serialize>(document: &T) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, CanonicalFormatter::default());
-    #[expect(clippy::expect_used, reason = "our documents hold no maps and no values that JSON lacks")]
-    document.serialize(&mut serializer).expect("a document of ours is JSON");
+    #[expect(clippy::expect_used, reason = "our documents contain nothing that JSON lacks")]
+    document.serialize(&mut serializer).expect("documents are valid JSON");
     bytes.push(b'\n');
     bytes
 }
 
-/// Writes what serde_json's pretty form writes. That one puts two spaces at a time, and a tree is indentation for
-/// the most part.
+/// Writes the same as serde_json's `PrettyFormatter`, but the indentation at once: that one writes two spaces at a time, and
+/// most of a tree is indentation.
 #[derive(Default)]
 struct CanonicalFormatter {
     depth: usize,
-    /// Whether the list or object that is being written holds anything yet.
-    is_filled: bool,
+    /// Whether the current list or object has any content.
+    has_content: bool,
 }
 
-/// The start of a line as deep as documents get.
+/// The start of a line, with the indentation of the deepest level.
 const LINE: &[u8; 257] = &{
     let mut line = [b' '; 257];
     let [first, ..] = &mut line;
@@ -42,16 +42,16 @@ impl CanonicalFormatter {
 
     fn open<W: ?Sized + Write>(&mut self, writer: &mut W, bracket: u8) -> io::Result<()> {
         self.depth += 1;
-        self.is_filled = false;
+        self.has_content = false;
         writer.write_all(&[bracket])
     }
 
     fn close<W: ?Sized + Write>(&mut self, writer: &mut W, bracket: u8) -> io::Result<()> {
         self.depth -= 1;
-        if self.is_filled {
+        if self.has_content {
             self.line(writer)?;
         }
-        self.is_filled = true;
+        self.has_content = true;
         writer.write_all(&[bracket])
     }
 
@@ -59,7 +59,7 @@ impl CanonicalFormatter {
         if !first {
             writer.write_all(b",")?;
         }
-        self.is_filled = true;
+        self.has_content = true;
         self.line(writer)
     }
 }
@@ -100,7 +100,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn it_is_the_pretty_form_of_serde_json_and_a_newline() {
+    fn the_canonical_form_is_that_of_serde_json_with_a_newline() {
         let deep = (0..200).fold(json!("in"), |inner, _| json!([inner]));
         let text = "\"\\/\u{8}\t\n\u{c}\r\u{1b}\u{7f}é\u{2028}日😀";
         for value in [

@@ -6,7 +6,7 @@ use super::compare::{self, Difference, PromptCheck, shown};
 use super::documents::DecodedDocuments;
 use super::edit::{self, EditAudit, EditDocuments};
 use super::iteration::{IterationAudit, subject_differences};
-use super::snapshot::{self, Files, goal_id, is_an_iterations, is_runners};
+use super::snapshot::{self, Files, goal_id, is_runner_path, may_iteration_change};
 use super::start::{self, ForkStart};
 use super::{
     AuditBase, AuditFinding, AuditStart, AuditSummary, AuditedCommit, CommitAudit, CommitChange, FileAfter,
@@ -34,7 +34,7 @@ pub struct Auditor {
     last_iter: Option<IterationNumber>,
     pub(super) files: Files,
     docs: DecodedDocuments,
-    start: RunStart,
+    start: StartState,
     /// The protected paths that exist.
     pub(super) protected: BTreeSet<Vec<u8>>,
     /// Commits of the user's own that no commit of the runner's counts yet.
@@ -44,7 +44,7 @@ pub struct Auditor {
 
 /// Whether the run has started, and which protected paths existed then.
 #[derive(Clone, Debug)]
-enum RunStart {
+enum StartState {
     NotStarted,
     Started {
         protected: BTreeSet<Vec<u8>>,
@@ -75,13 +75,13 @@ impl Auditor {
     pub fn new(run: RunId, base: AuditBase) -> Self {
         let docs = DecodedDocuments::decode(&base.files);
         let start = match base.start {
-            AuditStart::Before => RunStart::NotStarted,
-            AuditStart::Within(Some(protected)) => RunStart::Started { protected },
-            AuditStart::Within(None) => RunStart::Unreachable { protected_at_base: base.protected.clone() },
+            AuditStart::Before => StartState::NotStarted,
+            AuditStart::Within(Some(protected)) => StartState::Started { protected },
+            AuditStart::Within(None) => StartState::Unreachable { protected_at_base: base.protected.clone() },
         };
         // A history that begins within a run may begin after an iteration; the state has its number.
         let last_iter = match (&start, &docs.state) {
-            (RunStart::NotStarted, _) | (_, None) => None,
+            (StartState::NotStarted, _) | (_, None) => None,
             (_, Some(state)) => IterationNumber::new(state.next_iter.get() - 1),
         };
         Self {
@@ -165,11 +165,11 @@ impl Auditor {
     }
 
     fn is_started(&self) -> bool {
-        !matches!(self.start, RunStart::NotStarted)
+        !matches!(self.start, StartState::NotStarted)
     }
 
     pub(super) fn is_start_unreachable(&self) -> bool {
-        matches!(self.start, RunStart::Unreachable { .. })
+        matches!(self.start, StartState::Unreachable { .. })
     }
 
     fn user_commit_count(&self) -> u32 {
@@ -200,9 +200,9 @@ impl Auditor {
         self.last = Some(commit.id.clone());
         self.last_iter = kind.iter();
         if matches!(kind, CommitKind::Start { .. }) {
-            self.start = RunStart::Started { protected: self.protected.clone() };
+            self.start = StartState::Started { protected: self.protected.clone() };
         } else if matches!(kind, CommitKind::Iteration { .. }) && !self.is_started() {
-            self.start = RunStart::Started { protected: BTreeSet::new() };
+            self.start = StartState::Started { protected: BTreeSet::new() };
         }
         self.docs = after;
     }
@@ -266,7 +266,7 @@ impl Auditor {
     fn start_differences(&self, context: &CommitContext<'_>) -> Vec<Difference> {
         let CommitContext { commit, parts, after, .. } = context;
         let mut differences = Vec::new();
-        if let Some(change) = commit.changes.iter().find(|change| !is_runners(&change.path)) {
+        if let Some(change) = commit.changes.iter().find(|change| !is_runner_path(&change.path)) {
             let path = RepoPath::of_bytes(&change.path).to_string();
             let expected = format!("changes under {RUNNER_DIR}/ alone");
             differences.push(Difference::new(Rule::StartScope, expected, path));
@@ -411,7 +411,7 @@ impl Auditor {
     /// "flag".
     fn forbidden_changes(&self, commit: &AuditedCommit) -> Vec<Difference> {
         let policy = self.docs.config.as_ref().map(|config| config.guard.protect);
-        let rules = commit.changes.iter().filter(|change| !is_an_iterations(&change.path));
+        let rules = commit.changes.iter().filter(|change| !may_iteration_change(&change.path));
         let protected = commit.changes.iter().filter(|change| {
             policy != Some(ProtectPolicy::Flag) && change.is_protected && self.is_pinned(&change.path)
         });
@@ -427,8 +427,8 @@ impl Auditor {
     /// Whether a protected path existed at the start, or was pinned by a pass.
     pub(super) fn is_pinned(&self, path: &[u8]) -> bool {
         let existed_at_start = match &self.start {
-            RunStart::NotStarted => false,
-            RunStart::Started { protected } | RunStart::Unreachable { protected_at_base: protected } => {
+            StartState::NotStarted => false,
+            StartState::Started { protected } | StartState::Unreachable { protected_at_base: protected } => {
                 protected.contains(path)
             }
         };

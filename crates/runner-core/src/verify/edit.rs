@@ -8,7 +8,7 @@ use crate::layout::Doc;
 use crate::model::id::RunId;
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RunState;
-use crate::model::tree::{ForbiddenEdit, Tree, UserEditError, user_edit_faults};
+use crate::model::tree::{ForbiddenEdit, Tree, UserEditError, user_edit_violations};
 use crate::runs::edit::{self, EditError, EditableDocs, UserEdit};
 
 /// The documents that an edit changes or must not change.
@@ -126,11 +126,11 @@ fn refused(error: &EditError) -> Vec<Difference> {
 
 /// The rules that a user's change of the tree violates.
 pub(super) fn user_edit_differences(before: &Tree, after: &Tree) -> Vec<Difference> {
-    user_edit_faults(before, after).iter().map(forbidden_edit).collect()
+    user_edit_violations(before, after).iter().map(forbidden_edit).collect()
 }
 
 fn forbidden_edit(error: &UserEditError) -> Difference {
-    let rule = match error.breach {
+    let rule = match error.violation {
         ForbiddenEdit::PassedRemoved | ForbiddenEdit::PassedMoved | ForbiddenEdit::PassedChanged => {
             Rule::PassedChanged
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::auditor::Auditor;
 use super::compare::{self, Difference, PromptCheck, shown};
 use super::reconstruct::{self, RecordedFacts, reconstruct};
-use super::snapshot::{self, is_runners};
+use super::snapshot::{self, is_runner_path};
 use super::{AuditedCommit, FileAfter, Rule};
 use crate::commit_message::{CommitKind, IterationTarget, MessageParts, Trailer};
 use crate::config::ProtectPolicy;
@@ -53,7 +53,7 @@ impl IterationAudit<'_> {
         };
         let protected = self.protected_paths(&parts, outcome);
         let has_work =
-            self.commit.changes.iter().any(|change| !is_runners(&change.path)) || protected.restored > 0;
+            self.commit.changes.iter().any(|change| !is_runner_path(&change.path)) || protected.restored > 0;
         let facts = RecordedFacts {
             outcome,
             status: self.status,

@@ -72,11 +72,7 @@ fn recorded_answer<'c>(snapshot: &'c Snapshot, facts: &RecordedFacts<'c>) -> Rec
         Outcome::ReplanRefused => (facts.status, before),
         _ => (AgentStatus::Done, before),
     };
-    let summary = match facts.state.last_summary.as_deref() {
-        // An answer must have a summary; where none is recorded, it has no influence on the commit.
-        None | Some("") => "-".to_owned(),
-        Some(summary) => summary.to_owned(),
-    };
+    let summary = facts.state.last_summary.clone().unwrap_or_default();
     RecordedAnswer { output: AgentOutput { status, summary }, tree }
 }
 
@@ -197,7 +193,7 @@ fn guard_run(facts: &RecordedFacts<'_>, history: Option<&NodeHistory>) -> GuardR
         }
         Outcome::GuardTimedOut => GuardRun::TimedOut,
         Outcome::GuardNotStarted => {
-            GuardRun::NotStarted { why: facts.state.last_summary.clone().unwrap_or_default() }
+            GuardRun::NotStarted { why: facts.state.guard_error.clone().unwrap_or_default() }
         }
         Outcome::Interrupted => GuardRun::Interrupted { by: Interruption::Int },
         _ => GuardRun::Skipped,

@@ -1,10 +1,10 @@
-//! The rules, by name.
+//! The rules that `runner verify` checks, with name and description.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// One rule that every history of a run keeps.
+/// A rule for the history of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
@@ -46,7 +46,6 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// All of them.
     pub const ALL: [Self; 35] = [
         Self::StartMissing,
         Self::StartScope,
@@ -85,70 +84,81 @@ impl Rule {
         Self::ForeignCommit,
     ];
 
-    /// The rule's name.
     pub fn as_str(self) -> &'static str {
-        self.told().0
+        self.name_and_description().0
     }
 
-    /// The rule in words.
     pub fn description(self) -> &'static str {
-        self.told().1
+        self.name_and_description().1
     }
 
-    fn told(self) -> (&'static str, &'static str) {
+    /// The table for docs/reference/verify-rules.md.
+    pub fn table() -> String {
+        let mut table = String::from("| rule | what it requires |\n| --- | --- |\n");
+        for rule in Self::ALL {
+            table.push_str(&format!("| `{rule}` | {} |\n", rule.description()));
+        }
+        table
+    }
+
+    fn name_and_description(self) -> (&'static str, &'static str) {
         match self {
             Self::StartMissing => ("start_missing", "a run begins with the commit of `runner start`"),
             Self::StartScope => (
                 "start_scope",
-                "a start changes the runner's own folder alone, and begins with a fresh state",
+                "a start changes only files under `.runner/`, and a new run begins with a fresh state",
             ),
             Self::Parents => ("parents", "a commit has one parent, the commit before it"),
-            Self::Message => ("message", "a commit's message is the one that its state and results give"),
+            Self::Message => {
+                ("message", "a commit's message is exactly the one that follows from its state and results")
+            }
             Self::Identity => ("identity", "message, goal and state name the same run"),
             Self::Numbering => ("numbering", "iterations are numbered from 1 without a gap"),
-            Self::Selection => ("selection", "an iteration works on the node that its parent's tree selects"),
-            Self::Stopped => ("stopped", "a run that is complete, stuck or at a limit makes no iteration"),
-            Self::Status => ("status", "the subject's status goes with the outcome"),
-            Self::Guard => ("guard", "the subject's guard result goes with the outcome"),
-            Self::Outcome => ("outcome", "the outcome is one that this iteration can have"),
-            Self::Charge => ("charge", "an attempt is charged by the table of outcomes"),
-            Self::Prompt => ("prompt", "the prompt is the one that the parent's state gives"),
-            Self::GuardExit => ("guard_exit", "the guard's exit goes with its result"),
-            Self::Semantics => ("semantics", "a commit names the rules it was made by"),
-            Self::Annotations => {
-                ("annotations", "what should be seen of an iteration is marked, and nothing else")
+            Self::Selection => {
+                ("selection", "an iteration works on the node that the tree before it selects")
             }
-            Self::TreeDigest => ("tree_digest", "the message names the fingerprint of the tree"),
-            Self::StateDigest => ("state_digest", "the message names the fingerprint of the run's state"),
+            Self::Stopped => {
+                ("stopped", "a run that is complete, stuck or at a limit has no further iteration")
+            }
+            Self::Status => ("status", "the status in the subject matches the outcome"),
+            Self::Guard => ("guard", "the guard's result in the subject matches the outcome"),
+            Self::Outcome => ("outcome", "the outcome is one that this iteration can have"),
+            Self::Charge => ("charge", "an attempt is charged exactly where the outcome requires it"),
+            Self::Prompt => ("prompt", "the prompt is the one that the state before gives"),
+            Self::GuardExit => ("guard_exit", "the guard's exit matches its result"),
+            Self::Semantics => ("semantics", "a commit names the version of the rules that decided it"),
+            Self::Annotations => {
+                ("annotations", "a commit has exactly the annotations that follow from its changes")
+            }
+            Self::TreeDigest => ("tree_digest", "the message has the SHA-256 of the committed tree"),
+            Self::StateDigest => ("state_digest", "the message has the SHA-256 of the committed run state"),
             Self::TreeInvalid => ("tree_invalid", "a committed tree is valid"),
-            Self::TreeCanonical => ("tree_canonical", "a tree is written in its one form"),
-            Self::Passes => ("passes", "a node passes by a green guard on it, and by nothing else"),
+            Self::TreeCanonical => ("tree_canonical", "a committed tree is in canonical form"),
+            Self::Passes => ("passes", "a node passes only by a successful guard run on it"),
             Self::PassedChanged => ("passed_changed", "a node that passed never changes again"),
-            Self::Attempts => ("attempts", "attempts are those that were charged"),
+            Self::Attempts => ("attempts", "the attempts of a node are those that were charged"),
             Self::MaxAttempts => {
-                ("max_attempts", "`max_attempts` of a known node is the runner's and the user's")
+                ("max_attempts", "only the runner and the user change `max_attempts` of an existing node")
             }
             Self::PlanEdit => ("plan_edit", "an edit of the plan is one that the rules allow"),
             Self::TreeRestored => {
-                ("tree_restored", "an iteration that gained nothing leaves the plan as it was")
+                ("tree_restored", "an iteration whose plan was not accepted leaves the plan as it was")
             }
             Self::RunStateInvalid => ("run_state_invalid", "a committed run state is valid"),
-            Self::RunStateCanonical => ("run_state_canonical", "a run state is written in its one form"),
-            Self::RunState => ("run_state", "the run's state follows from the one before and the results"),
+            Self::RunStateCanonical => ("run_state_canonical", "a committed run state is in canonical form"),
+            Self::RunState => ("run_state", "the run state follows from the one before and the results"),
             Self::PinnedFile => {
-                ("pinned_file", "goal, configuration, schemas and prompts change by a start alone")
+                ("pinned_file", "only `runner start` changes goal, configuration, schemas and prompts")
             }
-            Self::ProtectedFile => {
-                ("protected_file", "a protected file changes by the user's own commit alone")
-            }
+            Self::ProtectedFile => ("protected_file", "only the user changes a protected file"),
             Self::ConfigInvalid => ("config_invalid", "a committed configuration is valid"),
-            Self::EditScope => ("edit_scope", "a recorded edit changes what it says, and nothing else"),
+            Self::EditScope => ("edit_scope", "an edit changes what its message names, and nothing else"),
             Self::Baseline => (
                 "baseline",
-                "the guard's first word is recorded once, before the first iteration, and goes with its exit",
+                "the guard's baseline result is recorded once, before the first iteration, and matches its exit",
             ),
             Self::ForeignCommit => {
-                ("foreign_commit", "a commit is the runner's, or one that its next commit took in")
+                ("foreign_commit", "every commit is the runner's, or the runner's next commit counts it")
             }
         }
     }

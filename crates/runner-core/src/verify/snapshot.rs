@@ -1,4 +1,4 @@
-//! The files of a commit that an audit reads, and the snapshot that they make.
+//! The files of a commit that verification reads, and the snapshot that a step would have built from them.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -25,7 +25,7 @@ fn parts(path: &[u8]) -> Option<Vec<&str>> {
     Some(rest.split('/').collect())
 }
 
-/// Whether an audit needs the contents of the file at a path: the runner's documents, templates, files of nodes.
+/// Whether verification needs the contents of a file: documents, prompt templates, and files of nodes.
 pub fn is_read(path: &[u8]) -> bool {
     let is_text = parts(path).is_some_and(|parts| {
         matches!(
@@ -36,16 +36,17 @@ pub fn is_read(path: &[u8]) -> bool {
     is_text || Doc::at(path).is_some()
 }
 
-/// Whether an iteration may change a path: all outside the runner's folder; inside it the tree, the state, the memory
-/// files, and what belongs to nodes.
-pub(super) fn is_an_iterations(path: &[u8]) -> bool {
+/// Whether an iteration may change a path: everything outside `.runner/`; inside it the tree, the state, the memory and the
+/// files of nodes.
+pub(super) fn may_iteration_change(path: &[u8]) -> bool {
     let Some(parts) = parts(path) else { return true };
-    let is_its_doc = |doc: Doc| doc.owner() == DocOwner::Memory || matches!(doc, Doc::Tree | Doc::RunState);
-    parts.first() == Some(&NODES) || Doc::at(path).is_some_and(is_its_doc)
+    let is_changeable =
+        |doc: Doc| doc.owner() == DocOwner::Memory || matches!(doc, Doc::Tree | Doc::RunState);
+    parts.first() == Some(&NODES) || Doc::at(path).is_some_and(is_changeable)
 }
 
-/// Whether a path lies in the runner's folder.
-pub(super) fn is_runners(path: &[u8]) -> bool {
+/// Whether a path is inside `.runner/`.
+pub(super) fn is_runner_path(path: &[u8]) -> bool {
     parts(path).is_some()
 }
 
@@ -53,7 +54,6 @@ pub(super) fn doc(files: &Files, doc: Doc) -> Option<&[u8]> {
     files.get(doc.path().as_bytes()).map(Vec::as_slice)
 }
 
-/// The id in GOAL.md.
 pub(super) fn goal_id(files: &Files) -> Option<RunId> {
     doc(files, Doc::Goal).and_then(|bytes| Goal::parse(bytes).ok()).and_then(|goal| goal.id().cloned())
 }
@@ -127,7 +127,7 @@ impl SnapshotSource for RecordedFiles<'_> {
     }
 }
 
-/// What [`Files`] hold of a file: its bytes, or of an artifact, of which only the size is told, that in digits.
+/// What [`Files`] hold of a file: its bytes, or for an artifact its size in digits, because prompts only name the size.
 pub fn kept(path: &[u8], bytes: Vec<u8>) -> Vec<u8> {
     let is_artifact =
         parts(path).is_some_and(|parts| matches!(parts.as_slice(), [NODES, _, "artifacts", ..]));
@@ -140,7 +140,7 @@ mod tests {
     use crate::step::TEXT_BYTES_MAX;
 
     #[test]
-    fn only_what_decides_is_read() {
+    fn only_files_that_decide_something_are_read() {
         for read in [
             ".runner/GOAL.md",
             ".runner/state/tree.json",
@@ -155,24 +155,24 @@ mod tests {
     }
 
     #[test]
-    fn an_iteration_changes_no_rules() {
-        for its in [
+    fn an_iteration_may_not_change_the_rules_of_the_run() {
+        for allowed in [
             "src/a.rs",
             ".runner/state/tree.json",
             ".runner/state/questions.md",
             ".runner/nodes/a/artifacts/x",
         ] {
-            assert!(is_an_iterations(its.as_bytes()), "{its}");
+            assert!(may_iteration_change(allowed.as_bytes()), "{allowed}");
         }
-        for not in
+        for forbidden in
             [".runner/GOAL.md", ".runner/state/config.toml", ".runner/prompts/x.md", ".runner/.gitignore"]
         {
-            assert!(!is_an_iterations(not.as_bytes()), "{not}");
+            assert!(!may_iteration_change(forbidden.as_bytes()), "{forbidden}");
         }
     }
 
-    /// What a session on this tree's leaf would see of a file.
-    fn seen(path: &str, bytes: &[u8]) -> Snapshot {
+    /// The snapshot of a run with one leaf and this file.
+    fn snapshot_with(path: &str, bytes: &[u8]) -> Snapshot {
         let run = RunId::new("r").unwrap();
         let state = RunState::new(Some(run.clone()));
         let goal = (Doc::Goal.path().as_bytes().to_vec(), b"# Goal\n\nAll.\n".to_vec());
@@ -183,25 +183,25 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_a_node_is_seen_on_it() {
+    fn files_of_the_selected_node_are_in_the_snapshot() {
         let root = NodeId::root();
-        let note = |bytes: &[u8]| seen(".runner/nodes/root/context.md", bytes).node_contexts;
-        assert_eq!(note(b"by hand\n"), BTreeMap::from([(root.clone(), "by hand\n".to_owned())]));
-        assert_eq!(note(b""), BTreeMap::new());
-        assert_eq!(note(&vec![b'x'; TEXT_BYTES_MAX]).len(), 1);
-        assert_eq!(note(&vec![b'x'; TEXT_BYTES_MAX + 1]).len(), 0, "too long");
-        let tools = |bytes: &[u8]| seen(".runner/nodes/root/tools.json", bytes).tools;
+        let context = |bytes: &[u8]| snapshot_with(".runner/nodes/root/context.md", bytes).node_contexts;
+        assert_eq!(context(b"by hand\n"), BTreeMap::from([(root.clone(), "by hand\n".to_owned())]));
+        assert_eq!(context(b""), BTreeMap::new());
+        assert_eq!(context(&vec![b'x'; TEXT_BYTES_MAX]).len(), 1);
+        assert_eq!(context(&vec![b'x'; TEXT_BYTES_MAX + 1]).len(), 0, "too long");
+        let tools = |bytes: &[u8]| snapshot_with(".runner/nodes/root/tools.json", bytes).tools;
         let model = br#"{"model": "small"}"#;
         assert_eq!(tools(model), BTreeMap::from([(root.clone(), Tools::decode(model).unwrap())]));
         assert_eq!(tools(b""), BTreeMap::new());
         let artifact = Artifact { path: RepoPath::of_bytes(b"a/b.png"), bytes: 5 };
-        let kept = seen(".runner/nodes/root/artifacts/a/b.png", b"12345").artifacts;
+        let kept = snapshot_with(".runner/nodes/root/artifacts/a/b.png", b"12345").artifacts;
         assert_eq!(kept, BTreeMap::from([(root, vec![artifact])]));
     }
 
     #[test]
-    fn a_template_is_seen_unless_it_is_too_long() {
-        let templates = |bytes: usize| seen(".runner/prompts/leaf.md", &vec![b'x'; bytes]).templates;
+    fn a_template_is_in_the_snapshot_unless_it_is_too_long() {
+        let templates = |bytes: usize| snapshot_with(".runner/prompts/leaf.md", &vec![b'x'; bytes]).templates;
         assert_eq!(templates(2), BTreeMap::from([("leaf.md".to_owned(), "xx".to_owned())]));
         assert_eq!(templates(TEXT_BYTES_MAX).len(), 1);
         assert_eq!(templates(TEXT_BYTES_MAX + 1).len(), 0);

@@ -1,4 +1,4 @@
-//! What agents print, as recorded from the real programs, and how each is started.
+//! The agents of the registry: parsers on recorded output of the real programs, and command lines.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -7,8 +7,8 @@ use proptest::collection::vec;
 use proptest::prop_assert_eq;
 use proptest::sample::Index;
 use runner_core::agents::{
-    AgentEvent, AgentKind, CommandLine, CommandSandbox, LaunchContext, Preset, ProcessFacts, SessionResult,
-    Transcript, TranscriptFormat, Variables, can_be_started_through, command_line,
+    AGENTS, AgentEvent, AgentSpec, CommandLine, CommandSandbox, LaunchContext, ProcessFacts, SessionResult,
+    Transcript, Variables, agent_named, agent_schema, can_launch_commands_through,
 };
 use runner_core::config::{Config, Executor};
 use runner_core::model::id::IterationNumber;
@@ -18,121 +18,123 @@ use runner_core::step::{CostSource, Event, SessionExit};
 
 use crate::holds;
 
-/// The transcripts, with the exit code that each session had.
-const SAMPLES: [(TranscriptFormat, &str, i32); 25] = [
-    (TranscriptFormat::Codex, "codex-401", 1),
-    (TranscriptFormat::Codex, "codex-500", 1),
-    (TranscriptFormat::Codex, "codex-context-exceeded", 1),
-    (TranscriptFormat::Codex, "codex-failed-command", 0),
-    (TranscriptFormat::Codex, "codex-file-change", 0),
-    (TranscriptFormat::Codex, "codex-precompact-hook-stopped", 1),
-    (TranscriptFormat::Codex, "codex-sigint", 1),
-    (TranscriptFormat::Codex, "codex-success", 0),
-    (TranscriptFormat::Codex, "codex-usage-limit", 1),
-    (TranscriptFormat::Claude, "claude-500", 1),
-    (TranscriptFormat::Claude, "claude-compacted", 0),
-    (TranscriptFormat::Claude, "claude-context-full", 1),
-    (TranscriptFormat::Claude, "claude-max-budget", 1),
-    (TranscriptFormat::Claude, "claude-max-turns", 1),
-    (TranscriptFormat::Claude, "claude-schema-ignored", 0),
-    (TranscriptFormat::Claude, "claude-schema-violated", 1),
-    (TranscriptFormat::Claude, "claude-sigint", 1),
-    (TranscriptFormat::Claude, "claude-success", 0),
-    (TranscriptFormat::Copilot, "copilot-success", 0),
-    (TranscriptFormat::Gemini, "gemini-401", 145),
-    (TranscriptFormat::Gemini, "gemini-success", 0),
-    (TranscriptFormat::Opencode, "opencode-success", 0),
-    (TranscriptFormat::Pi, "pi-success", 0),
-    (TranscriptFormat::Qwen, "qwen-401", 0),
-    (TranscriptFormat::Qwen, "qwen-success", 0),
+/// The recorded sessions that did not exit with 0.
+const EXIT_CODES: [(&str, i32); 13] = [
+    ("codex-401", 1),
+    ("codex-500", 1),
+    ("codex-context-exceeded", 1),
+    ("codex-precompact-hook-stopped", 1),
+    ("codex-sigint", 1),
+    ("codex-usage-limit", 1),
+    ("claude-500", 1),
+    ("claude-context-full", 1),
+    ("claude-max-budget", 1),
+    ("claude-max-turns", 1),
+    ("claude-schema-violated", 1),
+    ("claude-sigint", 1),
+    ("gemini-401", 145),
 ];
 
-const DIALECTS: [TranscriptFormat; 7] = [
-    TranscriptFormat::Codex,
-    TranscriptFormat::Claude,
-    TranscriptFormat::Copilot,
-    TranscriptFormat::Gemini,
-    TranscriptFormat::Opencode,
-    TranscriptFormat::Pi,
-    TranscriptFormat::Qwen,
-];
-
-#[expect(clippy::disallowed_methods, reason = "the recordings are files")]
-fn sample(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/samples").join(format!("{name}.jsonl"));
-    std::fs::read(path).unwrap()
+/// A recorded session: the file `samples/<agent>-<what>.jsonl`.
+struct Sample {
+    name: String,
+    agent: &'static AgentSpec,
+    exit_code: i32,
+    bytes: Vec<u8>,
 }
 
-/// The events and the end of a transcript that comes in these pieces.
-pub(crate) fn heard<'p>(
-    dialect: TranscriptFormat,
+impl Sample {
+    fn parse(&self) -> (Vec<AgentEvent>, SessionResult) {
+        parse(self.agent, self.exit_code, std::iter::once(self.bytes.as_slice()))
+    }
+}
+
+/// Every recorded session. Fails if an agent of the registry has none.
+#[expect(clippy::disallowed_methods, reason = "the recordings are files")]
+fn samples() -> Vec<Sample> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/samples");
+    let mut samples = Vec::new();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let agent = name.split('-').next().unwrap();
+        let agent = agent_named(agent).unwrap_or_else(|| panic!("sample `{name}`: no agent `{agent}`"));
+        let exit_code = EXIT_CODES.iter().find(|(sample, _)| *sample == name).map_or(0, |(_, code)| *code);
+        samples.push(Sample { name, agent, exit_code, bytes: std::fs::read(path).unwrap() });
+    }
+    samples.sort_by(|a, b| a.name.cmp(&b.name));
+    for agent in AGENTS {
+        let expected = format!("{}-success", agent.name);
+        assert!(
+            samples.iter().any(|sample| sample.name == expected),
+            "agent `{}` has no recorded session: save the output of a successful one as {}/{expected}.jsonl \
+             (CONTRIBUTING.md, \"Adding an agent\")",
+            agent.name,
+            folder.display()
+        );
+    }
+    samples
+}
+
+/// The events and the result of output that arrives in these chunks.
+pub(crate) fn parse<'p>(
+    agent: &'static AgentSpec,
     code: i32,
-    pieces: impl Iterator<Item = &'p [u8]>,
+    chunks: impl Iterator<Item = &'p [u8]>,
 ) -> (Vec<AgentEvent>, SessionResult) {
-    let mut transcript = Transcript::new(dialect);
-    let mut events: Vec<AgentEvent> = pieces.flat_map(|piece| transcript.push(piece)).collect();
+    let mut transcript = Transcript::new(agent);
+    let mut events: Vec<AgentEvent> = chunks.flat_map(|chunk| transcript.push(chunk)).collect();
     events.extend(transcript.finish());
-    let aftermath = ProcessFacts {
+    let process = ProcessFacts {
         exit: SessionExit::Finished { code },
         stderr: b"",
         is_context_full: false,
         now_unix_secs: 1_794_789_000,
     };
-    (events, transcript.conclude(aftermath))
+    (events, transcript.conclude(process))
 }
 
 #[test]
-fn every_recorded_session_means_what_its_snapshot_says() {
-    let listed = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/samples")).unwrap();
-    assert_eq!(listed.count(), SAMPLES.len(), "a sample is not in the list");
-    for (agent, name, code) in SAMPLES {
-        let bytes = sample(name);
-        let (events, end) = heard(agent, code, std::iter::once(bytes.as_slice()));
-        for (seq, what) in (1..).zip(events.clone()) {
+fn recorded_sessions_give_the_events_of_their_snapshots() {
+    for sample in samples() {
+        let (events, result) = sample.parse();
+        for (seq, event) in (1..).zip(events.clone()) {
             let iter = IterationNumber::FIRST;
-            crate::schema::assert_recorded_as_described(&Event::Agent { iter, seq, activity: what });
+            crate::schema::assert_recorded_as_described(&Event::Agent { iter, seq, activity: event });
         }
         let lines =
             events.iter().map(|event| serde_json::to_string(event).unwrap() + "\n").collect::<String>();
-        let answer = end.answer.map(|answer| String::from_utf8(answer).unwrap());
-        let told = serde_json::json!({
-            "exit": end.exit, "usage": end.usage, "answer": answer, "identity": end.identity,
+        let answer = result.answer.map(|answer| String::from_utf8(answer).unwrap());
+        let result = serde_json::json!({
+            "exit": result.exit, "usage": result.usage, "answer": answer, "identity": result.identity,
         });
-        insta::assert_snapshot!(name, format!("{lines}\n{told:#}\n"));
+        insta::assert_snapshot!(sample.name, format!("{lines}\n{result:#}\n"));
     }
 }
 
 #[test]
-fn where_the_pieces_end_makes_no_difference() {
-    for (agent, name, code) in SAMPLES {
-        let bytes = sample(name);
-        let whole = heard(agent, code, std::iter::once(bytes.as_slice()));
-        let single = heard(agent, code, bytes.chunks(1));
-        assert_eq!(single, whole, "{name}, byte by byte");
+fn chunk_boundaries_do_not_matter() {
+    let samples = samples();
+    for sample in &samples {
+        let bytewise = parse(sample.agent, sample.exit_code, sample.bytes.chunks(1));
+        assert_eq!(bytewise, sample.parse(), "{}, byte by byte", sample.name);
     }
-    let wholes: Vec<_> = SAMPLES
-        .iter()
-        .map(|(dialect, name, code)| {
-            let bytes = sample(name);
-            let whole = heard(*dialect, *code, std::iter::once(bytes.as_slice()));
-            (*dialect, *code, bytes, whole)
-        })
-        .collect();
+    let whole: Vec<_> = samples.iter().map(|sample| (sample, sample.parse())).collect();
     let cuts = vec(proptest::prelude::any::<Index>(), 0..20);
     holds((proptest::prelude::any::<Index>(), cuts), |(which, cuts)| {
-        let (dialect, code, bytes, whole) = which.get(&wholes);
-        let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len())).collect();
-        ends.extend([0, bytes.len()]);
+        let (sample, expected) = which.get(&whole);
+        let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(sample.bytes.len())).collect();
+        ends.extend([0, sample.bytes.len()]);
         ends.sort_unstable();
-        let pieces = ends.windows(2).map(|pair| &bytes[pair[0]..pair[1]]);
-        prop_assert_eq!(&heard(*dialect, *code, pieces), whole);
+        let chunks = ends.windows(2).map(|pair| &sample.bytes[pair[0]..pair[1]]);
+        prop_assert_eq!(&parse(sample.agent, sample.exit_code, chunks), expected);
         Ok(())
     });
 }
 
 #[test]
-fn no_line_is_too_odd_to_be_read() {
-    let odd: [&[u8]; 9] = [
+fn no_parser_panics_on_invalid_lines() {
+    let invalid: [&[u8]; 9] = [
         b"",
         b"\n\r\n",
         b"not json\n",
@@ -143,42 +145,35 @@ fn no_line_is_too_odd_to_be_read() {
         b"{\"type\":\"result\",\"is_error\":\"no\",\"usage\":[]}\n",
         b"\xff\xfe{\"type\":\"result\"\n",
     ];
-    for dialect in DIALECTS {
-        for line in odd {
-            heard(dialect, 0, std::iter::once(line));
+    for agent in AGENTS {
+        for line in invalid {
+            parse(agent, 0, std::iter::once(line));
         }
     }
     holds(vec(proptest::prelude::any::<u8>(), 0..200), |bytes| {
-        for dialect in DIALECTS {
-            heard(dialect, 0, std::iter::once(bytes.as_slice()));
+        for agent in AGENTS {
+            parse(agent, 0, std::iter::once(bytes.as_slice()));
         }
         Ok(())
     });
 }
 
 #[test]
-fn all_agents_mean_the_same_by_input() {
-    let of = |name: &str| {
-        let (agent, _, code) = *SAMPLES.iter().find(|sample| sample.1 == name).unwrap();
-        heard(agent, code, std::iter::once(sample(name).as_slice())).1.usage
-    };
-    for preset in ["gemini-success", "opencode-success", "pi-success", "qwen-success"] {
-        let usage = of(preset);
+fn all_agents_count_tokens_in_the_same_way() {
+    let samples = samples();
+    let usage = |name: &str| samples.iter().find(|sample| sample.name == name).unwrap().parse().1.usage;
+    // In all scripts the model reads 1,000 tokens twice, 200 of them from a cache, and writes 50.
+    for agent in ["codex", "claude", "gemini", "opencode", "pi", "qwen"] {
+        let usage = usage(&format!("{agent}-success"));
         assert_eq!(
             (usage.input_tokens, usage.cached_input_tokens, usage.output_tokens),
             (Some(2_000), Some(400), Some(100)),
-            "{preset}"
+            "{agent}"
         );
     }
-    // All scripts let the model read 1,000 tokens twice, 200 of them from a cache, and write 50.
-    let (codex, claude) = (of("codex-success"), of("claude-success"));
-    for usage in [codex, claude] {
-        assert_eq!(
-            (usage.input_tokens, usage.cached_input_tokens, usage.output_tokens),
-            (Some(2_000), Some(400), Some(100))
-        );
-    }
+    let codex = usage("codex-success");
     assert_eq!((codex.cost_microdollars, codex.cost_source), (None, CostSource::Unknown));
+    let claude = usage("claude-success");
     assert_eq!((claude.cost_microdollars, claude.cost_source), (Some(10_700), CostSource::Reported));
 }
 
@@ -202,18 +197,33 @@ pub(crate) fn executor(text: &str) -> Executor {
     Config::decode(format!("[executor]\n{text}").as_bytes()).unwrap().executor
 }
 
-fn places<'a>(user: &'a Variables, schema: &'a [u8]) -> LaunchContext<'a> {
+fn launch_context<'a>(user: &'a Variables, schema: &'a [u8]) -> LaunchContext<'a> {
     LaunchContext {
         answer: "/git/runner/answers/0001.json".into(),
         schema: "/repo/.runner/state/agent_output.schema.json".into(),
         schema_bytes: schema,
         context_full: "/git/runner/answers/0001.full".into(),
-        settings: "/git/runner/answers".into(),
+        settings_dir: "/git/runner/answers".into(),
         writable: Vec::new(),
-        fence: None,
+        sandbox: None,
         user,
         is_root: true,
     }
+}
+
+/// The command line of an agent with these keys in `[executor]`, besides those that choose the agent.
+fn command_line(
+    agent: &'static AgentSpec,
+    keys: &str,
+    tools: &Tools,
+    context: &LaunchContext<'_>,
+) -> CommandLine {
+    let chosen_by = if agent.is_preset() {
+        format!("kind = \"command\"\npreset = \"{}\"\n", agent.name)
+    } else {
+        format!("kind = \"{}\"\n", agent.name)
+    };
+    agent.command_line(&executor(&format!("{chosen_by}{keys}")), tools, context)
 }
 
 fn shown(line: &CommandLine) -> String {
@@ -228,68 +238,63 @@ fn shown(line: &CommandLine) -> String {
     parts.map(|part| part.join("\n")).join("\n\n")
 }
 
+const PROVIDER_KEYS: &str = "model = \"m\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_env = \"MY_KEY\"\n";
+
 #[test]
-fn the_command_lines_are_as_their_snapshots_say() {
-    let (user, schema) = (user(), SchemaDocument::AgentOutput.schema_bytes());
-    let (places, tools) = (places(&user, &schema), Tools::default());
+fn command_lines_match_their_snapshots() {
+    let user = user();
+    let schema = SchemaDocument::AgentOutput.schema_bytes();
+    let context = launch_context(&user, &schema);
     let limits = br#"{"allow": ["Read", "Bash"], "deny": ["web_search", "shell"], "network": false}"#;
     let limits = Tools::decode(limits).unwrap();
-    let fenced = LaunchContext {
+    let sandboxed = LaunchContext {
         writable: vec!["/var/cache/it's".into()],
-        fence: Some(CommandSandbox {
-            around_commands: ["/usr/bin/bwrap", "--unshare-net", "--"].map(OsString::from).into(),
-            before_files: ["/usr/bin/runner", "__fence", "/repo"].map(OsString::from).into(),
+        sandbox: Some(CommandSandbox {
+            command_prefix: ["/usr/bin/bwrap", "--unshare-net", "--"].map(OsString::from).into(),
+            file_hook: ["/usr/bin/runner", "__fence", "/repo"].map(OsString::from).into(),
         }),
-        ..places.clone()
+        ..context.clone()
     };
-    let more = "model = \"m\"\neffort = \"high\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_env = \"MY_KEY\"\n\
-                retries = 1\nenv_inherit = [\"MY_T*\"]\n";
-    for (agent, kind) in [(AgentKind::Codex, "codex"), (AgentKind::Claude, "claude")] {
-        let plain =
-            command_line(agent, &executor(&format!("kind = \"{kind}\"\n")), &Tools::default(), &places);
-        insta::assert_snapshot!(format!("{kind}-command-line"), shown(&plain));
-        let full = command_line(agent, &executor(&format!("kind = \"{kind}\"\n{more}")), &tools, &places);
-        insta::assert_snapshot!(format!("{kind}-command-line-with-everything"), shown(&full));
-        let limited = command_line(agent, &executor(&format!("kind = \"{kind}\"\n")), &limits, &fenced);
-        insta::assert_snapshot!(format!("{kind}-command-line-with-limits"), shown(&limited));
-    }
-    for preset in Preset::ALL {
-        let name = preset.facts().program;
-        let command = format!("kind = \"command\"\npreset = \"{name}\"\n");
-        let plain = preset.command_line(&executor(&command), &places);
-        let more = "model = \"m\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_env = \"MY_KEY\"\n";
-        let full = preset.command_line(&executor(&format!("{command}{more}")), &places);
-        insta::assert_snapshot!(
-            format!("preset-{name}"),
-            format!("{}\n\n----\n\n{}", shown(&plain), shown(&full))
-        );
+    let no_limits = Tools::default();
+    let native_keys = format!("{PROVIDER_KEYS}effort = \"high\"\nretries = 1\nenv_inherit = [\"MY_T*\"]\n");
+    for agent in AGENTS {
+        let name = agent.name;
+        let plain = shown(&command_line(agent, "", &no_limits, &context));
+        if agent.is_preset() {
+            let full = shown(&command_line(agent, PROVIDER_KEYS, &no_limits, &context));
+            insta::assert_snapshot!(format!("preset-{name}"), format!("{plain}\n\n----\n\n{full}"));
+            continue;
+        }
+        insta::assert_snapshot!(format!("{name}-command-line"), plain);
+        let full = shown(&command_line(agent, &native_keys, &no_limits, &context));
+        insta::assert_snapshot!(format!("{name}-command-line-with-everything"), full);
+        let limited = shown(&command_line(agent, "", &limits, &sandboxed));
+        insta::assert_snapshot!(format!("{name}-command-line-with-limits"), limited);
     }
 }
 
 #[test]
-fn an_agent_sees_no_variable_that_is_not_meant_for_it() {
-    let (user, schema) = (user(), SchemaDocument::AgentOutput.schema_bytes());
-    let places = places(&user, &schema);
-    for (agent, own, other) in [
-        (AgentKind::Codex, "CODEX_API_KEY", "ANTHROPIC_API_KEY"),
-        (AgentKind::Claude, "ANTHROPIC_API_KEY", "CODEX_API_KEY"),
-    ] {
-        let kind = agent.facts().program;
-        let line =
-            command_line(agent, &executor(&format!("kind = \"{kind}\"\n")), &Tools::default(), &places);
+fn a_native_agent_sees_only_its_own_keys() {
+    let user = user();
+    let schema = SchemaDocument::AgentOutput.schema_bytes();
+    let context = launch_context(&user, &schema);
+    for (name, own, other) in
+        [("codex", "CODEX_API_KEY", "ANTHROPIC_API_KEY"), ("claude", "ANTHROPIC_API_KEY", "CODEX_API_KEY")]
+    {
+        let line = command_line(agent_named(name).unwrap(), "", &Tools::default(), &context);
         let has = |name: &str| line.environment.contains_key(OsStr::new(name));
-        assert!(has("PATH") && has("LC_TIME") && has(own), "{kind}");
-        assert!(!has("AWS_SECRET_ACCESS_KEY") && !has("MY_KEY") && !has("GIT_DIR") && !has(other), "{kind}");
+        assert!(has("PATH") && has("LC_TIME") && has(own), "{name}");
+        assert!(!has("AWS_SECRET_ACCESS_KEY") && !has("MY_KEY") && !has("GIT_DIR") && !has(other), "{name}");
     }
 }
 
 #[test]
-fn a_home_of_codex_among_temporary_files_gets_another_folder_for_them() {
+fn codex_gets_another_temporary_folder_if_its_home_is_in_the_first() {
     let schema = SchemaDocument::AgentOutput.schema_bytes();
     let mut user = user();
     let temporary = |user: &Variables| {
-        let line =
-            command_line(AgentKind::Codex, &Executor::default(), &Tools::default(), &places(user, &schema));
+        let context = launch_context(user, &schema);
+        let line = command_line(agent_named("codex").unwrap(), "", &Tools::default(), &context);
         (line.environment.get(OsStr::new("TMPDIR")).cloned(), line.folders)
     };
     assert_eq!(temporary(&user), (None, Vec::new()));
@@ -300,24 +305,24 @@ fn a_home_of_codex_among_temporary_files_gets_another_folder_for_them() {
 }
 
 #[test]
-fn claude_is_given_no_program_for_its_commands_that_it_could_not_start() {
-    let (user, schema) = (user(), SchemaDocument::AgentOutput.schema_bytes());
-    for (settings, expected) in [("/git/a-b c", true), ("/git/a -b", false)] {
-        let places = LaunchContext { settings: settings.into(), ..places(&user, &schema) };
-        let line =
-            command_line(AgentKind::Claude, &executor("kind = \"claude\"\n"), &Tools::default(), &places);
+fn claude_gets_no_command_launcher_at_a_path_that_it_would_split() {
+    let user = user();
+    let schema = SchemaDocument::AgentOutput.schema_bytes();
+    for (settings_dir, expected) in [("/git/a-b c", true), ("/git/a -b", false)] {
+        let context = LaunchContext { settings_dir: settings_dir.into(), ..launch_context(&user, &schema) };
+        let line = command_line(agent_named("claude").unwrap(), "", &Tools::default(), &context);
         let prefix = line.environment.contains_key(OsStr::new("CLAUDE_CODE_SHELL_PREFIX"));
-        assert_eq!((prefix, line.files.len()), (expected, usize::from(expected)), "{settings}");
-        assert_eq!(can_be_started_through(Path::new(settings)), expected, "{settings}");
+        assert_eq!((prefix, line.files.len()), (expected, usize::from(expected)), "{settings_dir}");
+        assert_eq!(can_launch_commands_through(Path::new(settings_dir)), expected, "{settings_dir}");
     }
 }
 
 #[test]
-fn agents_are_not_told_the_dialect_of_the_schema() {
-    let schema = runner_core::agents::agent_schema(&SchemaDocument::AgentOutput.schema_bytes()).unwrap();
+fn the_schema_for_agents_has_no_dialect() {
+    let schema = agent_schema(&SchemaDocument::AgentOutput.schema_bytes()).unwrap();
     assert!(
         !schema.contains("$schema") && schema.contains("\"required\":[\"status\",\"summary\"]"),
         "{schema}"
     );
-    assert_eq!(runner_core::agents::agent_schema(b"[]"), None);
+    assert_eq!(agent_schema(b"[]"), None);
 }

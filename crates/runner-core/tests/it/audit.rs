@@ -252,16 +252,15 @@ fn guard_without_a_result_is_accepted() {
 }
 
 #[test]
-fn altered_summary_of_a_guard_that_could_not_start_is_a_violation() {
+fn removed_cause_of_a_guard_that_could_not_start_is_a_violation() {
     let mut run = AuditedRun::start("", 2, &[]);
     let verdict = GuardRun::NotStarted { why: "no such program".to_owned() };
     let Transition { mut state, message, tree, .. } = run.settle(run.answer("done"), &verdict);
     let digest = Sha256::of(&state.to_bytes()).to_string();
-    let summary = state.last_summary.replace("All is well.".to_owned()).unwrap();
-    assert_eq!(summary, "the guard could not be started: no such program");
-    let forged = message
-        .replace(&summary, "All is well.")
-        .replace(&digest, &Sha256::of(&state.to_bytes()).to_string());
+    let cause = state.guard_error.take().unwrap();
+    assert_eq!(cause, "no such program");
+    let forged =
+        message.replace(&cause, "done so far").replace(&digest, &Sha256::of(&state.to_bytes()).to_string());
     let docs = [(Doc::Tree, tree.bytes().to_vec()), (Doc::RunState, state.to_bytes())];
     assert_eq!(run.commit(&forged, &docs, vec![file("src/a", false)]), [Rule::RunState, Rule::Message]);
 }

@@ -60,8 +60,8 @@ fn value_instead_of_an_object_is_reported_in_full() {
     assert_eq!(
         messages(&fields.finish()),
         [
-            "line 1: `a` cannot be read: invalid type: string \"x at line 5\", expected a map",
-            "line 1: `c` cannot be read: invalid type: string \"y at line 6\", expected a boolean"
+            "line 1: `a` is invalid: invalid type: string \"x at line 5\", expected a map",
+            "line 1: `c` is invalid: invalid type: string \"y at line 6\", expected a boolean"
         ]
     );
 }
@@ -70,12 +70,12 @@ fn value_instead_of_an_object_is_reported_in_full() {
 fn only_the_invalid_key_has_a_problem() {
     let mut fields = FieldReader::of_toml("a = 1\n[t]\na = \"x\"\nb = 1\n");
     let faults = fields.table("t", |table| {
-        let before = table.is_at_fault("a");
+        let before = table.has_problem("a");
         assert_eq!((table.optional::<u8>("a"), table.optional::<u8>("b")), (None, Some(1)));
-        (before, table.is_at_fault("a"), table.is_at_fault("b"))
+        (before, table.has_problem("a"), table.has_problem("b"))
     });
     assert_eq!(faults, (false, true, false));
-    assert!(!fields.is_at_fault("a"), "another key of the same name");
+    assert!(!fields.has_problem("a"), "another key of the same name");
 }
 
 #[test]

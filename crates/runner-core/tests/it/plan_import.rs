@@ -10,7 +10,7 @@ use proptest::sample::select;
 use runner_core::model::id::NodeId;
 use runner_core::model::tree::{DEPTH_MAX, NODES_MAX, Node, Tree};
 use runner_core::runs::import::{
-    EntryStatus, ImportOptions, ImportedPlan, PlanEntry, PlanImport, export, insert_plan, read,
+    EntryStatus, ImportOptions, ImportedPlan, PlanEntry, PlanImport, export, insert_plan, parse_plan,
 };
 
 use crate::holds;
@@ -33,7 +33,7 @@ fn sample(name: &str) -> Vec<u8> {
 }
 
 fn plan(name: &str) -> ImportedPlan {
-    read(&sample(name), ImportOptions { name, ..ImportOptions::default() }).unwrap()
+    parse_plan(&sample(name), ImportOptions { name, ..ImportOptions::default() }).unwrap()
 }
 
 fn root() -> Tree {
@@ -91,7 +91,7 @@ fn imported_plan_survives_export_and_import() {
     for name in FILES {
         let first = insert_plan(&root(), &import(plan(name)), 3).unwrap().tree;
         let text = export(&first);
-        let again = read(text.as_bytes(), ImportOptions::default()).unwrap();
+        let again = parse_plan(text.as_bytes(), ImportOptions::default()).unwrap();
         assert_eq!(plan_shape(&again), node_shape(first.root()), "{text}");
         insta::assert_snapshot!(format!("export-{name}"), text);
     }
@@ -209,7 +209,7 @@ fn every_tree_survives_export_and_import() {
         make_valid(&mut root, &mut 0);
         let tree = Tree::new(root).unwrap();
         let text = export(&tree);
-        let again = read(text.as_bytes(), ImportOptions::default());
+        let again = parse_plan(text.as_bytes(), ImportOptions::default());
         let shape = again.map(|plan| plan_shape(&plan)).map_err(|problems| messages(&problems));
         prop_assert_eq!(shape, Ok(node_shape(tree.root())), "{}", text);
         Ok(())
@@ -221,7 +221,9 @@ fn any_file_is_read_or_refused_with_a_line_number() {
     holds(vec(text(), 0..12), |lines| {
         let text = lines.join("\n");
         for name in ["x.md", "x.json", "-"] {
-            if let Err(problems) = read(text.as_bytes(), ImportOptions { name, ..ImportOptions::default() }) {
+            if let Err(problems) =
+                parse_plan(text.as_bytes(), ImportOptions { name, ..ImportOptions::default() })
+            {
                 let line_max = text.lines().count().max(1) + 1;
                 prop_assert!(
                     problems.iter().all(|problem| (1..=line_max).contains(&problem.line)),
@@ -236,42 +238,44 @@ fn any_file_is_read_or_refused_with_a_line_number() {
 #[test]
 fn invalid_plan_is_reported_with_line_and_reason() {
     let problems = |name: &str, text: &str| {
-        messages(&read(text.as_bytes(), ImportOptions { name, ..ImportOptions::default() }).unwrap_err())
+        messages(
+            &parse_plan(text.as_bytes(), ImportOptions { name, ..ImportOptions::default() }).unwrap_err(),
+        )
     };
-    let no_entry = "line 1: the file holds no item: write work as `- [ ] what to do`";
+    let no_entry = "line 1: the file has no items: write tasks as `- [ ] what to do`";
     assert_eq!(problems("a.md", "# Title\n\nwords\n"), [no_entry]);
     assert_eq!(
         problems("a.md", "- [ ] a\n- [ ]\n\n  ```\n  code\n"),
-        ["line 2: the item has no text", "line 4: the block of code that begins here has no end"]
+        ["line 2: the item has no text", "line 4: the code block that starts here has no end"]
     );
     let deep: String = (0..40).map(|level| format!("{}- [ ] x\n", " ".repeat(level))).collect();
-    assert_eq!(problems("a.md", &deep)[0], "line 32: more than 32 levels deep");
+    assert_eq!(problems("a.md", &deep)[0], "line 32: the items have more than 32 levels");
     assert_eq!(
         problems("p.json", "{\"userStories\": [\n{\"title\": \"a\"},\n{\"title\": 7},\n\n{\"id\": 1}]}"),
         [
-            "line 3: story 2 cannot be read: invalid type: integer `7`, expected a string",
+            "line 3: story 2 is invalid: invalid type: integer `7`, expected a string",
             "line 5: story 3 has neither a title nor a description",
         ]
     );
     let cycle = "{\"tasks\": [\n{\"id\": 1, \"title\": \"a\", \"dependencies\": [2]},\n{\"id\": 2, \"title\": \"b\", \"dependencies\": [1]}]}";
-    assert_eq!(problems("t.json", cycle), ["line 2: tasks wait for each other: `1` → `2` → `1`"]);
+    assert_eq!(problems("t.json", cycle), ["line 2: dependency cycle: `1` → `2` → `1`"]);
     let unknown = "{\"tasks\": [\n{\"id\": 1, \"title\": \"a\", \"dependencies\": [9]}]}";
     assert_eq!(problems("t.json", unknown), ["line 2: `1` depends on `9`, which is not in the plan"]);
     assert_eq!(
         problems("t.json", "{\"tasks\": [\n{\"id\": 1}]}"),
-        ["line 2: the task cannot be read: missing field `title`"]
+        ["line 2: the task is invalid: missing field `title`"]
     );
-    assert_eq!(problems("t.json", "{\"tasks\": []}"), ["line 1: there is no task in the list"]);
+    assert_eq!(problems("t.json", "{\"tasks\": []}"), ["line 1: the list has no tasks"]);
     let tag = |tag| ImportOptions { name: "t.json", tag, ..ImportOptions::default() };
-    let other = read(&sample("tagged.json"), tag(Some("other"))).unwrap_err();
+    let other = parse_plan(&sample("tagged.json"), tag(Some("other"))).unwrap_err();
     assert_eq!(messages(&other), ["line 1: there is no tag `other`; those in the file: `master`, `side`"]);
-    assert_eq!(read(&sample("tagged.json"), tag(Some("side"))).unwrap().entries.len(), 1);
+    assert_eq!(parse_plan(&sample("tagged.json"), tag(Some("side"))).unwrap().entries.len(), 1);
 }
 
 #[test]
 fn section_with_only_done_tasks_is_skipped() {
     let text = b"# P\n\n## Old\n\n- [x] a\n- [x] b\n\n## New\n\n- [x] c\n- [ ] d\n";
-    let plan = read(text, ImportOptions { name: "p.md", ..ImportOptions::default() }).unwrap();
+    let plan = parse_plan(text, ImportOptions { name: "p.md", ..ImportOptions::default() }).unwrap();
     let inserted = insert_plan(&root(), &import(plan), 3).unwrap();
     let added: Vec<&str> = inserted.added.iter().map(NodeId::as_str).collect();
     assert_eq!(added, ["new", "d"]);
@@ -281,7 +285,7 @@ fn section_with_only_done_tasks_is_skipped() {
 }
 
 fn read_plan(name: &str, text: &str) -> Result<ImportedPlan, Vec<String>> {
-    read(text.as_bytes(), ImportOptions { name, ..ImportOptions::default() })
+    parse_plan(text.as_bytes(), ImportOptions { name, ..ImportOptions::default() })
         .map_err(|problems| messages(&problems))
 }
 
@@ -353,7 +357,7 @@ fn section_is_done_when_none_of_its_tasks_is_open() {
 
 #[test]
 fn plan_with_too_many_tasks_is_refused_with_one_error() {
-    let fault = format!("line {NODES_MAX}: more than {NODES_MAX} items");
+    let fault = format!("line {NODES_MAX}: the file has more than {NODES_MAX} items");
     for more in [0, 3] {
         assert_eq!(read_plan("p.md", &"- a\n".repeat(NODES_MAX + more)), Err(vec![fault.clone()]));
     }
@@ -373,7 +377,7 @@ fn task_list_is_found_among_other_keys() {
 #[test]
 fn error_within_a_task_has_its_own_line() {
     let result = read_plan("t.json", "{\"tasks\": [\n{\"id\": 1,\n\"title\": 7}]}");
-    let fault = "line 3: the task cannot be read: invalid type: integer `7`, expected a string";
+    let fault = "line 3: the task is invalid: invalid type: integer `7`, expected a string";
     assert_eq!(result, Err(vec![fault.to_owned()]));
 }
 
@@ -388,7 +392,7 @@ fn subtasks_may_be_as_deep_as_a_tree() {
     for last in ["null", "[]"] {
         let plan = nested(DEPTH_MAX - 1, last).unwrap();
         assert!(insert_plan(&root(), &import(plan), 3).is_ok());
-        let fault = format!("line 1: more than {DEPTH_MAX} levels deep");
+        let fault = format!("line 1: the tasks have more than {DEPTH_MAX} levels");
         assert_eq!(nested(DEPTH_MAX, last), Err(vec![fault]));
     }
 }

@@ -15,7 +15,7 @@ use runner_core::model::tools::Tools;
 use runner_core::model::tree::{Tree, TreeError};
 use runner_core::schema::SchemaDocument;
 use runner_core::step::{Event, RecordedEvent};
-use runner_core::strict::{DocumentFault, DocumentProblem};
+use runner_core::strict::{DocumentFault, DocumentProblem, DocumentProblems};
 use serde_json::{Value, json};
 
 use crate::document_properties::{agent_output, changed, config, run_state, toml_of, tree, without_null};
@@ -58,7 +58,7 @@ fn is_tree_shape(fault: &TreeError) -> bool {
         | TreeError::OutOfRange { .. }
         | TreeError::BadId { .. } => true,
         TreeError::TooLarge(_)
-        | TreeError::WrittenTooLarge(_)
+        | TreeError::CanonicalTooLarge(_)
         | TreeError::DuplicateId { .. }
         | TreeError::TooDeep
         | TreeError::TooManyNodes
@@ -66,7 +66,7 @@ fn is_tree_shape(fault: &TreeError) -> bool {
         | TreeError::AttemptsOverMax { .. }
         | TreeError::PassesTooEarly { .. }
         | TreeError::PassesTooLate
-        | TreeError::Untold(_) => false,
+        | TreeError::Omitted(_) => false,
     }
 }
 
@@ -86,7 +86,9 @@ fn shape_problems(document: SchemaDocument, text: &str) -> Vec<String> {
         SchemaDocument::RunState => shape_only(RunState::decode(text.as_bytes()).map(drop)),
         SchemaDocument::AgentOutput => shape_only(AgentOutput::decode(text.as_bytes()).map(drop)),
         SchemaDocument::Config => shape_only(Config::decode(text.as_bytes()).map(drop)),
-        SchemaDocument::Tools => shape_only(Tools::decode(text.as_bytes()).map(drop)),
+        SchemaDocument::Tools => {
+            shape_only(Tools::decode(text.as_bytes()).map(drop).map_err(DocumentProblems::into_vec))
+        }
         SchemaDocument::Event => vec!["events have no decoder".to_owned()],
     }
 }
@@ -206,7 +208,7 @@ fn schema_and_decoder_agree_on_example_documents() {
         state[key] = value;
         state
     };
-    let repair = |mode: &str| json!({ "iter": 1, "node": "a", "mode": mode, "tries": 0, "rejected": "{", "errors": ["e"] });
+    let repair = |mode: &str| json!({ "iter": 1, "node": "a", "mode": mode, "tries": 0, "rejected": "{", "errors": ["e"], "errors_omitted": 0 });
     use SchemaDocument::{AgentOutput, Config, RunState};
     for (document, value, expected) in [
         (AgentOutput, json!({ "status": "done", "summary": "" }), true),

@@ -126,7 +126,7 @@ fn run(seed: u64) -> Sim {
     let mut random = Random::new(seed);
     let config = config(&mut random);
     let tempers = tempers(&mut random);
-    let attempts = u32::try_from(config.max_attempts_default.get()).unwrap();
+    let attempts = config.max_attempts_default.as_u32();
     let mut sim = Sim::new(random, config, tempers, &start_tree(attempts));
     let crash = [0, 1, 5, 20][sim.random.below(4)];
     sim.faults = Faults { crash, disk_full: crash / 2, guard: 10 };
@@ -253,7 +253,7 @@ fn assert_covered(seen: &Seen) {
     assert_eq!(owned(&seen.events), sorted(&EVENTS));
     assert_eq!(owned(&seen.faults), sorted(&["crash", "disk full", "lost"]));
     assert_eq!(owned(&seen.branches), sorted(&BRANCHES));
-    assert_eq!(seen.marks.iter().cloned().collect::<Vec<_>>(), sorted(&MARKS));
+    assert_eq!(seen.annotations.iter().cloned().collect::<Vec<_>>(), sorted(&ANNOTATIONS));
     for rule in RULES {
         assert!(seen.rules.iter().any(|message| message.starts_with(rule)), "no agent violated: {rule}");
     }
@@ -301,10 +301,10 @@ const BRANCHES: [&str; 14] = [
     "climbed",
     "fell back",
     "fell back to the first",
-    "all used up",
+    "all limited",
     "waits",
     "waits for another agent",
-    "wait taken up again",
+    "wait continued",
     "cost reported",
     "cost estimated",
     "cost unknown",
@@ -313,26 +313,26 @@ const BRANCHES: [&str; 14] = [
     "leaf_tokens",
     "leaf_usd",
 ];
-const MARKS: [&str; 7] = [
-    "restored",
-    "changed",
-    "created",
-    "edited",
+const ANNOTATIONS: [&str; 7] = [
+    "guard-file-restored",
+    "guard-file-changed",
+    "guard-file-created",
+    "plan-edited",
     "selected-task-edited",
     "repair-abandoned",
     "nothing-changed",
 ];
 const RULES: [&str; 10] = [
-    "passed and may not be removed",
-    "passed and may not be moved",
-    "passed and may not be changed",
-    "passed and may not get the child",
-    "is open and may not be removed",
-    "is the root and stays the root",
+    "has passed and must not be removed",
+    "has passed and must not be moved",
+    "has passed and must not change",
+    "has passed and must not get the child",
+    "is open and must not be removed",
+    "is the root and must stay the root",
     "is the selected node and must stay",
     "got children although the status is",
     "the status is `decomposed`",
-    "is protected and was put back",
+    "is protected and was restored",
 ];
 
 /// The outcome table: the claim in the commit of a session on a leaf, and its outcome.

@@ -154,9 +154,9 @@ fn user_edit_of_the_tree_must_satisfy_the_rules() {
     let passed = tree_with_children(&tip, vec![child("a", |node| node.passes = true), child("b", |_| {})]);
     let error = resume("x", &with(&tip, Doc::Tree, passed), &tip).unwrap_err();
     assert!(matches!(&error, StartError::TreeEdit(faults) if faults.len() == 1));
-    assert_eq!(error.to_string(), "the edit of tree.json breaks 1 rule");
+    assert_eq!(error.to_string(), "the edit of tree.json violates 1 rule");
     let error = resume("x", &with(&tip, Doc::Tree, "{}"), &tip).unwrap_err();
-    assert_eq!(error.to_string(), "tree.json has 2 faults");
+    assert_eq!(error.to_string(), "tree.json has 2 errors");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn run_state_is_kept_for_its_run_and_reset_for_another() {
     let docs = resume("x", &foreign, &foreign).unwrap().docs;
     assert_eq!(state_of(&docs), RunState::new(Some(id("x"))));
     let broken = with(&tip, Doc::RunState, "[]");
-    assert_eq!(resume("x", &broken, &broken).unwrap_err().to_string(), "run_state.json has 1 fault");
+    assert_eq!(resume("x", &broken, &broken).unwrap_err().to_string(), "run_state.json has 1 error");
     // The work tree's copy is ignored.
     assert_eq!(resume("x", &broken, &tip).map(|composed| composed.docs), Ok(tip));
 }
@@ -298,7 +298,7 @@ fn file_missing_on_the_branch_comes_from_the_work_tree() {
 fn invalid_configuration_is_refused() {
     let tip = new_run("x", "Do it.\n");
     let error = resume("x", &with(&tip, Doc::Config, "a = 1\nb = 2\n"), &tip).unwrap_err();
-    assert_eq!(error.to_string(), "config.toml has 2 faults");
+    assert_eq!(error.to_string(), "config.toml has 2 errors");
     let error = resume("x", &with(&tip, Doc::Goal, "---\n"), &tip).unwrap_err();
     assert_eq!(error, StartError::Goal(GoalError::Unclosed));
 }
@@ -307,7 +307,7 @@ fn invalid_configuration_is_refused() {
 fn start_message_records_user_commits_and_the_imported_plan() {
     for (own_commits, imported, expected) in [
         (0, None, "chore(loop): start run x\n"),
-        (1, None, "chore(loop): start run x\n\nRunner-Taken-In: 1\n"),
+        (1, None, "chore(loop): start run x\n\nRunner-User-Commits: 1\n"),
         (
             0,
             Some((PlanFormat::TaskMaster, 4)),
@@ -316,7 +316,7 @@ fn start_message_records_user_commits_and_the_imported_plan() {
         (
             2,
             Some((PlanFormat::Markdown, 12)),
-            "chore(loop): start run x\n\nRunner-Taken-In: 2\nRunner-Plan-Import: markdown 12\n",
+            "chore(loop): start run x\n\nRunner-User-Commits: 2\nRunner-Plan-Import: markdown 12\n",
         ),
     ] {
         assert_eq!(message(&id("x"), own_commits, imported), expected);

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use proptest::sample::Index;
-use runner_core::model::tree::{ForbiddenEdit, Node, Selection, Tree, TreeProblem, select, user_edit_faults};
+use runner_core::model::tree::{
+    ForbiddenEdit, Node, Selection, Tree, TreeProblem, select, user_edit_violations,
+};
 
 use crate::document_properties::{changed, tree, valid_tree};
 use crate::holds;
@@ -115,7 +117,7 @@ fn has_unique_ids(document: &serde_json::Value) -> bool {
 #[test]
 fn unchanged_tree_has_no_forbidden_edit() {
     holds(valid_tree(), |tree| {
-        prop_assert_eq!(user_edit_faults(&tree, &tree), []);
+        prop_assert_eq!(user_edit_violations(&tree, &tree), []);
         Ok(())
     });
 }
@@ -145,9 +147,9 @@ fn edited(tree: &Tree, id: &str, edit: &dyn Fn(&mut Node)) -> Tree {
     Tree::new(root).expect("the edit keeps the tree valid")
 }
 
-fn is_reported(before: &Tree, after: &Tree, id: &str, breach: ForbiddenEdit) -> bool {
-    let faults = user_edit_faults(before, after);
-    faults.iter().any(|fault| fault.node.rsplit('/').next() == Some(id) && fault.breach == breach)
+fn is_reported(before: &Tree, after: &Tree, id: &str, violation: ForbiddenEdit) -> bool {
+    let faults = user_edit_violations(before, after);
+    faults.iter().any(|fault| fault.node.rsplit('/').next() == Some(id) && fault.violation == violation)
 }
 
 #[test]
@@ -169,18 +171,21 @@ fn every_forbidden_edit_is_reported() {
                 node.attempts += 1;
             });
             prop_assert!(is_reported(&tree, &counted, &id, ForbiddenEdit::AttemptsSet));
-            prop_assert_eq!(user_edit_faults(&tree, &edited(&tree, &id, &|node| node.title.push('!'))), []);
+            prop_assert_eq!(
+                user_edit_violations(&tree, &edited(&tree, &id, &|node| node.title.push('!'))),
+                []
+            );
         }
         if let Some(id) = pick(&ids(&tree, |node| node.children.iter().any(|child| child.passes))) {
             let remove_passed = |node: &mut Node| node.children.retain(|child| !child.passes);
             let passed = ids(&tree, |node| node.id.as_str() == id).len();
             prop_assert_eq!(passed, 1);
             let without = edited(&tree, &id, &remove_passed);
-            let breaches = user_edit_faults(&tree, &without);
+            let violations = user_edit_violations(&tree, &without);
             prop_assert!(
-                breaches.iter().any(|fault| fault.breach == ForbiddenEdit::PassedRemoved),
+                violations.iter().any(|fault| fault.violation == ForbiddenEdit::PassedRemoved),
                 "{:?}",
-                breaches
+                violations
             );
         }
         Ok(())

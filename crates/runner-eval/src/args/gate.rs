@@ -11,7 +11,7 @@ use clap::Args;
 #[command(after_help = "Examples:
   runner eval gate main branch
   runner eval gate main branch --margin 0.1 --min-cases 30 --json
-  runner eval gate main --aa            # false-alarm rate and power of this suite
+  runner eval gate main --aa      # false-alarm rate and power of this suite
 
 Exit codes:
   0 pass   7 regression   5 inconclusive   6 incomplete

@@ -6,7 +6,9 @@ use clap::Args;
 
 use super::CaseArgs;
 
-/// Test the cases: the solution must succeed; doing nothing and cheating must not
+/// Test the cases: solutions must succeed, doing nothing must not
+///
+/// A case with a cheat is also tested with it: it must not succeed.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner eval lint
@@ -14,7 +16,7 @@ use super::CaseArgs;
 pub(crate) struct LintArgs {
     #[command(flatten)]
     pub(crate) cases: CaseArgs,
-    /// Runner to use [default: the one beside this program, built first inside its repository]
+    /// Runner to use [default: the one beside this program]
     #[arg(long, value_name = "PATH")]
     pub(crate) runner: Option<PathBuf>,
     /// Trials to run at the same time

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::plan::run_name::EvalRunName;
 
-/// Collect the results of all partitions of a run, and list what is missing
+/// Collect the results of all partitions, and list what is missing
 ///
 /// Uses only the recorded results, not what a cluster reports about its jobs. Exit 1: trials are missing.
 #[derive(Args, Debug)]

@@ -7,9 +7,9 @@ use clap::Args;
 use super::CaseArgs;
 use crate::plan::run_name::EvalRunName;
 
-/// Run the current checks on recorded workspaces and show what changes
+/// Run the current checks on recorded workspaces
 ///
-/// Changes no result. Needs the workspaces, which `runner eval clean` removes.
+/// Shows which outcomes and checks differ from the recorded ones; changes no result. Needs the workspaces, which `runner eval clean` removes.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner eval regrade                   # the newest run
@@ -20,7 +20,7 @@ pub(crate) struct RegradeArgs {
     /// Run name [default: the newest run]
     #[arg(long, value_name = "NAME")]
     pub(crate) run: Option<EvalRunName>,
-    /// Runner for verify_passes [default: the one beside this program, built first inside its repository]
+    /// Runner for verify_passes [default: the one beside this program]
     #[arg(long, value_name = "PATH")]
     pub(crate) runner: Option<PathBuf>,
 }

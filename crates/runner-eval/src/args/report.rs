@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// Summarise results: pass rates with confidence intervals, pass@k, time and cost
+/// Summarise results: pass rates with confidence intervals, pass@k
 ///
 /// RESULTS is a run or a folder of results, optionally with @AGENT. Trials that are not scored (provider and infrastructure
 /// errors, skipped and interrupted trials) are counted separately, never as failures.

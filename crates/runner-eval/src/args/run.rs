@@ -9,12 +9,15 @@ use crate::plan::run_name::EvalRunName;
 /// Run cases with agents and record how each trial ends
 ///
 /// The same command continues an interrupted run: trials that have a result are not repeated. Trials lost to provider or
-/// infrastructure errors are retried, and every attempt is kept. Exit 1: a case did not end as its file expects.
+/// infrastructure errors are retried, and every attempt is kept. Agent `case` is the one that each case names itself;
+/// `oracle` plays the solution of a case, `cheat` its cheat, and `nop` does nothing. Exit 1: a case did not end as its file
+/// expects.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner eval run adds-a-file
   runner eval run --tag scripted --trials 3 --jobs 4
-  runner eval run --agent codex:gpt-5.5 --agent claude --trials 5 --budget-usd 20
+  runner eval run --agent codex:gpt-5.5 --agent claude --trials 5
+  runner eval run --agent codex --trials 5 --budget-usd 20
   runner eval run --continue            # finish the newest unfinished run
   runner eval run --run nightly --partition slice:2/8")]
 pub(crate) struct RunArgs {

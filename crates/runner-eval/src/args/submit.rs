@@ -7,6 +7,9 @@ use crate::plan::run_name::EvalRunName;
 
 /// Submit a run to a cluster: Slurm or Kubernetes
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner eval submit slurm --run nightly --agent codex --trials 5 --dry-run
+  runner eval submit k8s --run nightly --agent codex --image IMAGE --dry-run")]
 pub(crate) struct SubmitArgs {
     #[command(subcommand)]
     pub(crate) engine: ClusterEngine,
@@ -42,8 +45,8 @@ pub(crate) struct SubmitScope {
 /// Needs folders that all nodes see at the same path. After a loss, submit again: only what is missing runs.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  runner eval submit slurm --run nightly --agent codex --trials 5 --time 02:00:00
-  runner eval submit slurm --run nightly --agent codex --trials 5 --dry-run")]
+  runner eval submit slurm --run nightly --agent codex --trials 5
+  runner eval submit slurm --run nightly --agent codex --partitions 4 --dry-run")]
 pub(crate) struct SlurmArgs {
     #[command(flatten)]
     pub(crate) common: SubmitScope,

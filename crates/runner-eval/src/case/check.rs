@@ -63,7 +63,7 @@ pub enum CheckKind {
     RunnerCompleted,
     /// The work tree equals the last commit.
     GitClean,
-    /// `runner verify` succeeds.
+    /// `runner verify` exits with 0.
     VerifyPasses,
     /// A JUnit report has enough tests and no failures. The command that writes it, if any, runs first; its exit code does
     /// not matter.
@@ -153,10 +153,10 @@ fn report_unknown_type(table: &mut CaseTable<'_>, unknown: &str) {
         Some(near) => format!("; did you mean `{near}`?"),
         None => format!("; the types are {}", TYPES.join(", ")),
     };
-    table.broken("type", format!("is `{unknown}`, which is not a check type{suggestion}"));
+    table.report_rule("type", format!("is `{unknown}`, which is not a check type{suggestion}"));
     // Which keys are allowed depends on the type, so none of them is reported as unknown.
     for key in KEYS {
-        let _: Option<toml::Value> = table.anything(key);
+        let _: Option<toml::Value> = table.any_value(key);
     }
 }
 
@@ -164,7 +164,7 @@ fn read_path(table: &mut CaseTable<'_>) -> String {
     let path: String = table.required("path").unwrap_or_default();
     let is_outside = path.starts_with('/') || path.split('/').any(|part| part == "..");
     if is_outside {
-        table.broken("path", "must be inside the repository");
+        table.report_rule("path", "must be inside the repository");
     }
     path
 }
@@ -177,7 +177,7 @@ fn read_exit(table: &mut CaseTable<'_>) -> i32 {
 fn read_pattern(table: &mut CaseTable<'_>, key: &'static str) -> Option<String> {
     let pattern: String = table.optional(key)?;
     if let Err(error) = Regex::new(&pattern) {
-        table.broken(key, format!("is not a regular expression: {}", one_line(&error.to_string())));
+        table.report_rule(key, format!("is not a regular expression: {}", one_line(&error.to_string())));
     }
     Some(pattern)
 }
@@ -190,12 +190,12 @@ fn read_expected(table: &mut CaseTable<'_>, text_key: &'static str) -> ExpectedO
         (Some(text), None) => ExpectedOutput::Text(text),
         (None, Some(pattern)) => ExpectedOutput::Matches(pattern),
         (Some(_), Some(pattern)) => {
-            table.broken("matches", format!("cannot be combined with `{text_key}`: remove one of them"));
+            table.report_rule("matches", format!("cannot be combined with `{text_key}`: remove one of them"));
             ExpectedOutput::Matches(pattern)
         }
         (None, None) => {
-            if !table.is_at_fault(text_key) && !table.is_at_fault("matches") {
-                table.broken(text_key, "is missing: set it or `matches`");
+            if !table.has_problem(text_key) && !table.has_problem("matches") {
+                table.report_rule(text_key, "is missing: set it or `matches`");
             }
             ExpectedOutput::Text(String::new())
         }
@@ -207,7 +207,7 @@ fn read_junit(table: &mut CaseTable<'_>) -> CheckKind {
     let has_command = table.has("command") || table.has("cmd");
     let command = has_command.then(|| CheckCommand::read(table));
     let min_tests: Option<BoundedInt<1, 1_000_000>> = table.optional("min_tests");
-    let min_tests = min_tests.and_then(|least| u64::try_from(least.get()).ok()).unwrap_or(1);
+    let min_tests = min_tests.map_or(1, BoundedInt::as_u64);
     CheckKind::Junit { path, command, min_tests }
 }
 
@@ -282,7 +282,7 @@ mod tests {
             ),
             (
                 "type = \"command_output\"\ncommand = []\nstdout = \"x\"",
-                "line 6: `checks.command` cannot be read: expected a program and its arguments, found none",
+                "line 6: `checks.command` is invalid: expected a program and its arguments",
             ),
             (
                 "type = \"command_succeeds\"\ncommand = [\"x\"]\ntimeout_sec = 5",

@@ -21,7 +21,7 @@ impl Serialize for CaseConfig {
 
 impl CaseConfig {
     pub(super) fn read(fields: &mut CaseTable<'_>) -> Self {
-        Self(fields.anything("config").unwrap_or_default())
+        Self(fields.any_value("config").unwrap_or_default())
     }
 
     /// What the runner's decoder reports, with keys and lines of the case file.

@@ -11,7 +11,6 @@ use crate::args::{CleanArgs, EvalGlobalArgs};
 use crate::files;
 use crate::plan::run_name::EvalRunName;
 
-/// The removed paths.
 pub(crate) struct CleanOutput(Vec<PathBuf>);
 
 pub(crate) fn run(global: &EvalGlobalArgs, args: &CleanArgs) -> Result<CleanOutput, CommandError> {

@@ -35,15 +35,19 @@ fn points(difference: f64) -> String {
     format!("{:+.1}", 100.0 * difference)
 }
 
+fn p_value(p: f64) -> String {
+    if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
+}
+
 /// What a difference means, in a sentence.
 pub(super) fn summary(difference: &MeanDifference) -> &'static str {
     let interval = difference.interval;
     if interval.low > 0.0 {
-        "the new results are better: the confidence interval excludes zero"
+        "the new results are better: the interval excludes zero"
     } else if interval.high < 0.0 {
-        "the new results are worse: the confidence interval excludes zero"
+        "the new results are worse: the interval excludes zero"
     } else {
-        "the confidence interval includes zero: neither a difference nor its absence is shown"
+        "the interval includes zero: neither a difference nor its absence is shown"
     }
 }
 
@@ -69,14 +73,14 @@ pub(super) fn render_difference(styler: &Styler, difference: &MeanDifference) ->
     };
     format!(
         "{} percentage points, 95 % confidence interval {} to {}\n\
-         {} better, {} equal, {} worse; p = {:.3}{}\n{}\n",
+         {} better, {} equal, {} worse; {}{}\n{}\n",
         styler.paint(TextRole::Strong, &points(difference.mean)),
         points(interval.low),
         points(interval.high),
         difference.wins,
         difference.ties,
         difference.losses,
-        difference.p_value,
+        p_value(difference.p_value),
         if difference.exact { " (exact)" } else { "" },
         styler.paint(role, summary(difference)),
     )

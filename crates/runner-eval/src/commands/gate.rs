@@ -84,7 +84,7 @@ impl GateOutput {
         let n = self.comparison.pairs.len();
         match self.verdict {
             GateVerdict::Pass => format!(
-                "with 95 % confidence, the pass rate did not fall by more than {:.1} percentage points",
+                "the pass rate did not fall by more than {:.1} points (95 % confidence)",
                 100.0 * self.rule.margin
             ),
             GateVerdict::Regression => "the pass rate fell significantly (p <= 5 %)".to_owned(),

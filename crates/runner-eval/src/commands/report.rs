@@ -22,7 +22,7 @@ pub(crate) struct ReportOutput {
     table: ScoreTable,
     missing: Vec<PlannedTrial>,
     unreadable: Vec<String>,
-    /// Every attempt.
+    /// Every attempt at every trial.
     trials: Vec<Value>,
 }
 
@@ -144,9 +144,8 @@ fn percent(rate: Option<f64>) -> String {
 
 /// An interval of rates, in percent.
 fn percent_range(interval: Option<Interval>) -> String {
-    interval.map_or_else(unknown, |interval| {
-        format!("{:.0}–{:.0} %", 100.0 * interval.low, 100.0 * interval.high)
-    })
+    interval
+        .map_or_else(unknown, |interval| format!("{:.0}–{:.0}", 100.0 * interval.low, 100.0 * interval.high))
 }
 
 fn unknown() -> String {
@@ -177,11 +176,17 @@ impl ReportOutput {
 
     fn header(&self) -> [String; COLUMNS] {
         let k = self.table.k;
-        let names = ["", "passed", "rate", "95 % CI"].map(str::to_owned);
-        let [agent, passed, rate, interval] = names;
-        let [pass_at, pass_all] = [format!("pass@{k}"), format!("pass^{k}")];
-        let [time, cost, unscored] = ["time", "cost", "unscored"].map(str::to_owned);
-        [agent, passed, rate, interval, pass_at, pass_all, time, cost, unscored]
+        [
+            String::new(),
+            "passed".to_owned(),
+            "excl.".to_owned(),
+            "rate".to_owned(),
+            "95 % CI".to_owned(),
+            format!("pass@{k}"),
+            format!("pass^{k}"),
+            "time".to_owned(),
+            "cost".to_owned(),
+        ]
     }
 
     fn cells(row: &ScoreRow) -> [String; COLUMNS] {
@@ -189,13 +194,13 @@ impl ReportOutput {
         [
             row.case.clone().unwrap_or_else(|| row.agent.clone()),
             format!("{}/{}", score.successes, score.n),
+            if score.unscored == 0 { String::new() } else { score.unscored.to_string() },
             percent(score.pass_rate()),
             percent_range(row.interval),
             percent(row.pass_at),
             percent(row.pass_all),
             score.secs_per_success().map_or_else(unknown, |secs| format!("{secs:.1} s")),
             score.usd_per_success().map_or_else(unknown, |usd| format!("${usd:.2}")),
-            if score.unscored == 0 { String::new() } else { score.unscored.to_string() },
         ]
     }
 }
@@ -259,7 +264,7 @@ impl CommandOutput for ReportOutput {
             }
         }
         let mut text = align(styler, &lines);
-        let legend = "time and cost are per success, failures included; unscored trials are not counted";
+        let legend = "time, cost: per success, failures included; excl.: trials that are not scored";
         text.push_str(&format!("{}\n", styler.paint(TextRole::Faint, legend)));
         if !self.missing.is_empty() {
             let line = format!("{} planned trials have no result", self.missing.len());

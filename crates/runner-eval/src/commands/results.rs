@@ -18,7 +18,7 @@ use crate::result::{FailureCause, TrialMeta};
 pub(crate) struct ResultsOutput {
     trials: Vec<StoredTrial>,
     unreadable: Vec<UnreadableResult>,
-    /// Newest first.
+    /// The newest run comes first.
     plans: Vec<EvalPlan>,
 }
 

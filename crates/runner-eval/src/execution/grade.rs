@@ -165,7 +165,7 @@ impl Grader<'_> {
         CheckOutcome { output: Some(result.tail()), failure }
     }
 
-    /// Uses the host's git, which ignores the repository's own configuration: an agent may have changed it.
+    /// Uses the host's git, which runs no program that the repository's configuration names: an agent may have written it.
     fn git_clean(&self) -> Result<(), String> {
         match demo_repo::is_clean(self.copy) {
             Ok(true) => Ok(()),

@@ -7,7 +7,7 @@ use serde::Deserialize;
 struct LoopLine {
     event: String,
     /// Only in the final summary, whose event is `end`.
-    why: Option<String>,
+    headline: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -31,7 +31,7 @@ pub(crate) fn stop_reason(log: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(log);
     for line in text.lines().rev() {
         match serde_json::from_str::<LoopLine>(line) {
-            Ok(LoopLine { event, why }) if event == "end" => return why,
+            Ok(LoopLine { event, headline }) if event == "end" => return headline,
             _ => {}
         }
     }
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn stop_reason_is_in_the_last_event_or_in_the_error() {
-        let log = b"{\"event\":\"decided\"}\n{\"event\":\"end\",\"why\":\"no attempts left\"}\n";
+        let log = b"{\"event\":\"decided\"}\n{\"event\":\"end\",\"headline\":\"no attempts left\"}\n";
         assert_eq!(stop_reason(log).as_deref(), Some("no attempts left"));
         let log = b"{\"event\":\"x\"}\n{\n  \"message\": \"could not\",\n  \"causes\": [\"why\"]\n}\n";
         assert_eq!(stop_reason(log).as_deref(), Some("could not: why"));

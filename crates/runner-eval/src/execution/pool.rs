@@ -47,7 +47,6 @@ pub(crate) struct PoolSettings {
 /// Why the pool ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PoolEnd {
-    /// All trials ran.
     Complete,
     /// The user stopped the evaluation.
     Stopped,

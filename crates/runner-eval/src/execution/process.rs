@@ -15,6 +15,8 @@ const DEFAULT_OUTPUT_MAX_BYTES: u64 = 64 << 20;
 /// How much of the end of the output messages quote.
 const TAIL_CHARS: usize = 2_000;
 
+pub(crate) type OutputCallback<'a> = &'a dyn Fn(&[u8]);
+
 /// A program to run.
 pub(crate) struct CommandSpec<'a> {
     /// The program, by its absolute path, and its arguments.
@@ -27,7 +29,7 @@ pub(crate) struct CommandSpec<'a> {
     pub(crate) log: Option<PathBuf>,
     pub(crate) output_max_bytes: u64,
     /// Receives output while the program runs.
-    pub(crate) on_output: Option<&'a dyn Fn(&[u8])>,
+    pub(crate) on_output: Option<OutputCallback<'a>>,
 }
 
 impl CommandSpec<'_> {
@@ -78,7 +80,7 @@ impl CommandRunner {
         Ok(Self { cancel: CancelHandle::new()?, supervisor: SupervisorSlot::default(), scratch })
     }
 
-    /// Whether the user asked the evaluation to stop.
+    /// Whether the user stopped the evaluation.
     pub(crate) fn is_stopping(&self) -> bool {
         self.cancel.request() != StopRequest::None
     }

@@ -75,7 +75,7 @@ impl<'u> EvalProgress<'u> {
             (WorkerMessage::Phase(_) | WorkerMessage::Iterations(_), _) => {}
             (WorkerMessage::Note(note), _) => self.note(trial, note),
             (WorkerMessage::Finished(meta) | WorkerMessage::AlreadyDone(meta), _) => {
-                self.end_trial(trial, meta)
+                self.end_trial(trial, meta);
             }
         }
     }

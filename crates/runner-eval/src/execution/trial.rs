@@ -296,8 +296,8 @@ impl<'a> TrialAttempt<'a> {
             why: verdict.why.map(|why| one_line(&why)),
             expected: self.loaded.case.expect.filter(|_| self.agent == EvalAgent::Case),
             runner_exit: loop_result.end.exit_code(),
-            wall_secs: rounded(started.elapsed().as_secs_f64()),
-            loop_secs: rounded(loop_result.seconds),
+            wall_secs: rounded_to_ms(started.elapsed().as_secs_f64()),
+            loop_secs: rounded_to_ms(loop_result.seconds),
             iterations: state.as_ref().map_or(0, |state| state.next_iter.get().saturating_sub(1)),
             tokens,
             cost: TrialCost { microdollars, source },
@@ -328,8 +328,7 @@ fn known_amount(sum: u64, sessions_without: u64) -> Option<u64> {
     if sum == 0 && sessions_without > 0 { None } else { Some(sum) }
 }
 
-/// Rounded to milliseconds.
-fn rounded(seconds: f64) -> f64 {
+fn rounded_to_ms(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
 }
 

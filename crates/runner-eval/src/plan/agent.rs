@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use runner_core::agents::{AgentKind, Preset};
+use runner_core::agents::{AGENTS, agent_named};
 use toml::{Table, Value};
 
 use crate::case::{Case, toml_text};
@@ -30,19 +30,9 @@ pub(crate) enum EvalAgent {
     Real { kind: String, model: Option<String> },
 }
 
-/// Agents that are a `kind` of the configuration.
-fn kinds() -> impl Iterator<Item = &'static str> {
-    AgentKind::ALL.into_iter().map(|kind| kind.facts().program)
-}
-
-/// Agents that are a `preset` of kind `command`.
-fn presets() -> impl Iterator<Item = &'static str> {
-    Preset::ALL.into_iter().map(|preset| preset.facts().program)
-}
-
 /// Every value of `--agent`, without models.
 pub(crate) fn agent_names() -> Vec<&'static str> {
-    kinds().chain(presets()).chain(BUILT_IN).collect()
+    AGENTS.into_iter().map(|agent| agent.name).chain(BUILT_IN).collect()
 }
 
 impl FromStr for EvalAgent {
@@ -59,9 +49,7 @@ impl FromStr for EvalAgent {
             ("oracle", None) => Ok(Self::Oracle),
             ("nop", None) => Ok(Self::Nop),
             ("cheat", None) => Ok(Self::Cheat),
-            _ if kinds().chain(presets()).any(|name| name == kind) => {
-                Ok(Self::Real { kind: kind.to_owned(), model })
-            }
+            _ if agent_named(kind).is_some() => Ok(Self::Real { kind: kind.to_owned(), model }),
             _ => Err(format!("the agents are {}", agent_names().join(", "))),
         }
     }
@@ -149,7 +137,7 @@ impl EvalAgent {
             executor.retain(|key, _| matches!(key, "sandbox" | "writable"));
         }
         if let Self::Real { kind, model } = self {
-            if kinds().any(|name| name == kind) {
+            if agent_named(kind).is_some_and(|agent| !agent.is_preset()) {
                 executor.insert("kind".to_owned(), text(kind));
                 executor.remove("sandbox");
                 executor.remove("writable");

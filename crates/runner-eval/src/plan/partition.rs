@@ -11,7 +11,7 @@ use super::PlannedTrial;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Partition {
     method: PartitionMethod,
-    /// From 1.
+    /// From 1 to `count`.
     number: u64,
     count: u64,
 }

@@ -11,7 +11,7 @@ enum JunitKind {
     Passed,
     /// Scored, and not the expected outcome.
     Failure,
-    /// Not scored.
+    /// A trial that is not scored.
     Error,
     Skipped,
 }

@@ -16,7 +16,6 @@ const FILE_BYTES_MAX: u64 = 16_000_000;
 
 pub(crate) struct TranscriptSession {
     pub(crate) prompt: String,
-    /// In order.
     pub(crate) actions: Vec<AgentAction>,
     /// The answer as the agent wrote it.
     pub(crate) answer: String,
@@ -75,7 +74,7 @@ fn actions(events: &str) -> Vec<AgentAction> {
     let mut positions: BTreeMap<String, usize> = BTreeMap::new();
     for recorded in RecordedEvent::from_lines(events.as_bytes()) {
         let Event::Agent { activity, .. } = recorded.event else { continue };
-        let Some(action) = action(activity.said) else { continue };
+        let Some(action) = action(activity.kind) else { continue };
         let earlier = activity.id.as_ref().and_then(|id| positions.get(id));
         match earlier.and_then(|position| actions.get_mut(*position)) {
             Some(earlier) => *earlier = action,
@@ -90,7 +89,7 @@ fn actions(events: &str) -> Vec<AgentAction> {
 
 /// The action of an event; none for events that are not actions.
 fn action(kind: AgentEventKind) -> Option<AgentAction> {
-    let name = kind.kind().to_owned();
+    let name = kind.name().to_owned();
     let tool_call =
         |input: Value, output: Option<String>| Some(AgentAction::ToolCall { name, input, output });
     match kind {

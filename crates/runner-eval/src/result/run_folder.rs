@@ -31,7 +31,7 @@ pub(crate) struct RunFolder {
 /// The attempts at a trial.
 #[derive(Debug, Default)]
 pub(crate) struct TrialAttempts {
-    /// In order.
+    /// Ordered by their numbers.
     pub(crate) valid: Vec<StoredTrial>,
     /// Folders with the name of an attempt that cannot be read or whose signature is not valid.
     pub(crate) forged: Vec<PathBuf>,
@@ -109,7 +109,6 @@ impl RunFolder {
         Self::names(results).into_iter().filter_map(move |run| Self::open(results, run.as_str()).ok())
     }
 
-    /// The newest run.
     pub(crate) fn newest(results: &Path) -> Result<Self, CommandError> {
         match Self::names(results).first() {
             Some(run) => Self::open(results, run.as_str()),

@@ -16,7 +16,7 @@ use crate::result::stored_trial::{
 pub(crate) struct ResultSelection {
     /// As typed, or the newest run.
     pub(crate) name: String,
-    /// Every attempt.
+    /// Every attempt at every selected trial.
     pub(crate) trials: Vec<StoredTrial>,
     pub(crate) unreadable: Vec<UnreadableResult>,
     /// Planned trials without a result.

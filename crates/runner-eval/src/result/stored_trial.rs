@@ -20,7 +20,7 @@ pub const INPUTS_FILE: &str = "inputs.json";
 /// One attempt at one trial, as its folder holds it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredTrial {
-    /// `<results>/<case>/<eval-run-id>`.
+    /// The folder `<results>/<case>/<eval-run-id>`.
     pub folder: PathBuf,
     pub meta: TrialMeta,
     pub checks: CheckResults,

@@ -11,7 +11,7 @@ use crate::stats::paired::ScoredPair;
 use crate::stats::score::{Score, scores};
 
 pub(crate) struct PairedComparison {
-    /// By case.
+    /// By the id of the case.
     pub(crate) pairs: BTreeMap<String, ScoredPair>,
     /// Cases with a score only in the base results.
     pub(crate) only_base: Vec<String>,

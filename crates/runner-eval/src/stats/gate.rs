@@ -8,7 +8,7 @@ use super::paired::{ScoredCounts, ScoredPair, lower_bound, sign_flip_test};
 use super::random::SeededRandom;
 use super::{Interval, wilson};
 
-/// The significance level.
+/// The significance level of the sign-flip test.
 const ALPHA: f64 = 0.05;
 /// Draws of the sign-flip test in simulations; its error rate holds for any number.
 const SIMULATED_DRAWS: u32 = 499;

@@ -86,9 +86,9 @@ pub(crate) struct ScoreRow {
     pub(crate) cases: usize,
     pub(crate) score: Score,
     pub(crate) interval: Option<Interval>,
-    /// pass@k.
+    /// pass@k; none with fewer than k trials.
     pub(crate) pass_at: Option<f64>,
-    /// pass^k.
+    /// pass^k; none with fewer than k trials.
     pub(crate) pass_all: Option<f64>,
 }
 

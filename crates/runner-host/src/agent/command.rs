@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::{self, AgentKind, CommandLine, CommandSandbox, Preset, SetupFile};
-use runner_core::config::{CommandArgv, ExecutorKind};
+use runner_core::agents::{AgentSpec, CommandLine, CommandSandbox, LaunchContext, SetupFile};
+use runner_core::config::CommandArgv;
 use runner_core::layout::Doc;
 use runner_core::step::Job;
 
@@ -29,7 +29,7 @@ pub(crate) struct PreparedCommand {
     /// Folders to create before it starts.
     pub(crate) folders: Vec<PathBuf>,
     /// The agent, if the runner parses its output.
-    pub(crate) agent: Option<AgentKind>,
+    pub(crate) agent: Option<&'static AgentSpec>,
 }
 
 /// The paths of one session.
@@ -52,14 +52,13 @@ pub(crate) struct SessionPaths {
 
 /// The command of a job's agent, or why it cannot be started.
 pub(crate) fn agent_command(job: &Job, paths: &SessionPaths) -> Result<PreparedCommand, String> {
-    let mut command = match (job.executor.kind, job.executor.preset) {
-        (ExecutorKind::Command, Some(preset)) => preset_command(preset, job, paths)?,
-        (ExecutorKind::Command, None) => {
+    let mut command = match (job.executor.agent(), &job.executor.scenario) {
+        (Some(agent), _) => known_agent_command(agent, job, paths)?,
+        (None, None) => {
             let words = job.executor.command.as_ref().map(CommandArgv::words).unwrap_or_default();
             PreparedCommand::of(resolve_argv(words, &paths.root)?)
         }
-        (ExecutorKind::Script, _) => {
-            let scenario = job.executor.scenario.as_deref().unwrap_or_default();
+        (None, Some(scenario)) => {
             let binary = std::env::current_exe().map_err(|error| error.to_string())?;
             PreparedCommand::of(vec![
                 binary.into(),
@@ -67,8 +66,6 @@ pub(crate) fn agent_command(job: &Job, paths: &SessionPaths) -> Result<PreparedC
                 paths.root.join(scenario).into(),
             ])
         }
-        (ExecutorKind::Codex, _) => agent_kind_command(AgentKind::Codex, job, paths)?,
-        (ExecutorKind::Claude, _) => agent_kind_command(AgentKind::Claude, job, paths)?,
     };
     if command.agent.is_none() {
         // Codex and Claude Code return their answer in their output.
@@ -99,49 +96,40 @@ impl PreparedCommand {
     }
 }
 
-/// The command of Codex or Claude Code.
-fn agent_kind_command(agent: AgentKind, job: &Job, paths: &SessionPaths) -> Result<PreparedCommand, String> {
-    let facts = agent.facts();
-    let path = find_program(job.executor.program.as_deref(), facts.program, facts.package, &paths.root)?;
-    let line = command_line(paths, |paths| agents::command_line(agent, &job.executor, &job.tools, paths));
-    Ok(PreparedCommand {
-        argv: std::iter::once(path.into()).chain(line.arguments).collect(),
-        environment: line.environment.into_iter().collect(),
-        files: line.files,
-        folders: line.folders,
-        agent: Some(agent),
-    })
-}
-
-fn preset_command(preset: Preset, job: &Job, paths: &SessionPaths) -> Result<PreparedCommand, String> {
-    let facts = preset.facts();
-    let path = find_program(job.executor.program.as_deref(), facts.program, facts.package, &paths.root)?;
-    let line = command_line(paths, |paths| preset.command_line(&job.executor, paths));
-    let argv = std::iter::once(path.into()).chain(line.arguments).collect();
-    let mut command =
-        PreparedCommand { files: line.files, folders: line.folders, ..PreparedCommand::of(argv) };
-    command.environment.extend(line.environment);
-    Ok(command)
-}
-
-fn command_line(
+/// The command of an agent of the registry. A native agent gets only its own environment; a preset also gets the user's.
+fn known_agent_command(
+    agent: &'static AgentSpec,
+    job: &Job,
     paths: &SessionPaths,
-    build: impl FnOnce(&agents::LaunchContext<'_>) -> CommandLine,
-) -> CommandLine {
+) -> Result<PreparedCommand, String> {
+    let path = find_program(job.executor.program.as_deref(), agent.program, agent.package, &paths.root)?;
+    let CommandLine { arguments, environment, files, folders } = command_line(agent, job, paths);
+    let argv = std::iter::once(path.into()).chain(arguments).collect();
+    if agent.is_preset() {
+        let mut command = PreparedCommand { files, folders, ..PreparedCommand::of(argv) };
+        command.environment.extend(environment);
+        return Ok(command);
+    }
+    let environment = environment.into_iter().collect();
+    Ok(PreparedCommand { argv, environment, files, folders, agent: Some(agent) })
+}
+
+fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLine {
     let schema = paths.root.join(Doc::OutputSchema.path());
     let schema_bytes = atomic::read(&schema, SCHEMA_BYTES_MAX).ok().flatten().unwrap_or_default();
     let user = std::env::vars_os().collect();
-    build(&agents::LaunchContext {
+    let context = LaunchContext {
         answer: paths.output.clone(),
         schema,
         schema_bytes: &schema_bytes,
         context_full: paths.context_full.clone(),
-        settings: paths.settings.clone(),
+        settings_dir: paths.settings.clone(),
         writable: paths.writable.clone(),
-        fence: paths.fence.clone(),
+        sandbox: paths.fence.clone(),
         user: &user,
         is_root: rustix::process::geteuid().is_root(),
-    })
+    };
+    agent.command_line(&job.executor, &job.tools, &context)
 }
 
 /// Finds the configured program or the default one; `Err` has how to install it.

@@ -5,13 +5,13 @@
 //! files are read-only. Outside processes are invisible, and services that could start a program outside are unreachable. The
 //! network is available unless it is denied.
 //!
-//! Only the system's bubblewrap is used, never a copy that an agent ships or that lies in the repository.
+//! Only the system's bubblewrap is used, never a copy that an agent ships or that is in the repository.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::can_be_started_through;
-use runner_core::config::{ExecutorKind, ProtectPolicy};
+use runner_core::agents::{AgentSandbox, AgentSpec, can_launch_commands_through};
+use runner_core::config::ProtectPolicy;
 use runner_core::layout::Doc;
 use runner_core::step::Job;
 use serde::{Deserialize, Serialize};
@@ -42,10 +42,12 @@ pub(crate) fn exit_inside_sandbox(exit: ExitReason) -> ExitReason {
 
 pub(crate) const SANDBOX_FIX: &str = "install bubblewrap: apt-get install bubblewrap";
 
-/// Why a working bubblewrap cannot be used for this kind of agent in this repository, and the fix. Claude Code starts its
-/// commands through a program of the runner, and does not accept every path for it.
-pub(crate) fn obstacle(git: &Git, kind: ExecutorKind) -> Option<(String, &'static str)> {
-    let is_unsupported = kind == ExecutorKind::Claude && !can_be_started_through(&git.paths().session());
+/// Why a working bubblewrap cannot be used for this agent in this repository, and the fix. Claude Code starts its commands
+/// through a program of the runner, and does not accept every path for it.
+pub(crate) fn obstacle(git: &Git, agent: Option<&AgentSpec>) -> Option<(String, &'static str)> {
+    let sandbox = agent.and_then(AgentSpec::native).map(|native| native.sandbox);
+    let is_unsupported =
+        sandbox == Some(AgentSandbox::AroundCommands) && !can_launch_commands_through(&git.paths().session());
     let why = "Claude Code cannot run commands through a path that contains ` -` or is not UTF-8";
     is_unsupported.then(|| (why.to_owned(), "move the repository to a path without ` -`, in UTF-8"))
 }
@@ -282,7 +284,7 @@ fn create_state_folders(job: &Job) -> Result<Vec<PathBuf>, Error> {
         return Ok(Vec::new());
     };
     let folders: Vec<PathBuf> =
-        preset.facts().state.iter().map(|folder| Path::new(&home).join(folder)).collect();
+        preset.agent().state_dirs.iter().map(|folder| Path::new(&home).join(folder)).collect();
     for folder in &folders {
         std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     }

@@ -108,13 +108,13 @@ impl ScenarioPlayer {
     }
 
     fn run_session(&self, session: &ScenarioSession) -> Result<u8, ScenarioPlayError> {
-        for action in &session.acts {
+        for action in &session.actions {
             if let Some(code) = self.perform_action(action)? {
                 return Ok(code);
             }
         }
         let answer = match &session.answer {
-            Some(ScenarioAnswer::Lawful { status, summary }) => {
+            Some(ScenarioAnswer::Valid { status, summary }) => {
                 json!({ "status": status, "summary": summary }).to_string()
             }
             Some(ScenarioAnswer::Raw { raw }) => raw.clone(),

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::AgentKind;
+use runner_core::agents::AgentSpec;
 use runner_core::text::one_line;
 use supervise::executables;
 
@@ -19,9 +19,9 @@ struct KnownVersion {
 }
 
 impl AgentVersion {
-    /// Runs `program --version`, unless it is the program of the last call. Claude Code prints its version in its output.
-    pub(super) fn of(&mut self, agent: AgentKind, program: &OsStr) -> Option<String> {
-        if agent == AgentKind::Claude {
+    /// Runs `program --version`, unless it is the program of the last call, or one that prints its version in its output.
+    pub(super) fn of(&mut self, agent: &AgentSpec, program: &OsStr) -> Option<String> {
+        if agent.native().is_none_or(|native| native.features.reports_version) {
             return None;
         }
         let program = Path::new(program);

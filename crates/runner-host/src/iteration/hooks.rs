@@ -26,7 +26,7 @@ pub(super) fn run(
     let PreparedCommand { argv, environment, .. } = program(&call.argv, paths.root())?;
     atomic::write_no_sync(&paths.hook_input(), &canonical_json(&call.payload))
         .map_err(|error| error.to_string())?;
-    let wall = Duration::from_secs(u64::try_from(hooks.timeout_secs.get()).unwrap_or(1));
+    let wall = Duration::from_secs(hooks.timeout_secs.as_u64());
     let output = OutputTarget::combined(paths.hook_log(), OUTPUT_BYTES_MAX);
     let spec = ProcessSpec::new(argv, home(), output)
         .env(environment)
@@ -35,11 +35,13 @@ pub(super) fn run(
     // A user who stops the run still wants the hook that reports the stop.
     let result = programs.run_uncancelled(&spec).map_err(|error| error.to_string())?;
     atomic::remove_any(&paths.hook_input()).map_err(|error| error.to_string())?;
-    match result.exit {
-        exit if exit.is_success() => Ok(()),
-        ExitReason::TimedOut => Err(format!("it took longer than {} seconds", wall.as_secs())),
-        exit => Err(format!("it {exit}")),
+    if result.exit.is_success() {
+        return Ok(());
     }
+    if matches!(result.exit, ExitReason::TimedOut) {
+        return Err(format!("it took longer than {} seconds", wall.as_secs()));
+    }
+    Err(format!("it {}", result.exit))
 }
 
 /// The program of a hook. Refuses one inside the repository, which an agent can have written.

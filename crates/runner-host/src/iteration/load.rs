@@ -50,7 +50,7 @@ fn check(git: &Git, docs: &DocSet, status: &RepoStatus) -> Result<(), Error> {
         state_id: state.as_ref().and_then(|state| state.run_id.as_ref()),
         goal_id: goal.as_ref().and_then(Goal::id),
     };
-    let first_fault = identity.faults().into_iter().next();
+    let first_fault = identity.errors().into_iter().next();
     if let Some(fault @ IdentityError::ProtectedBranch(_)) = first_fault {
         return Err(UserError::Identity(fault).into());
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::{SessionIdentity, Transcript, TranscriptFormat};
+use runner_core::agents::{SessionIdentity, Transcript};
 use runner_core::model::object_id::CommitId;
 use runner_core::step::{Attempt, Interruption, Job, LoadedRun, SessionExit, Usage};
 
@@ -67,7 +67,7 @@ fn outcome(git: &Git, job: &Job, output: &Path, phase: &IterationPhase) -> Sessi
 /// The usage that the agent had printed when the runner died.
 fn printed_usage(output: &Path, job: &Job) -> Option<Usage> {
     let bytes = atomic::read(output, job.limits.executor_output_bytes.saturating_mul(2)).ok()??;
-    let mut transcript = Transcript::new(TranscriptFormat::of(&job.executor)?);
+    let mut transcript = Transcript::new(job.executor.agent()?);
     transcript.push(&bytes);
     transcript.finish();
     let usage = transcript.usage();

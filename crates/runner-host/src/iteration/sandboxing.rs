@@ -1,7 +1,7 @@
 //! Chooses the sandbox of a session, and puts the agent or its commands into it.
 
-use runner_core::agents::CommandSandbox;
-use runner_core::config::{ExecutorKind, SandboxMode};
+use runner_core::agents::{AgentSandbox, AgentSpec, CommandSandbox};
+use runner_core::config::SandboxMode;
 use runner_core::step::Job;
 
 use crate::agent::claude_file_hook;
@@ -41,6 +41,11 @@ pub(super) enum AgentWrapping {
     No,
 }
 
+/// How a native agent is sandboxed; none for any other agent, which runs in bubblewrap itself.
+fn agent_sandbox(job: &Job) -> Option<AgentSandbox> {
+    job.executor.agent().and_then(AgentSpec::native).map(|native| native.sandbox)
+}
+
 impl SandboxProbe {
     /// Chooses the sandbox for a job. Refuses a job that needs one where none works: because the configuration requires it,
     /// or because its node has restrictions that only a sandbox can enforce.
@@ -48,14 +53,14 @@ impl SandboxProbe {
         if job.executor.sandbox == SandboxMode::Off {
             return Ok(SessionSandbox::None);
         }
-        if job.executor.kind == ExecutorKind::Codex {
+        if agent_sandbox(job) == Some(AgentSandbox::BuiltIn) {
             return Ok(SessionSandbox::Own);
         }
         let is_needed = job.executor.sandbox == SandboxMode::Require
             || job.tools.network == Some(false)
             || job.tools.writable.is_some();
         let bubblewrap = match self.result.get_or_insert_with(|| Bubblewrap::find(git.root())) {
-            Ok(bubblewrap) => obstacle(git, job.executor.kind).map_or(Ok(bubblewrap), Err),
+            Ok(bubblewrap) => obstacle(git, job.executor.agent()).map_or(Ok(bubblewrap), Err),
             Err(why) => Err((why.clone(), SANDBOX_FIX)),
         };
         match bubblewrap {
@@ -83,13 +88,14 @@ impl SessionSandbox {
         job: &Job,
         protected: &PathSet,
     ) -> Result<Option<CommandSandbox>, Error> {
-        let (Self::Bubblewrap(bubblewrap), ExecutorKind::Claude) = (self, job.executor.kind) else {
+        let (Self::Bubblewrap(bubblewrap), Some(AgentSandbox::AroundCommands)) = (self, agent_sandbox(job))
+        else {
             return Ok(None);
         };
         let spec = SandboxSpec::for_commands(git, job, protected)?;
         let folders = writable_folders(job).into_iter().chain(shared_temp_dirs()).collect();
-        let before_files = claude_file_hook::command(git.root(), folders)?;
-        Ok(Some(CommandSandbox { around_commands: bubblewrap.command_prefix(&spec), before_files }))
+        let file_hook = claude_file_hook::command(git.root(), folders)?;
+        Ok(Some(CommandSandbox { command_prefix: bubblewrap.command_prefix(&spec), file_hook }))
     }
 
     /// Puts an agent into bubblewrap, unless it is one that sandboxes its commands itself.

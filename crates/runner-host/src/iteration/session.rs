@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use runner_core::agents::{AgentKind, SessionIdentity, TranscriptFormat};
+use runner_core::agents::{AgentSpec, SessionIdentity};
 use runner_core::model::agent_report::AgentReport;
 use runner_core::step::{Interruption, Job, LoadedRun, SessionExit, Usage};
 use supervise::{
@@ -113,8 +113,7 @@ impl PreparedSession {
             (Some(agent), Some(program)) => env.version.of(agent, program),
             (_, _) => None,
         };
-        let format = TranscriptFormat::of(&job.executor);
-        let recorder = RefCell::new(TranscriptRecorder::new(format, job.iteration, env.events));
+        let recorder = RefCell::new(TranscriptRecorder::new(job.executor.agent(), job.iteration, env.events));
         let result = self.run_process(git, env.programs, job, &paths, confined, &recorder)?;
         let by = env.programs.interruption().unwrap_or(Interruption::Int);
         let session = recorder.into_inner().conclude(session_exit(result.exit, by), &paths.context_full);
@@ -147,7 +146,7 @@ impl PreparedSession {
             path: self.setup.dir.file(name),
             bytes_max: job.limits.executor_output_bytes,
         };
-        let output = match TranscriptFormat::of(&job.executor) {
+        let output = match job.executor.agent() {
             Some(_) => OutputTarget::Separate { stdout: log(OUTPUT), stderr: log("executor.err.log") },
             None => OutputTarget::Combined(log(OUTPUT)),
         };
@@ -251,7 +250,7 @@ fn session_exit(exit: ExitReason, by: Interruption) -> SessionExit {
 }
 
 /// Codex and Claude Code stop their own commands on SIGINT, and leave them running on SIGTERM.
-fn stop_policy(agent: Option<AgentKind>) -> StopPolicy {
+fn stop_policy(agent: Option<&AgentSpec>) -> StopPolicy {
     let default = StopPolicy::default();
     match agent {
         Some(_) => StopPolicy { signal: StopSignal::Interrupt, target: SignalTarget::Program, ..default },

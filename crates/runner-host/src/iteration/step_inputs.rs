@@ -82,14 +82,11 @@ impl SnapshotSource for StepInputs<'_> {
 
     fn node_tools(&self, node: &NodeId) -> Result<Option<Tools>, Error> {
         let Some(bytes) = self.read(&tools_path(node))? else { return Ok(None) };
-        match Tools::decode(&bytes) {
-            Ok(tools) => Ok(Some(tools)),
-            Err(problems) => {
-                let unreported = Error::Internal("an invalid tools.json has no problem to report");
-                let problem = problems.into_iter().next().ok_or(unreported)?;
-                Err(PromptError::Tools(ToolsError::Unreadable { node: node.clone(), problem }).into())
-            }
-        }
+        let tools = Tools::decode(&bytes).map_err(|problems| {
+            let problem = problems.first().clone();
+            PromptError::Tools(ToolsError::Invalid { node: node.clone(), problem })
+        })?;
+        Ok(Some(tools))
     }
 
     /// Only files in git count: what is in the folder besides was never committed.

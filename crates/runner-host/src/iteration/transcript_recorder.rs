@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runner_core::agents::{AgentEvent, ProcessFacts, SessionResult, Transcript, TranscriptFormat};
+use runner_core::agents::{AgentEvent, AgentSpec, ProcessFacts, SessionResult, Transcript};
 use runner_core::model::id::IterationNumber;
 use runner_core::step::{Event, SessionExit, Usage};
 use supervise::OutputSource;
@@ -24,11 +24,11 @@ pub(super) struct TranscriptRecorder<'e, 'a> {
 
 impl<'e, 'a> TranscriptRecorder<'e, 'a> {
     pub(super) fn new(
-        format: Option<TranscriptFormat>,
+        agent: Option<&'static AgentSpec>,
         iter: IterationNumber,
         events: &'e mut EventLog<'a>,
     ) -> Self {
-        Self { transcript: format.map(Transcript::new), stderr: Vec::new(), iter, seq: 0, events }
+        Self { transcript: agent.map(Transcript::new), stderr: Vec::new(), iter, seq: 0, events }
     }
 
     /// Parses a piece of the output.

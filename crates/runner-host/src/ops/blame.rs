@@ -116,9 +116,9 @@ impl BlameSearch {
         let mut bisect = Bisect::new(self.candidates.len());
         loop {
             match bisect.next() {
-                BisectNext::NeverRed => return Ok(BlameResult::NeverFailed),
-                BisectNext::AlwaysRed => return Ok(BlameResult::AlwaysFailed),
-                BisectNext::Broke { at, is_flaky } => {
+                BisectNext::NeverFailed => return Ok(BlameResult::NeverFailed),
+                BisectNext::AlwaysFailed => return Ok(BlameResult::AlwaysFailed),
+                BisectNext::FirstFailure { at, is_flaky } => {
                     return Ok(BlameResult::Broke { candidate: self.candidate(at)?, is_flaky });
                 }
                 BisectNext::Probe(at) => {
@@ -129,7 +129,7 @@ impl BlameSearch {
                         return Ok(BlameResult::Stopped(code));
                     }
                     let mut step = BisectStep { candidate, outcome, output, left: 0 };
-                    bisect.tell(!step.is_success());
+                    bisect.record(!step.is_success());
                     step.left = bisect.left();
                     on_progress(BlameProgress::Ended(&step));
                 }

@@ -3,8 +3,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::AgentKind;
-use runner_core::config::{CommandArgv, Config, Executor, ExecutorKind, SandboxMode};
+use runner_core::agents::{AgentLogin, AgentSandbox, AgentSpec};
+use runner_core::config::{CommandArgv, Config, Executor, SandboxMode};
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::text::one_line;
 use supervise::executables;
@@ -161,26 +161,28 @@ fn hook_check(root: &Path, key: &str, argv: &CommandArgv) -> DoctorCheck {
 
 /// Checks the agent's program, version and login. A program inside `root` must be configured by its path.
 pub(crate) fn agent_check(root: &Path, executor: &Executor) -> DoctorCheck {
-    if let Some(agent) = AgentKind::of_kind(executor.kind) {
-        let facts = agent.facts();
-        let program = executor.program.as_deref().unwrap_or(facts.program);
-        let install = install_fix(executor, facts.package);
-        let fix = format!("{install}; then log in with '{}'", facts.login);
-        let check = versioned_program_check(root, "agent", program, fix);
-        return check_version(agent, check_login(agent, executor, check));
+    if let Some(agent) = executor.agent() {
+        return known_agent_check(root, executor, agent);
     }
-    match (executor.preset, &executor.command) {
-        (Some(preset), _) => {
-            let facts = preset.facts();
-            let program = executor.program.as_deref().unwrap_or(facts.program);
-            versioned_program_check(root, "agent", program, install_fix(executor, facts.package))
-        }
-        (None, Some(command)) => {
+    match &executor.command {
+        Some(command) => {
             let fix = format!("check [executor] command in {}", Doc::Config.path());
             program_check(root, "agent", command.program(), fix)
         }
-        (None, None) => DoctorCheck::ok("agent", "scripted: nothing to install"),
+        None => DoctorCheck::ok("agent", "scripted: nothing to install"),
     }
+}
+
+/// Checks an agent of the registry. The runner knows the logins of native agents only.
+fn known_agent_check(root: &Path, executor: &Executor, agent: &AgentSpec) -> DoctorCheck {
+    let program = executor.program.as_deref().unwrap_or(agent.program);
+    let install = install_fix(executor, agent.package);
+    let Some(native) = agent.native() else {
+        return versioned_program_check(root, "agent", program, install);
+    };
+    let fix = format!("{install}; then log in with '{}'", native.login.command);
+    let check = versioned_program_check(root, "agent", program, fix);
+    check_version(agent, check_login(&native.login, executor, check))
 }
 
 fn install_fix(executor: &Executor, package: &str) -> String {
@@ -192,32 +194,30 @@ fn install_fix(executor: &Executor, package: &str) -> String {
 }
 
 /// Turns the check into a warning if no login is found. Systems with a key chain (macOS) have no file to look for.
-fn check_login(agent: AgentKind, executor: &Executor, check: DoctorCheck) -> DoctorCheck {
-    let facts = agent.facts();
+fn check_login(login: &AgentLogin, executor: &Executor, check: DoctorCheck) -> DoctorCheck {
     let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
-    let (home_variable, default_home) = facts.home;
-    let agent_home = env::var_os(home_variable)
+    let agent_home = env::var_os(login.home_variable)
         .map(PathBuf::from)
-        .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(default_home)));
-    let has_file = agent_home.is_some_and(|home| home.join(facts.login_file).exists());
-    let has_login = executor.base_url.is_some() || has_file || facts.keys.iter().any(|name| is_set(name));
+        .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(login.home_dir)));
+    let has_file = agent_home.is_some_and(|home| home.join(login.file).exists());
+    let has_login =
+        executor.base_url.is_some() || has_file || login.key_variables.iter().any(|name| is_set(name));
     if check.verdict != CheckVerdict::Ok || has_login || cfg!(target_os = "macos") {
         return check;
     }
-    let key = facts.keys.first().copied().unwrap_or_default();
-    let fix = format!("log in with '{}', or set {key}", facts.login);
+    let key = login.key_variables.first().copied().unwrap_or_default();
+    let fix = format!("log in with '{}', or set {key}", login.command);
     DoctorCheck::warning("agent", format!("{}, no login found", check.found), fix)
 }
 
 /// Turns the check into a warning for an untested version, whose flags may differ.
-fn check_version(agent: AgentKind, check: DoctorCheck) -> DoctorCheck {
+fn check_version(agent: &AgentSpec, check: DoctorCheck) -> DoctorCheck {
     if check.verdict != CheckVerdict::Ok || agent.tested_version(&check.found).is_some() {
         return check;
     }
-    let facts = agent.facts();
-    let tested = facts.tested.join(", ");
+    let tested = agent.tested_versions.join(", ");
     let found = format!("{} (tested with {tested})", check.found);
-    let fix = format!("if sessions fail, run 'npm install -g {}@{tested}'", facts.package);
+    let fix = format!("if sessions fail, run 'npm install -g {}@{tested}'", agent.package);
     DoctorCheck::warning("agent", found, fix)
 }
 
@@ -225,8 +225,11 @@ fn sandbox_check(git: &Git, config: &Config) -> DoctorCheck {
     if config.executor.sandbox == SandboxMode::Off {
         return DoctorCheck::ok("sandbox", "off, as configured: the agent can write wherever you can");
     }
-    if config.executor.kind == ExecutorKind::Codex {
-        return DoctorCheck::ok("sandbox", "Codex's built-in sandbox");
+    let agent = config.executor.agent();
+    if let Some(native) = agent.and_then(AgentSpec::native)
+        && native.sandbox == AgentSandbox::BuiltIn
+    {
+        return DoctorCheck::ok("sandbox", format!("{}'s built-in sandbox", native.title));
     }
     let without_sandbox = |why: &str, fix: &str| {
         let found = format!("none ({why}): the agent can write wherever you can");
@@ -236,7 +239,7 @@ fn sandbox_check(git: &Git, config: &Config) -> DoctorCheck {
             DoctorCheck::warning("sandbox", found, fix)
         }
     };
-    match (Bubblewrap::find(git.root()), obstacle(git, config.executor.kind)) {
+    match (Bubblewrap::find(git.root()), obstacle(git, agent)) {
         (Ok(bubblewrap), None) => {
             let version = version_of(bubblewrap.program()).unwrap_or_default();
             DoctorCheck::ok("sandbox", format!("{version}, {}", bubblewrap.program().display()))

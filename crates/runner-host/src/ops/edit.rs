@@ -61,7 +61,7 @@ impl EditSession {
         let git = self.repo.git();
         let LoadedRun { commit: parent, snapshot } = self.run;
         let after = edit.apply(&editable_docs(&snapshot)).map_err(UserError::Edit)?;
-        let (doc, bytes) = edit.written(&after);
+        let (doc, bytes) = edit.changed_doc(&after);
         let run = snapshot.run_id;
         let message = edit::message(&run, edit, &after, &snapshot.state, snapshot.user_commits);
         let index = git.paths().private_index("commit");

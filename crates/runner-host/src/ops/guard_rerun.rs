@@ -98,8 +98,8 @@ impl GuardRerunner {
             Err(why) => return Ok((GuardRerunOutcome::NotStarted(why), Vec::new())),
         };
         let log = dir.0.join("guard.log");
-        let bytes_max = u64::try_from(check.config.guard_output_limit_bytes.get()).unwrap_or_default();
-        let wall_secs = u64::try_from(check.config.iteration_timeout_secs.get()).unwrap_or_default();
+        let bytes_max = check.config.guard_output_limit_bytes.as_u64();
+        let wall_secs = check.config.iteration_timeout_secs.as_u64();
         let spec = ProcessSpec::new(program.argv, clone, OutputTarget::combined(&log, bytes_max))
             .env(program.environment)
             .time_limits(TimeLimits::wall(Duration::from_secs(wall_secs)));

@@ -57,7 +57,7 @@ pub struct IterationCommit {
     pub guard: GuardResult,
     /// The agent's summary.
     pub summary: String,
-    trailers: Vec<(String, String)>,
+    pub trailers: Vec<(String, String)>,
 }
 
 impl IterationCommit {
@@ -223,6 +223,12 @@ impl ReadonlyRepo {
     /// Whether the run is paused, or will be after the current iteration.
     pub fn is_paused(&self) -> bool {
         self.git.as_ref().is_some_and(|git| pause::is_paused(git.paths()))
+    }
+
+    /// Whether a publish, such as that of `runner start`, was begun and not finished.
+    pub fn has_pending_publish(&self) -> bool {
+        let pending = self.git.as_ref().map(|git| journal::pending(&git.paths().journal()));
+        matches!(pending, Some(Ok(Some(JournalEntry::Publish(_)))))
     }
 
     /// The iteration that was begun and not finished, as its folder is named.

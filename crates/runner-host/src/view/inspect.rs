@@ -155,8 +155,9 @@ pub(crate) fn tools_faults(
         }
     }
     if let (Some(tree), Some(config)) = (tree, config) {
-        faults
-            .extend(runner_core::model::tools::faults(tree, &files, config).iter().map(ToString::to_string));
+        faults.extend(
+            runner_core::model::tools::tools_errors(tree, &files, config).iter().map(ToString::to_string),
+        );
     }
     Ok(faults)
 }
@@ -193,12 +194,12 @@ impl Inspection {
     /// Why branch, goal and state do not agree on one run. Empty before the first start.
     pub fn identity_faults(&self) -> Vec<IdentityError> {
         let inputs = self.identity_inputs();
-        if inputs.is_unstarted() { Vec::new() } else { inputs.faults() }
+        if inputs.is_unstarted() { Vec::new() } else { inputs.errors() }
     }
 
     /// The current run, if branch, goal and state agree on it.
     pub fn run(&self) -> Option<&RunId> {
         let inputs = self.identity_inputs();
-        inputs.state_id.filter(|_| inputs.faults().is_empty())
+        inputs.state_id.filter(|_| inputs.errors().is_empty())
     }
 }

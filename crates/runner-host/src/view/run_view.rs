@@ -13,7 +13,7 @@ use runner_core::model::tree::Tree;
 use runner_core::step::Outcome;
 use serde_json::Value;
 
-use crate::error::{Error, UserError};
+use crate::error::Error;
 use crate::fs::atomic;
 pub use crate::git::DiffFormat;
 use crate::git::Git;
@@ -123,10 +123,15 @@ impl RunView {
         Ok(bytes.and_then(|bytes| RunState::decode(&bytes).ok()))
     }
 
-    /// What an iteration changed, as git shows it; without paths, all but the runner's own files.
-    pub fn diff(&self, seen: &IterationView, form: DiffFormat, paths: &[String]) -> Result<Vec<u8>, Error> {
-        let parent = seen.parent.as_ref().ok_or(UserError::NoCommit)?;
-        self.git.show_diff(parent, &seen.commit, form, paths)
+    /// What an iteration changed, as `git diff` prints it. Without paths, all files but the runner's own.
+    pub fn diff(
+        &self,
+        iteration: &IterationView,
+        format: DiffFormat,
+        paths: &[String],
+    ) -> Result<Vec<u8>, Error> {
+        let parent = iteration.parent.as_ref().ok_or(Error::Internal("an iteration has no parent commit"))?;
+        self.git.show_diff(parent, &iteration.commit, format, paths)
     }
 }
 
@@ -147,7 +152,7 @@ impl TextPattern {
     }
 }
 
-/// Whether a runner is at work in the repository that a folder lies in.
+/// Whether a runner holds the lock of the repository that contains `folder`, which may not exist itself.
 pub fn is_locked(folder: &Path) -> Result<bool, Error> {
     let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(folder);
     let lock = Git::open(existing)?.paths().lock();

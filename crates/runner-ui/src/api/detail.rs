@@ -1,37 +1,36 @@
-//! What is said of logs, changes, searches, proofs and faults.
+//! Documents about logs, diffs, searches, verification and errors.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{IterationRow, NodeName};
 
-/// A piece of a log.
+/// Some lines of a log.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LogPage {
-    /// How many lines there are now.
+    /// The lines of the whole log.
     pub total: u64,
-    /// How many bytes.
+    /// The bytes of the whole log.
     pub bytes: u64,
-    /// The first line given here, from 0.
+    /// The number of the first line in `lines`, from 0.
     pub from: u64,
     pub lines: Vec<String>,
-    /// The places in `lines` of those that were too long to be given whole.
+    /// The indexes in `lines` of truncated lines.
     pub cut: Vec<u32>,
-    /// Whether the last line may still grow.
+    /// Whether the last line has no line end yet.
     pub is_open: bool,
 }
 
-/// What a search found.
+/// The lines of a log that match.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LogHits {
-    /// How many lines match: all of them, however many are listed.
+    /// How many lines match, listed in `hits` or not.
     pub total: u64,
     /// How many lines were searched.
     pub searched: u64,
     pub hits: Vec<LogHit>,
 }
 
-/// A line that was found.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LogHit {
     /// From 0.
@@ -48,16 +47,15 @@ pub struct DiffView {
     pub tree: Vec<TreeChange>,
 }
 
-/// One changed file.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DiffFile {
     pub path: String,
     pub old_path: Option<String>,
-    /// None for what is not text.
+    /// Null for a binary file.
     pub added: Option<u64>,
     pub removed: Option<u64>,
-    /// Whether the runner keeps it: shown after the work itself.
-    pub is_runners: bool,
+    /// Whether it is below `.runner/`; such files are shown last.
+    pub is_runner_file: bool,
 }
 
 /// The patch of one file.
@@ -65,45 +63,44 @@ pub struct DiffFile {
 pub struct DiffPatch {
     pub path: String,
     pub lines: Vec<DiffLine>,
-    /// Whether there is more than is given.
+    /// Whether `lines` is not the whole patch.
     pub is_cut: bool,
 }
 
-/// A line of a patch.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DiffLine {
     pub kind: DiffKind,
-    /// Its number before and after.
+    /// Its number before the change.
     pub old: Option<u32>,
+    /// Its number after the change.
     pub new: Option<u32>,
     pub text: String,
 }
 
-/// What a line of a patch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DiffKind {
-    /// What is said about the file.
+    /// The header of a file.
     Head,
-    /// Where a piece begins.
+    /// The header of a hunk.
     Hunk,
     Same,
     Added,
     Removed,
-    /// A remark of git's.
+    /// A note by git, such as a missing newline.
     Note,
 }
 
-/// A node that is not as it was.
+/// A node that an iteration changed.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TreeChange {
     pub id: String,
     pub title: String,
-    /// In words: `added`, `passed`, `attempts 1 → 2`.
+    /// `added`, `passed`, `attempts 1 → 2`.
     pub what: String,
 }
 
-/// Nodes and iterations that hold some words.
+/// Nodes and iterations that contain the text.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SearchResults {
     pub nodes_total: usize,
@@ -112,29 +109,37 @@ pub struct SearchResults {
     pub iterations: Vec<IterationRow>,
 }
 
-/// Whether the history proves itself.
+/// Whether git alone proves that every rule held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum VerifyVerdict {
+    Verified,
+    Violated,
+    /// The run could not be verified here.
+    Unknown,
+}
+
+/// The result of verifying a run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct VerifyResult {
-    /// `held`, `broken`, or `unknown` where this build cannot say.
-    pub verdict: String,
-    pub says: String,
+    pub verdict: VerifyVerdict,
+    /// The verdict as a sentence.
+    pub summary: String,
     pub details: Vec<String>,
-    /// What to type to see it oneself.
+    /// What to type to verify the run yourself.
     pub command: Option<String>,
 }
 
-/// What went wrong with a request.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ErrorResponse {
     pub error: ErrorBody,
 }
 
-/// Its parts.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ErrorBody {
-    /// A stable word.
+    /// A stable identifier.
     pub code: String,
-    /// What could not be done, and why.
+    /// What failed, and why.
     pub message: String,
     /// What to try.
     pub hint: Option<String>,

@@ -1,21 +1,19 @@
-//! What is said of an evaluation: its runs, the grid of their trials, two of them side by side. The numbers are those of
-//! `runner-eval`; nothing is computed here.
+//! Documents about an evaluation: its runs, the grid of their trials, and comparisons. `runner-eval` computes all numbers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The results of an evaluation.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct EvalView {
     /// The folder of results.
     pub results: String,
-    /// The runs, the newest first.
+    /// Newest first.
     pub runs: Vec<EvalRun>,
-    /// The one that is looked at; none where there is none.
+    /// The run that is shown; null where there is none.
     pub grid: Option<EvalGrid>,
 }
 
-/// A run of the evaluation.
+/// An evaluation run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EvalRun {
     pub run: String,
@@ -24,7 +22,7 @@ pub struct EvalRun {
     pub runner: String,
     pub agents: Vec<String>,
     pub cases: u32,
-    /// How many trials were planned.
+    /// How many trials are planned.
     #[serde(rename(deserialize = "trials"))]
     pub units: u32,
     /// How many of them have a result.
@@ -36,37 +34,37 @@ pub struct EvalRun {
 pub struct EvalGrid {
     #[serde(rename(deserialize = "results"))]
     pub run: String,
-    /// For the chances with k trials.
+    /// The k of pass@k.
     pub k: u32,
-    /// By agent, over all cases.
+    /// Per agent, over all cases.
     pub agents: Vec<EvalScore>,
-    /// By agent and case.
+    /// Per agent and case.
     pub cases: Vec<EvalScore>,
-    /// Every attempt.
+    /// Every attempt at every trial.
     pub trials: Vec<EvalTrial>,
-    /// Planned trials that have no result.
+    /// Planned trials without a result.
     pub missing: Vec<EvalMissing>,
-    /// Results that cannot be read, in words.
+    /// Why results could not be read.
     pub unreadable: Vec<String>,
 }
 
-/// What trials say about an agent.
+/// The score of an agent, on one case or over all.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EvalScore {
     pub agent: String,
-    /// None for the agent as a whole.
+    /// Null for the score over all cases.
     pub case: Option<String>,
     /// How many cases have a score.
     pub cases: u32,
-    /// How many trials say something about the agent.
+    /// How many trials are scored.
     pub n: u32,
     pub successes: u32,
-    /// How many say nothing about it.
+    /// How many trials are not scored.
     #[serde(rename(deserialize = "unscored"))]
     pub left_out: u32,
     #[serde(rename(deserialize = "pass_rate"))]
     pub rate: Option<f64>,
-    /// Where the rate probably is, with 95 %.
+    /// The 95 % confidence interval of the rate.
     #[serde(rename(deserialize = "confidence_interval"))]
     pub interval: Option<EvalInterval>,
     pub pass_at_k: Option<f64>,
@@ -75,7 +73,6 @@ pub struct EvalScore {
     pub usd_per_success: Option<f64>,
 }
 
-/// From where to where.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EvalInterval {
     pub low: f64,
@@ -90,20 +87,20 @@ pub struct EvalTrial {
     pub agent: String,
     pub trial: u32,
     pub attempt: u32,
-    /// The name of its folder.
+    /// The name of its folder, and its id.
     #[serde(rename(deserialize = "eval_run_id"))]
     pub id: String,
     /// Whether it is the last attempt, which counts.
     #[serde(rename(deserialize = "last"))]
     pub is_last: bool,
-    /// Whether it says something about the agent.
+    /// Whether it counts for the agent's score.
     #[serde(rename(deserialize = "scored"))]
     pub is_scored: bool,
     /// `success`, `fail`, `stuck`, `error`, `skipped`.
     pub outcome: String,
     pub cause: Option<String>,
     pub why: Option<String>,
-    /// How a case about the runner itself must end.
+    /// The expected end of a case about the runner itself.
     pub expected: Option<String>,
     pub wall_secs: f64,
     pub iterations: u32,
@@ -118,67 +115,66 @@ pub struct EvalTrial {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EvalCheck {
     pub name: String,
-    /// Whether it was kept from the agent.
+    /// Whether the agent could not see it.
     pub hidden: bool,
     pub passed: bool,
     pub why: Option<String>,
-    /// The last lines of its command, where it does not pass.
+    /// The last lines that a failed check printed.
     pub output: Option<String>,
 }
 
-/// A trial that has no result.
+/// A planned trial without a result.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EvalMissing {
     pub case: String,
     pub agent: String,
     pub trial: u32,
-    /// The part of its results' names that is its own.
+    /// Its part of the names of its results.
     pub slug: String,
-    /// The newest attempt at it that has a workspace.
+    /// Its newest attempt with a workspace.
     #[serde(default)]
     pub id: Option<String>,
-    /// Whether a process of this machine is at work on it.
+    /// Whether a process of this machine works on it.
     #[serde(default)]
     pub is_under_way: bool,
 }
 
-/// Two results side by side, paired by case.
+/// A comparison of two results, paired by case.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EvalComparison {
     pub base: String,
     pub new: String,
-    /// How many cases have a score on both sides.
+    /// How many cases are scored on both sides.
     pub n: u32,
     pub difference: EvalDifference,
-    /// What the difference means, in a sentence.
+    /// What the difference means, as a sentence.
     #[serde(rename(deserialize = "summary"))]
     pub words: String,
     pub paired: EvalPairs,
-    /// What cannot be compared, in words.
+    /// Why some of it cannot be compared.
     pub notes: Vec<String>,
 }
 
-/// How much higher the new rate is.
+/// The new rate minus the base rate.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EvalDifference {
     pub mean: f64,
     pub interval: EvalInterval,
-    /// In how many cases the new results are better, alike, worse.
+    /// In how many cases the new results are better.
     pub wins: u32,
     pub ties: u32,
     pub losses: u32,
-    /// How likely chance alone would do that.
+    /// The probability of such a difference by chance.
     pub p_value: f64,
     pub exact: bool,
 }
 
-/// The cases that both sides have a score of.
+/// The cases that are scored on both sides.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EvalPairs {
     pub cases: Vec<EvalPair>,
 }
 
-/// A case on both sides.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EvalPair {
     pub case: String,
@@ -187,7 +183,7 @@ pub struct EvalPair {
     pub difference: f64,
 }
 
-/// Scored trials, counted.
+/// The scored trials of one case.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EvalCounts {
     pub successes: u32,

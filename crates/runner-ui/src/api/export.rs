@@ -1,4 +1,4 @@
-//! A whole run as one document, for `runner export` and for the page that is opened from a file.
+//! A run as one document, for `runner export` and for the page that is opened from a file.
 
 use std::collections::BTreeMap;
 
@@ -10,44 +10,42 @@ use super::{
     TreeColumns, VerifyResult,
 };
 
-/// A whole run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RunExport {
-    /// The format: `runner.export/1`.
+    /// `runner.export/1`.
     pub schema: String,
-    /// What is not in here, in sentences.
-    pub left_out: Vec<String>,
+    /// What was omitted, as sentences.
+    pub omitted: Vec<String>,
     pub snapshot: PageSnapshot,
     pub runs: RunList,
     pub iterations: IterationList,
-    /// None where there is none that can be read.
+    /// Null where the tree is missing or invalid.
     pub tree: Option<TreeColumns>,
-    /// By the node's id.
+    /// By node id.
     pub nodes: BTreeMap<String, NodeDetail>,
-    pub verdict: VerifyResult,
-    /// By the iteration's number.
+    pub verify: VerifyResult,
+    /// By iteration number.
     pub details: BTreeMap<u32, IterationExport>,
 }
 
-/// A whole iteration.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct IterationExport {
     pub detail: IterationDetail,
-    /// None where git does not tell.
+    /// Null where the commits are missing.
     pub diff: Option<DiffView>,
-    /// By the file's path.
+    /// By path.
     pub patches: BTreeMap<String, DiffPatch>,
-    /// By the log's name in addresses.
+    /// By the name of the log in addresses.
     pub logs: BTreeMap<String, LogExport>,
 }
 
-/// A whole log, or the lines of it that were kept.
+/// A log without the lines that were omitted.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LogExport {
-    /// How many bytes the file has.
+    /// The size of the whole file.
     pub bytes: u64,
-    /// Where lines are left out, one says so.
+    /// One line says how many were omitted.
     pub lines: Vec<String>,
-    /// The lines that tell of a fault.
+    /// The lines that report an error.
     pub errors: LogHits,
 }

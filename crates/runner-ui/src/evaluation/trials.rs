@@ -1,7 +1,8 @@
-//! The trials that are looked at: each opened like any repository, watched while it is asked for.
+//! The open trials of an evaluation: each is opened and watched like any repository, as long as it is among the last ones
+//! requested.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use super::{EntryName, Evaluation, LATEST, TrialName};
@@ -14,90 +15,108 @@ use crate::watch::FileWatcher;
 /// How many trials are kept open.
 const OPEN_MAX: usize = 12;
 
-/// The trials that are open, the one that was asked for last at the end.
+/// The open trials; the one that was requested last is at the end.
 #[derive(Debug, Default)]
 pub(super) struct OpenTrials(Vec<OpenTrial>);
 
 #[derive(Debug)]
 struct OpenTrial {
     name: TrialName,
-    /// Which folder it was: a trial that is made again has another of the same name.
+    /// The inode of its folder: a repeated trial has another folder of the same name.
     inode: u64,
-    app: Arc<RepoState>,
+    state: Arc<RepoState>,
 }
 
 impl Drop for OpenTrial {
     fn drop(&mut self) {
-        self.app.watch.end();
+        self.state.watch.end();
     }
 }
 
 impl Evaluation {
-    /// The run of a trial.
+    /// Opens the run of a trial, or returns the open one.
     pub(crate) fn trial(self: &Arc<Self>, case: &str, id: &str) -> Result<Arc<RepoState>, RequestError> {
-        let case = EntryName::new(case).ok_or_else(|| RequestError::bad_request("the case is not a name"))?;
+        let case =
+            EntryName::new(case).ok_or_else(|| RequestError::bad_request("the case is not a valid name"))?;
         let id = match id {
-            LATEST => self.places.latest(&case).ok_or_else(|| RequestError::no_trial(&case, LATEST))?,
-            id => EntryName::new(id).ok_or_else(|| RequestError::bad_request("the trial is not a name"))?,
+            LATEST => self.paths.latest(&case).ok_or_else(|| RequestError::no_trial(&case, LATEST))?,
+            id => EntryName::new(id)
+                .ok_or_else(|| RequestError::bad_request("the trial is not a valid name"))?,
         };
-        let name = (case, id);
-        let found = self.find(&name).map_err(|_| RequestError::no_trial(&name.0, name.1.as_str()))?;
+        let name = TrialName { case, id };
+        let folder = self.find(&name).map_err(|_| no_trial(&name))?;
         let mut trials = self.trials.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = trials.0.iter().position(|open| open.name == name) {
             let open = trials.0.remove(at);
-            if open.inode == found.inode {
-                let app = Arc::clone(&open.app);
+            if open.inode == folder.inode {
+                let state = Arc::clone(&open.state);
                 trials.0.push(open);
-                return Ok(app);
+                return Ok(state);
             }
         }
-        let app = self.open(&name, &found)?;
+        let state = self.open(&name, &folder)?;
         if trials.0.len() >= OPEN_MAX {
             trials.0.remove(0);
         }
-        trials.0.push(OpenTrial { name, inode: found.inode, app: Arc::clone(&app) });
-        Ok(app)
+        trials.0.push(OpenTrial { name, inode: folder.inode, state: Arc::clone(&state) });
+        Ok(state)
     }
 
-    /// Finds a trial: its workspace, or else what its result keeps of it. No link is followed on the way.
-    fn find(&self, (case, id): &TrialName) -> io::Result<TrialDir> {
-        let places = [(&self.places.workspaces, true), (&self.places.results, false)];
-        let found = |(place, is_workspace): (&PathBuf, bool)| -> io::Result<TrialDir> {
-            let folder = ConfinedDir::open(place)?.folder(case.as_str())?.folder(id.as_str())?;
-            // A workspace that is not a repository yet would be taken for a part of the one around it.
-            if is_workspace {
-                folder.folder(".git")?;
-            }
-            let path = place.join(case.as_str()).join(id.as_str());
-            Ok(TrialDir { path, inode: folder.inode()?, is_workspace })
+    /// Finds the folder of a trial: its workspace, or else what its result keeps of it. No link is followed.
+    fn find(&self, name: &TrialName) -> io::Result<TrialDir> {
+        let workspace = TrialDir::find(&self.paths.workspaces, name, TrialDirKind::Workspace);
+        workspace.or_else(|_| TrialDir::find(&self.paths.results, name, TrialDirKind::Result))
+    }
+
+    /// Opens a trial and starts to watch it.
+    fn open(self: &Arc<Self>, name: &TrialName, folder: &TrialDir) -> Result<Arc<RepoState>, RequestError> {
+        let project = match folder.kind {
+            TrialDirKind::Workspace => RepoReader::open(&folder.path)?,
+            TrialDirKind::Result => RepoReader::open_record(&folder.path)?,
         };
-        let [workspace, result] = places;
-        found(workspace).or_else(|_| found(result))
-    }
-
-    /// Opens it and begins to watch it.
-    fn open(self: &Arc<Self>, name: &TrialName, found: &TrialDir) -> Result<Arc<RepoState>, RequestError> {
-        let project = if found.is_workspace {
-            RepoReader::open(&found.path)
-        } else {
-            RepoReader::open_record(&found.path)
-        }?;
-        if project.reading.root().canonicalize().ok() != found.path.canonicalize().ok() {
-            return Err(RequestError::no_trial(&name.0, name.1.as_str()));
+        if project.repo.root().canonicalize().ok() != folder.path.canonicalize().ok() {
+            return Err(no_trial(name));
         }
-        let app = Arc::new(RepoState::new(Arc::new(project), Arc::clone(&self.readers)));
-        let watcher = FileWatcher::begin(app.project.as_ref(), &app.watch, self.only_polls);
-        let (evaluation, watched, name) = (Arc::clone(self), Arc::clone(&app), name.clone());
+        let state = Arc::new(RepoState::new(Arc::new(project), Arc::clone(&self.readers)));
+        let watcher = FileWatcher::begin(state.project.as_ref(), &state.watch, self.method);
+        let evaluation = Arc::clone(self);
+        let watched = Arc::clone(&state);
+        let name = name.clone();
         std::thread::spawn(move || {
-            watcher.run(watched.project.as_ref(), |change| evaluation.tell(&name, change), &watched.watch);
+            let publish = |change| evaluation.publish_trial_change(&name, change);
+            watcher.run(watched.project.as_ref(), publish, &watched.watch);
         });
-        Ok(app)
+        Ok(state)
     }
 }
 
-/// A trial's folder.
+fn no_trial(name: &TrialName) -> RequestError {
+    RequestError::no_trial(&name.case, name.id.as_str())
+}
+
+/// The folder of a trial.
 struct TrialDir {
     path: PathBuf,
     inode: u64,
-    is_workspace: bool,
+    kind: TrialDirKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TrialDirKind {
+    /// A repository.
+    Workspace,
+    /// The files that a result keeps of one.
+    Result,
+}
+
+impl TrialDir {
+    fn find(parent: &Path, name: &TrialName, kind: TrialDirKind) -> io::Result<Self> {
+        let (case, id) = (name.case.as_str(), name.id.as_str());
+        let folder = ConfinedDir::open(parent)?.folder(case)?.folder(id)?;
+        // A workspace that is not a repository yet would be taken for a part of the repository around it.
+        if kind == TrialDirKind::Workspace {
+            folder.folder(".git")?;
+        }
+        Ok(Self { path: parent.join(case).join(id), inode: folder.inode()?, kind })
+    }
 }

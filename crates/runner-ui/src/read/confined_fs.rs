@@ -1,8 +1,7 @@
-//! Reading files beneath one folder and nowhere else.
+//! Reads files below one folder and nowhere else.
 //!
-//! An agent may have put anything under `.runner/`: links, pipes, sockets, devices. Every name on the way is opened
-//! relative to the folder before it, no link is followed, nothing that could block is waited for, and only plain
-//! files are read.
+//! An agent may create anything under `.runner/`: links, pipes, sockets, devices. Every component of a path is opened
+//! relative to the folder before it, no link is followed, no open blocks, and only regular files are read.
 
 use std::fs::File;
 use std::io;
@@ -12,13 +11,13 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-/// A folder to read in.
+/// A folder whose files are read through its handle.
 #[derive(Debug)]
 pub(crate) struct ConfinedDir {
     handle: OwnedFd,
 }
 
-/// What tells one version of a file from the next.
+/// Distinguishes the versions of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileVersion {
     inode: u64,
@@ -28,78 +27,79 @@ pub(crate) struct FileVersion {
 
 impl FileVersion {
     #[expect(clippy::useless_conversion, reason = "the types differ between systems")]
-    fn of_plain(found: &rustix::fs::Stat) -> Option<Self> {
-        let is_plain = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
-        is_plain.then(|| Self {
-            inode: found.st_ino,
-            bytes: u64::try_from(found.st_size).unwrap_or_default(),
-            modified: (i64::from(found.st_mtime), i64::try_from(found.st_mtime_nsec).unwrap_or_default()),
+    fn of_regular_file(stat: &rustix::fs::Stat) -> Option<Self> {
+        let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        is_regular.then(|| Self {
+            inode: stat.st_ino,
+            bytes: u64::try_from(stat.st_size).unwrap_or_default(),
+            modified: (i64::from(stat.st_mtime), i64::try_from(stat.st_mtime_nsec).unwrap_or_default()),
         })
     }
 
-    /// Whether this may be the earlier version with more at its end.
+    /// Whether this may be the earlier version with bytes appended.
     pub(crate) fn continues(&self, earlier: &Self) -> bool {
         self.inode == earlier.inode && self.bytes >= earlier.bytes
     }
 }
 
-/// A plain file that is open.
+/// An open regular file.
 #[derive(Debug)]
 pub(crate) struct RegularFile {
     file: File,
     pub(crate) stamp: FileVersion,
 }
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const PLAIN: OFlags = OFlags::RDONLY
+const FOLDER_FLAGS: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const FILE_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC)
     .union(OFlags::NOCTTY);
 
 impl ConfinedDir {
-    /// Opens the folder that everything else is read beneath.
+    /// Opens the folder that everything else is read below. Links in `path` are followed.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self { handle: rustix::fs::open(path, flags, Mode::empty())? })
     }
 
-    /// A folder in it, by names that are each one step down.
+    /// A folder below it.
     pub(crate) fn folder(&self, path: &str) -> io::Result<Self> {
         let mut handle = self.handle.try_clone()?;
         for name in path.split('/') {
-            handle = rustix::fs::openat(&handle, step(name)?, FOLDER, Mode::empty())?;
+            handle = rustix::fs::openat(&handle, component(name)?, FOLDER_FLAGS, Mode::empty())?;
         }
         Ok(Self { handle })
     }
 
-    /// A plain file in it.
+    /// A regular file below it.
     pub(crate) fn file(&self, path: &str) -> io::Result<RegularFile> {
-        let not_plain = || io::Error::new(io::ErrorKind::PermissionDenied, "it is not a plain file");
-        let (folder, name) = self.place(path)?;
-        // Looked at before it is opened: opening a device or a pipe can already do something.
-        FileVersion::of_plain(&rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?)
-            .ok_or_else(not_plain)?;
-        let file = File::from(rustix::fs::openat(&folder, name, PLAIN, Mode::empty())?);
-        let stamp = FileVersion::of_plain(&rustix::fs::fstat(&file)?).ok_or_else(not_plain)?;
+        let not_regular = || io::Error::new(io::ErrorKind::PermissionDenied, "it is not a regular file");
+        let (folder, name) = self.parent(path)?;
+        // Checked before it is opened: opening a device or a pipe can have side effects.
+        FileVersion::of_regular_file(&rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?)
+            .ok_or_else(not_regular)?;
+        let file = File::from(rustix::fs::openat(&folder, name, FILE_FLAGS, Mode::empty())?);
+        let stamp = FileVersion::of_regular_file(&rustix::fs::fstat(&file)?).ok_or_else(not_regular)?;
         Ok(RegularFile { file, stamp })
     }
 
-    /// The version of a plain file, if it is there. What stands there and is none counts as nothing.
+    /// The version of a regular file; `None` for anything else.
     pub(crate) fn stamp(&self, path: &str) -> Option<FileVersion> {
-        let (folder, name) = self.place(path).ok()?;
-        FileVersion::of_plain(&rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?)
+        let (folder, name) = self.parent(path).ok()?;
+        FileVersion::of_regular_file(&rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?)
     }
 
-    /// The folder that a path leads to, and the last name on it.
-    fn place<'p>(&self, path: &'p str) -> io::Result<(OwnedFd, &'p str)> {
+    /// The folder of a file, and the file's name in it.
+    fn parent<'p>(&self, path: &'p str) -> io::Result<(OwnedFd, &'p str)> {
         match path.rsplit_once('/') {
-            Some((folder, name)) => Ok((self.folder(folder)?.handle, step(name)?)),
-            None => Ok((self.handle.try_clone()?, step(path)?)),
+            Some((folder, name)) => Ok((self.folder(folder)?.handle, component(name)?)),
+            None => Ok((self.handle.try_clone()?, component(path)?)),
         }
     }
 
-    /// A small file, whole.
+    /// The content of a file of at most `bytes_max` bytes.
     pub(crate) fn read(&self, path: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
         self.file(path)?.whole(bytes_max)
     }
@@ -117,55 +117,54 @@ impl ConfinedDir {
         Ok(names)
     }
 
-    /// The names in it, with what tells one file from any other.
+    /// The names in it with their inodes.
     pub(crate) fn inodes(&self) -> io::Result<Vec<(String, u64)>> {
-        let mut found = Vec::new();
+        let mut inodes = Vec::new();
         for entry in rustix::fs::Dir::read_from(self.handle.as_fd())? {
             let entry = entry?;
             if let Ok(name) = entry.file_name().to_str() {
-                found.push((name.to_owned(), entry.ino()));
+                inodes.push((name.to_owned(), entry.ino()));
             }
         }
-        Ok(found)
+        Ok(inodes)
     }
 
-    /// What tells this folder from any other.
     pub(crate) fn inode(&self) -> io::Result<u64> {
         Ok(rustix::fs::fstat(&self.handle)?.st_ino)
     }
 
-    /// Where a link in it leads, as a text. The link is not followed.
+    /// The target of a symbolic link in it. The link is not followed.
     pub(crate) fn link(&self, name: &str) -> io::Result<String> {
-        let target = rustix::fs::readlinkat(&self.handle, step(name)?, Vec::new())?;
+        let target = rustix::fs::readlinkat(&self.handle, component(name)?, Vec::new())?;
         target.into_string().map_err(|_| io::ErrorKind::InvalidData.into())
     }
 }
 
-/// A name that leads one step down.
-fn step(name: &str) -> io::Result<&str> {
+/// Checks that a name is one component of a path, and not `.` or `..`.
+fn component(name: &str) -> io::Result<&str> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not the name of a file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file name"));
     }
     Ok(name)
 }
 
 impl RegularFile {
-    /// Everything in it, unless that is too much.
+    /// The whole content, if it has at most `bytes_max` bytes.
     pub(crate) fn whole(&self, bytes_max: u64) -> io::Result<Vec<u8>> {
         if self.stamp.bytes > bytes_max {
-            let says = format!("it has {} bytes, and no more than {bytes_max} are read", self.stamp.bytes);
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, says));
+            let message = format!("it has {} bytes, more than the limit of {bytes_max}", self.stamp.bytes);
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
         self.piece(0, usize::try_from(self.stamp.bytes).unwrap_or_default())
     }
 
-    /// Some bytes from a place on; fewer where the file ends.
+    /// Up to `bytes_max` bytes from an offset on; fewer at the end of the file.
     pub(crate) fn piece(&self, from: u64, bytes_max: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; bytes_max];
         let mut filled = 0;
         while let Some(room) = bytes.get_mut(filled..).filter(|room| !room.is_empty()) {
-            let place = from.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));
-            match self.file.read_at(room, place) {
+            let offset = from.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));
+            match self.file.read_at(room, offset) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -183,14 +182,14 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn only_plain_files_beneath_the_folder_are_read() {
-        let place = tempfile::tempdir().unwrap();
-        let inside = place.path().join("inside");
+    fn only_regular_files_below_the_folder_are_read() {
+        let around = tempfile::tempdir().unwrap();
+        let inside = around.path().join("inside");
         std::fs::create_dir_all(inside.join("a/b")).unwrap();
-        std::fs::write(place.path().join("secret"), "s").unwrap();
+        std::fs::write(around.path().join("secret"), "s").unwrap();
         std::fs::write(inside.join("a/b/c"), "hello").unwrap();
         symlink("../secret", inside.join("link")).unwrap();
-        symlink(place.path(), inside.join("a/out")).unwrap();
+        symlink(around.path(), inside.join("a/out")).unwrap();
         symlink("b", inside.join("a/also")).unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, inside.join("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
         let folder = ConfinedDir::open(&inside).unwrap();

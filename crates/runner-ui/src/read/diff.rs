@@ -1,4 +1,4 @@
-//! What an iteration changed: files, the lines of one file, and the nodes of the tree.
+//! What an iteration changed: its files, the patch of one file, and the nodes of the tree.
 
 use std::collections::BTreeMap;
 
@@ -13,61 +13,59 @@ use crate::error::RequestError;
 use crate::read::iterations;
 use crate::read::repo_reader::{RepoReader, RunSource};
 
-/// The most bytes of a patch that are given.
+/// The most bytes of a patch in a response.
 const PATCH_BYTES_MAX: usize = 4 << 20;
-/// The longest line of a patch that is given whole.
+/// The most characters of a line of a patch.
 const LINE_CHARS_MAX: usize = 20_000;
 /// The most files that are listed.
 const FILES_MAX: usize = 5_000;
 
-/// The commits around an iteration, if git has them.
-fn commits(
+/// The commits before and after an iteration, if git has them.
+fn commits_around(
     project: &RepoReader,
     run: &RunSource,
     iter: IterationNumber,
 ) -> Result<(CommitId, CommitId), RequestError> {
-    let rows = iterations::rows(project, run)?;
-    let row = rows.into_iter().find(|row| row.iter == iter.get());
-    let row = row.ok_or_else(|| RequestError::no_iteration(&run.id, iter))?;
-    let commit = |id: Option<String>| id.and_then(|id| project.reading.commit(&id));
+    let row = iterations::row(project, run, iter)?;
+    let commit = |id: Option<String>| id.and_then(|id| project.repo.commit(&id));
     commit(row.commit_before).zip(commit(row.commit)).ok_or_else(|| {
         let message = format!("iteration {} is not committed yet", iter.get());
         RequestError::new(axum::http::StatusCode::NOT_FOUND, "no_commit", message)
     })
 }
 
-/// What changed, file by file; the work before what the runner keeps.
-pub(crate) fn view(
+/// The files and nodes that an iteration changed; files below `.runner/` last.
+pub(crate) fn diff_view(
     project: &RepoReader,
     run: &RunSource,
     iter: IterationNumber,
 ) -> Result<DiffView, RequestError> {
-    let (from, to) = commits(project, run, iter)?;
+    let (from, to) = commits_around(project, run, iter)?;
     let text = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
     let mut files: Vec<DiffFile> = project
-        .reading
+        .repo
         .changes(&from, &to)?
         .into_iter()
         .take(FILES_MAX)
         .map(|file| DiffFile {
-            is_runners: file.path.starts_with(RUNNER_DIR.as_bytes()),
+            is_runner_file: file.path.starts_with(RUNNER_DIR.as_bytes()),
             path: text(&file.path),
             old_path: file.old_path.as_deref().map(text),
             added: file.lines.map(|(added, _)| added),
             removed: file.lines.map(|(_, removed)| removed),
         })
         .collect();
-    files.sort_by_key(|file| file.is_runners);
+    files.sort_by_key(|file| file.is_runner_file);
     let tree_at = |commit: &CommitId| -> Result<Option<Tree>, RequestError> {
-        Ok(project.reading.doc(commit, Doc::Tree)?.and_then(|bytes| Tree::decode(&bytes).ok()))
+        Ok(project.repo.doc(commit, Doc::Tree)?.and_then(|bytes| Tree::decode(&bytes).ok()))
     };
     let trees = tree_at(&from)?.zip(tree_at(&to)?);
-    let tree = trees.map(|(before, after)| changes(&before, &after)).unwrap_or_default();
+    let tree = trees.map(|(before, after)| tree_changes(&before, &after)).unwrap_or_default();
     Ok(DiffView { from: from.to_string(), to: to.to_string(), files, tree })
 }
 
 /// The patch of one file.
-pub(crate) fn patch(
+pub(crate) fn file_patch(
     project: &RepoReader,
     run: &RunSource,
     iter: IterationNumber,
@@ -76,26 +74,30 @@ pub(crate) fn patch(
     if path.is_empty() || path.contains('\0') {
         return Err(RequestError::bad_request("`path` is not the path of a file"));
     }
-    let (from, to) = commits(project, run, iter)?;
-    let changed = project.reading.changes(&from, &to)?;
-    let file = changed.iter().find(|file| String::from_utf8_lossy(&file.path) == path);
+    let (from, to) = commits_around(project, run, iter)?;
+    let changes = project.repo.changes(&from, &to)?;
+    let file = changes.iter().find(|file| String::from_utf8_lossy(&file.path) == path);
     let file = file.ok_or_else(RequestError::not_found)?;
     let old = file.old_path.as_deref().map(|old| String::from_utf8_lossy(old).into_owned());
-    // Both names, so that git sees that a file was renamed.
+    // Both names, so that git recognizes a renamed file.
     let paths: Vec<&str> = [path].into_iter().chain(old.as_deref()).collect();
-    let patch = project.reading.patch(&from, &to, &paths, PATCH_BYTES_MAX)?;
+    let patch = project.repo.patch(&from, &to, &paths, PATCH_BYTES_MAX)?;
     let text = String::from_utf8_lossy(&patch.bytes);
-    Ok(DiffPatch { path: path.to_owned(), lines: lines(&text), is_cut: patch.is_truncated })
+    Ok(DiffPatch { path: path.to_owned(), lines: patch_lines(&text), is_cut: patch.is_truncated })
 }
 
-/// The lines of a patch, numbered.
-fn lines(patch: &str) -> Vec<DiffLine> {
+/// The lines of a patch with their numbers.
+fn patch_lines(patch: &str) -> Vec<DiffLine> {
     let mut lines = Vec::new();
-    let (mut old, mut new, mut in_hunk) = (0_u32, 0_u32, false);
+    let mut old = 0_u32;
+    let mut new = 0_u32;
+    let mut in_hunk = false;
     for line in patch.lines() {
         let cut: String = line.chars().take(LINE_CHARS_MAX).collect();
-        if let Some((from_old, from_new)) = hunk(line) {
-            (old, new, in_hunk) = (from_old, from_new, true);
+        if let Some((first_old, first_new)) = hunk_start(line) {
+            old = first_old;
+            new = first_new;
+            in_hunk = true;
             lines.push(DiffLine { kind: DiffKind::Hunk, old: None, new: None, text: cut });
             continue;
         }
@@ -120,24 +122,25 @@ fn lines(patch: &str) -> Vec<DiffLine> {
     lines
 }
 
-/// Where a piece of a patch begins, before and after: `@@ -3,4 +5,6 @@`.
-fn hunk(line: &str) -> Option<(u32, u32)> {
+/// The first line numbers of a hunk, before and after: `@@ -3,4 +5,6 @@`.
+fn hunk_start(line: &str) -> Option<(u32, u32)> {
     let (old, rest) = line.strip_prefix("@@ -")?.split_once(" +")?;
     let (new, _) = rest.split_once(" @@")?;
     let first = |text: &str| text.split(',').next().and_then(|number| number.parse().ok());
     Some((first(old)?, first(new)?))
 }
 
-fn by_id<'t>(node: &'t Node, found: &mut BTreeMap<&'t str, &'t Node>) {
-    found.insert(node.id.as_str(), node);
-    node.children.iter().for_each(|child| by_id(child, found));
+fn collect_by_id<'t>(node: &'t Node, nodes: &mut BTreeMap<&'t str, &'t Node>) {
+    nodes.insert(node.id.as_str(), node);
+    node.children.iter().for_each(|child| collect_by_id(child, nodes));
 }
 
-/// How one tree differs from the one before, node by node.
-fn changes(before: &Tree, after: &Tree) -> Vec<TreeChange> {
-    let (mut old, mut new) = (BTreeMap::new(), BTreeMap::new());
-    by_id(before.root(), &mut old);
-    by_id(after.root(), &mut new);
+/// The nodes that differ between two trees.
+fn tree_changes(before: &Tree, after: &Tree) -> Vec<TreeChange> {
+    let mut old = BTreeMap::new();
+    let mut new = BTreeMap::new();
+    collect_by_id(before.root(), &mut old);
+    collect_by_id(after.root(), &mut new);
     let change = |node: &Node, what: String| TreeChange {
         id: node.id.to_string(),
         title: one_line(&node.title),
@@ -179,13 +182,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lines_of_a_patch_have_the_numbers_of_their_files() {
+    fn patch_lines_have_the_numbers_of_both_files() {
         let patch = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -3,3 +3,4 @@ fn x\n same\n-old\n+new\n++more\n last\n\\ No newline at end of file\n";
-        let found: Vec<_> =
-            lines(patch).into_iter().map(|line| (line.kind, line.old, line.new, line.text)).collect();
+        let parsed: Vec<_> =
+            patch_lines(patch).into_iter().map(|line| (line.kind, line.old, line.new, line.text)).collect();
         let text = str::to_owned;
         assert_eq!(
-            found.get(3..).unwrap(),
+            parsed.get(3..).unwrap(),
             [
                 (DiffKind::Hunk, None, None, text("@@ -3,3 +3,4 @@ fn x")),
                 (DiffKind::Same, Some(3), Some(3), text("same")),
@@ -196,6 +199,6 @@ mod tests {
                 (DiffKind::Note, None, None, text(" No newline at end of file")),
             ]
         );
-        assert!(lines(patch).iter().take(3).all(|line| line.kind == DiffKind::Head));
+        assert!(patch_lines(patch).iter().take(3).all(|line| line.kind == DiffKind::Head));
     }
 }

@@ -1,13 +1,13 @@
-//! Which lines of a log tell of a fault. One table for the banner, the log's first error and its jumps.
+//! Finds the lines of a log that report an error: one table for the stop banner, the log's first error and the jumps.
 
-/// What such a line holds, by the programs that write it.
-const HOLDS: &[&str] = &[
+/// What an error line contains, by the programs that write it.
+const CONTAINS: &[&str] = &[
     // Rust's compiler and tests.
     "error[E",
     " panicked at ",
     "... FAILED",
     "test result: FAILED",
-    // TypeScript, Python, Java and others name what was thrown.
+    // TypeScript, Python, Java and others print the exception.
     ": error TS",
     "AssertionError",
     "Traceback (most recent call last)",
@@ -18,21 +18,21 @@ const HOLDS: &[&str] = &[
     "Segmentation fault",
 ];
 
-/// What such a line begins with, behind white space.
-const BEGINS: &[&str] = &[
+/// What an error line starts with, after white space.
+const STARTS_WITH: &[&str] = &[
     "error:", "Error:", "ERROR:", "ERROR ", "fatal:", "FAILED", "FAIL ", "FAIL:", "FAIL\t", "--- FAIL",
     "not ok ", "panic:", "E   ", "✗ ", "✘ ", "× ",
 ];
 
-/// What follows the place in a file that compilers begin their lines with.
-const BEHIND_PLACE: &[&str] = &[": error:", ": fatal error:"];
+/// What follows the file and line number in a compiler's error.
+const AFTER_LOCATION: &[&str] = &[": error:", ": fatal error:"];
 
-/// Whether a line, without its colours, tells of a fault.
-pub(crate) fn tells_of_failure(line: &str) -> bool {
+/// Whether a line, without escape sequences, reports an error.
+pub(crate) fn is_error_line(line: &str) -> bool {
     let text = line.trim_start();
-    BEGINS.iter().any(|word| text.starts_with(word))
-        || HOLDS.iter().any(|word| text.contains(word))
-        || BEHIND_PLACE.iter().any(|word| text.contains(word))
+    STARTS_WITH.iter().any(|word| text.starts_with(word))
+        || CONTAINS.iter().any(|word| text.contains(word))
+        || AFTER_LOCATION.iter().any(|word| text.contains(word))
 }
 
 #[cfg(test)]
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_of_common_programs_are_known() {
+    fn errors_of_common_programs_are_recognized() {
         for line in [
             "error[E0425]: cannot find value `x` in this scope",
             "error: could not compile `x`",
@@ -57,21 +57,21 @@ mod tests {
             "fatal: not a git repository",
             "FAILED  tests/from_roman.sh",
         ] {
-            assert!(tells_of_failure(line), "{line}");
+            assert!(is_error_line(line), "{line}");
         }
     }
 
     #[test]
-    fn what_only_speaks_of_errors_is_no_fault() {
+    fn lines_that_only_mention_errors_are_not_errors() {
         for line in [
-            "test errors::are_told ... ok",
+            "test errors::are_reported ... ok",
             "running 3 tests",
             "0 errors, 0 warnings",
             "warning: unused variable: `error`",
             "test result: ok. 3 passed; 0 failed",
             "",
         ] {
-            assert!(!tells_of_failure(line), "{line}");
+            assert!(!is_error_line(line), "{line}");
         }
     }
 }

@@ -1,10 +1,11 @@
-//! The iterations of a run, from their folders where these are, and from git where they are not.
+//! The iterations of a run: from their log folders where these exist, and from git where they do not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use runner_core::commit_message::Trailer;
+use runner_core::labels::annotation_text;
 use runner_core::model::id::IterationNumber;
-use runner_core::step::AttemptCharge;
+use runner_core::step::{AttemptCharge, Event, GuardExit, RecordedEvent, RecordedIteration};
 use runner_core::text::one_line;
 use runner_host::repo::readonly_repo::IterationCommit;
 use serde_json::Value;
@@ -14,7 +15,7 @@ use crate::error::RequestError;
 use crate::read::confined_fs::ConfinedDir;
 use crate::read::repo_reader::{RepoReader, RunSource};
 
-/// The files of an iteration's folder that are shown.
+/// The files of an iteration's log folder that the server sends.
 pub(crate) const FILES: [&str; 11] = [
     "prompt.md",
     "output.json",
@@ -29,238 +30,233 @@ pub(crate) const FILES: [&str; 11] = [
     "error.log",
 ];
 
-/// A small document of a folder has no reason to be larger.
+/// The largest JSON document of a folder that is read.
 const DOCUMENT_BYTES_MAX: u64 = 4 << 20;
-/// The events of an iteration without an answer are few; of one whose agent tells much, the beginning is enough.
+/// How much of events.jsonl is read, from its beginning or its end. An agent may cause many events; the runner's own, which
+/// decide the status, are few.
 const EVENTS_BYTES_MAX: usize = 256 << 10;
 
-/// All iterations of a run, oldest first.
-pub(crate) fn rows(project: &RepoReader, run: &RunSource) -> Result<Vec<IterationRow>, RequestError> {
-    let commits = project.commits(run)?;
-    let commits: BTreeMap<IterationNumber, &IterationCommit> =
-        commits.iter().map(|commit| (commit.iter, commit)).collect();
-    let folder = project.folder_of(&run.id).ok();
-    let names = folder.as_ref().and_then(|folder| folder.names().ok()).unwrap_or_default();
-    let mut iters: BTreeSet<IterationNumber> = names.iter().filter_map(|name| of_name(name)).collect();
-    iters.extend(commits.keys());
-    let row = |iter: IterationNumber| {
-        let folder = folder.as_ref().and_then(|folder| folder.folder(&iter.to_string()).ok());
-        row(project, run, iter, folder.as_ref(), commits.get(&iter).copied())
+/// What is on record about an iteration, apart from its commit.
+#[derive(Clone, Debug)]
+pub(crate) enum IterationRecord {
+    /// meta.json exists.
+    Finished { meta: Box<RecordedIteration>, summary: String },
+    /// The folder exists, but meta.json does not, or a newer runner wrote it.
+    Unfinished { planned: Option<Box<RecordedEvent>> },
+    /// There is no log folder.
+    CommitOnly,
+}
+
+impl IterationRecord {
+    fn read(project: &RepoReader, run: &RunSource, iter: IterationNumber) -> Self {
+        let Ok(folder) = folder(project, run, iter) else { return Self::CommitOnly };
+        let version = folder.stamp("meta.json");
+        let finished = version.and_then(|version| {
+            project.cached_record(run, iter, version, || {
+                let meta = folder.read("meta.json", DOCUMENT_BYTES_MAX).ok()?;
+                let meta = Box::new(RecordedIteration::from_json(&meta)?);
+                Some(Self::Finished { meta, summary: output_summary(&folder) })
+            })
+        });
+        finished.unwrap_or_else(|| Self::read_unfinished(&folder))
+    }
+
+    fn read_unfinished(folder: &ConfinedDir) -> Self {
+        let planned = first_events(folder).into_iter().find(|recorded| is_planned(&recorded.event));
+        match planned {
+            Some(planned) => Self::Unfinished { planned: Some(Box::new(planned)) },
+            None if folder.stamp("prompt.md").is_some() => Self::Unfinished { planned: None },
+            None => Self::CommitOnly,
+        }
+    }
+
+    /// The row that lists show: the record, completed from the commit.
+    fn into_row(self, iter: IterationNumber, commit: Option<&IterationCommit>) -> IterationRow {
+        let committed = commit.map(commit_row).unwrap_or_default();
+        let row = match self {
+            Self::Finished { meta, summary } => finished_row(*meta, summary, committed),
+            Self::Unfinished { planned } => unfinished_row(planned.map(|planned| *planned), committed),
+            Self::CommitOnly => committed,
+        };
+        IterationRow { iter: iter.get(), ..row }
+    }
+}
+
+fn is_planned(event: &Event) -> bool {
+    matches!(event, Event::Planned { .. })
+}
+
+fn commit_row(commit: &IterationCommit) -> IterationRow {
+    let exit = commit.trailer(Trailer::GuardExit).map(one_line);
+    IterationRow {
+        node: commit.node.as_ref().map(ToString::to_string),
+        outcome: commit.trailer(Trailer::Outcome).map(one_line),
+        status: Some(commit.status.as_str().to_owned()),
+        guard: Some(commit.guard.as_str().to_owned()),
+        guard_exit: exit.map(|exit| if exit.starts_with("signal") { exit } else { format!("code {exit}") }),
+        is_charged: commit.trailer(Trailer::Attempt) == Some(AttemptCharge::Charged.as_str()),
+        summary: commit.summary.clone(),
+        annotations: commit.trailers(Trailer::Annotation).map(one_line).collect(),
+        ended_ms: Some(commit.unix_secs.saturating_mul(1000)),
+        commit: Some(commit.commit.to_string()),
+        commit_before: commit.before.as_ref().map(ToString::to_string),
+        ..IterationRow::default()
+    }
+}
+
+fn unfinished_row(planned: Option<RecordedEvent>, committed: IterationRow) -> IterationRow {
+    let has_logs = IterationRow { has_logs: true, ..committed };
+    let Some(RecordedEvent { t_ms, event: Event::Planned { node, path, mode, attempt, .. } }) = planned
+    else {
+        return has_logs;
     };
-    Ok(iters.into_iter().map(row).collect())
+    IterationRow {
+        node: node.map(|node| node.to_string()),
+        path,
+        session: Some(mode.as_str().to_owned()),
+        attempt: Some(AttemptOrdinal { nth: attempt.nth, of: attempt.of }),
+        started_ms: Some(t_ms),
+        ..has_logs
+    }
+}
+
+fn finished_row(record: RecordedIteration, summary: String, committed: IterationRow) -> IterationRow {
+    let meta = record.meta;
+    IterationRow {
+        node: meta.node.map(|node| node.to_string()),
+        path: meta.path,
+        session: Some(meta.session.as_str().to_owned()),
+        attempt: Some(AttemptOrdinal { nth: meta.attempt.nth, of: meta.attempt.of }),
+        outcome: Some(meta.outcome.as_str().to_owned()),
+        status: Some(meta.status.as_str().to_owned()),
+        guard: Some(meta.guard.as_str().to_owned()),
+        guard_exit: meta.guard_exit.map(exit_text),
+        is_charged: meta.charge == AttemptCharge::Charged,
+        summary: if summary.is_empty() { committed.summary } else { summary },
+        findings: meta.findings,
+        annotations: meta.annotations.iter().map(annotation_text).collect(),
+        started_ms: Some(record.started_ms),
+        ended_ms: Some(record.ended_ms),
+        agent_ms: record.agent_ms,
+        guard_ms: record.guard_ms,
+        input_tokens: meta.usage.input_tokens,
+        output_tokens: meta.usage.output_tokens,
+        cost_microdollars: meta.usage.cost_microdollars,
+        executor: Some(record.executor),
+        model: record.identity.model,
+        commit: Some(record.commit_after),
+        commit_before: Some(record.commit_before),
+        has_logs: true,
+        ..IterationRow::default()
+    }
+}
+
+fn exit_text(exit: GuardExit) -> String {
+    match exit {
+        GuardExit::Code(code) => format!("code {code}"),
+        GuardExit::Signal(signal) => format!("signal {signal}"),
+    }
+}
+
+/// The summary in output.json, which is the agent's and may be anything.
+fn output_summary(folder: &ConfinedDir) -> String {
+    let output = document(folder, "output.json");
+    let summary = output.as_ref().and_then(|output| output.get("summary")).and_then(Value::as_str);
+    summary.unwrap_or_default().to_owned()
+}
+
+/// The iterations of a run that have a folder or a commit.
+fn numbers(project: &RepoReader, run: &RunSource) -> Result<BTreeSet<IterationNumber>, RequestError> {
+    let names = project.run_folder(&run.id).and_then(|folder| folder.names()).unwrap_or_default();
+    let mut numbers: BTreeSet<IterationNumber> =
+        names.iter().filter_map(|name| folder_number(name)).collect();
+    numbers.extend(project.commits(run)?.iter().map(|commit| commit.iter));
+    Ok(numbers)
 }
 
 /// The iteration that a folder is named after.
-pub(crate) fn of_name(name: &str) -> Option<IterationNumber> {
+pub(crate) fn folder_number(name: &str) -> Option<IterationNumber> {
     let iter: IterationNumber = name.parse().ok()?;
     (iter.to_string() == name).then_some(iter)
 }
 
-fn row(
+/// All iterations of a run, oldest first.
+pub(crate) fn rows(project: &RepoReader, run: &RunSource) -> Result<Vec<IterationRow>, RequestError> {
+    let commits = project.commits(run)?;
+    let by_number: BTreeMap<IterationNumber, &IterationCommit> =
+        commits.iter().map(|commit| (commit.iter, commit)).collect();
+    let mut rows = Vec::new();
+    for iter in numbers(project, run)? {
+        let record = IterationRecord::read(project, run, iter);
+        rows.push(record.into_row(iter, by_number.get(&iter).copied()));
+    }
+    Ok(rows)
+}
+
+/// One iteration of a run.
+pub(crate) fn row(
     project: &RepoReader,
     run: &RunSource,
     iter: IterationNumber,
-    folder: Option<&ConfinedDir>,
-    commit: Option<&IterationCommit>,
-) -> IterationRow {
-    let logged = folder.and_then(|folder| {
-        let finished = folder.stamp("meta.json").and_then(|stamp| {
-            project.row_of((&run.id, iter), stamp, || {
-                let meta = document(folder, "meta.json")?;
-                Some(of_meta(&meta, document(folder, "output.json").as_ref()))
-            })
-        });
-        finished.or_else(|| of_events(folder))
-    });
-    let has_logs = logged.is_some();
-    let mut row = logged.unwrap_or_default();
-    row.iter = iter.get();
-    row.has_logs = has_logs;
-    if let Some(commit) = commit {
-        add_commit(&mut row, commit);
+) -> Result<IterationRow, RequestError> {
+    let commits = project.commits(run)?;
+    let commit = commits.iter().rev().find(|commit| commit.iter == iter);
+    if commit.is_none() && folder(project, run, iter).is_err() {
+        return Err(RequestError::no_iteration(&run.id, iter));
     }
-    row
+    Ok(IterationRecord::read(project, run, iter).into_row(iter, commit))
 }
 
-/// What git knows of an iteration, where the folder does not say it.
-fn add_commit(row: &mut IterationRow, commit: &IterationCommit) {
-    let text = |value: Option<&str>| value.map(one_line);
-    row.node = row.node.take().or_else(|| commit.node.as_ref().map(ToString::to_string));
-    row.outcome = row.outcome.take().or_else(|| text(commit.trailer(Trailer::Outcome)));
-    row.status = row.status.take().or_else(|| Some(commit.status.as_str().to_owned()));
-    row.guard = row.guard.take().or_else(|| Some(commit.guard.as_str().to_owned()));
-    row.guard_exit = row.guard_exit.take().or_else(|| {
-        commit.trailer(Trailer::GuardExit).map(|exit| {
-            let exit = one_line(exit);
-            if exit.starts_with("signal") { exit } else { format!("code {exit}") }
-        })
-    });
-    if row.summary.is_empty() {
-        row.summary.clone_from(&commit.summary);
-    }
-    if !row.has_logs {
-        row.is_charged = commit.trailer(Trailer::Attempt) == Some(AttemptCharge::Charged.as_str());
-        row.ended_ms = Some(commit.unix_secs.saturating_mul(1000));
-        row.marks = commit.trailers(Trailer::Annotation).map(one_line).collect();
-    }
-    row.commit = Some(commit.commit.to_string());
-    row.commit_before = row.commit_before.take().or_else(|| commit.before.as_ref().map(ToString::to_string));
-}
-
-fn text(value: &Value, key: &str) -> Option<String> {
-    value.get(key)?.as_str().map(str::to_owned)
-}
-
-fn number(value: &Value, key: &str) -> Option<u64> {
-    value.get(key)?.as_u64()
-}
-
-fn texts(value: &Value, key: &str) -> Vec<String> {
-    let values = value.get(key).and_then(Value::as_array);
-    values.into_iter().flatten().filter_map(|value| value.as_str().map(str::to_owned)).collect()
-}
-
-/// Which try, of how many.
-pub(crate) fn attempt(value: &Value) -> Option<AttemptOrdinal> {
-    let attempt = value.get("attempt")?;
-    let part = |key: &str| number(attempt, key).and_then(|number| u32::try_from(number).ok());
-    Some(AttemptOrdinal { nth: part("nth")?, of: part("of")? })
-}
-
-/// A row of a finished iteration.
-fn of_meta(meta: &Value, output: Option<&Value>) -> IterationRow {
-    let usage = meta.get("usage").unwrap_or(&Value::Null);
-    IterationRow {
-        node: text(meta, "node"),
-        path: text(meta, "path").unwrap_or_default(),
-        session: text(meta, "session"),
-        attempt: attempt(meta),
-        outcome: text(meta, "outcome"),
-        status: text(meta, "status"),
-        guard: text(meta, "guard"),
-        guard_exit: meta.get("guard_exit").and_then(exit_text),
-        is_charged: text(meta, "charge").as_deref() == Some("charged"),
-        summary: output.and_then(|output| text(output, "summary")).unwrap_or_default(),
-        findings: texts(meta, "findings"),
-        marks: meta
-            .get("annotations")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(mark_text)
-            .collect(),
-        started_ms: number(meta, "started_ms"),
-        ended_ms: number(meta, "ended_ms"),
-        agent_ms: number(meta, "agent_ms"),
-        guard_ms: number(meta, "guard_ms"),
-        input_tokens: number(usage, "input_tokens"),
-        output_tokens: number(usage, "output_tokens"),
-        cost_microdollars: number(usage, "cost_microdollars"),
-        executor: text(meta, "executor"),
-        model: text(meta, "model").or_else(|| text(usage, "model")),
-        commit: text(meta, "commit_after"),
-        commit_before: text(meta, "commit_before"),
-        ..IterationRow::default()
-    }
-}
-
-/// `{"code": 1}` as `code 1`.
-fn exit_text(exit: &Value) -> Option<String> {
-    let (kind, number) = exit.as_object()?.iter().next()?;
-    Some(format!("{kind} {number}"))
-}
-
-/// A mark in words: its name, and what it names.
-fn mark_text(mark: &Value) -> Option<String> {
-    let mark = mark.as_object()?;
-    let name = mark.get("annotation")?.as_str()?.replace('_', " ");
-    let details: Vec<String> = mark
-        .iter()
-        .filter(|(key, value)| *key != "annotation" && value.as_u64() != Some(0))
-        .map(|(key, value)| match value {
-            Value::String(text) => one_line(text),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                format!("{value} {key}")
-            }
-        })
-        .collect();
-    Some(if details.is_empty() { name } else { format!("{name}: {}", details.join(", ")) })
-}
-
-/// A row of an iteration under way, from what was announced so far.
-fn of_events(folder: &ConfinedDir) -> Option<IterationRow> {
-    let events = events(folder);
-    let planned = events.iter().find(|event| text(event, "event").as_deref() == Some("planned"));
-    if planned.is_none() && folder.stamp("prompt.md").is_none() {
-        return None;
-    }
-    let planned = planned.unwrap_or(&Value::Null);
-    Some(IterationRow {
-        node: text(planned, "node"),
-        path: text(planned, "path").unwrap_or_default(),
-        session: text(planned, "mode"),
-        attempt: attempt(planned),
-        started_ms: number(planned, "t_ms"),
-        ..IterationRow::default()
-    })
-}
-
-/// The first events of an iteration, as far as they can be read.
-pub(crate) fn events(folder: &ConfinedDir) -> Vec<Value> {
+/// The first events of an iteration.
+fn first_events(folder: &ConfinedDir) -> Vec<RecordedEvent> {
     let bytes = folder.file("events.jsonl").and_then(|file| file.piece(0, EVENTS_BYTES_MAX));
-    lines_of_json(&bytes.unwrap_or_default())
+    RecordedEvent::from_lines(&bytes.unwrap_or_default()).collect()
 }
 
 /// The last events of an iteration.
-pub(crate) fn last_events(folder: &ConfinedDir) -> Vec<Value> {
+pub(crate) fn last_events(folder: &ConfinedDir) -> Vec<RecordedEvent> {
     let Ok(file) = folder.file("events.jsonl") else { return Vec::new() };
     let from = file.stamp.bytes.saturating_sub(EVENTS_BYTES_MAX as u64);
-    lines_of_json(&file.piece(from, EVENTS_BYTES_MAX).unwrap_or_default())
+    RecordedEvent::from_lines(&file.piece(from, EVENTS_BYTES_MAX).unwrap_or_default()).collect()
 }
 
-fn lines_of_json(bytes: &[u8]) -> Vec<Value> {
-    bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
-}
-
-/// A JSON document of a folder, if there is one that can be read.
-pub(crate) fn document(folder: &ConfinedDir, name: &str) -> Option<Value> {
+/// A JSON document of a folder, unchanged; `None` if it is missing or not JSON.
+fn document(folder: &ConfinedDir, name: &str) -> Option<Value> {
     serde_json::from_slice(&folder.read(name, DOCUMENT_BYTES_MAX).ok()?).ok()
 }
 
-/// The folder of an iteration.
+/// The log folder of an iteration.
 pub(crate) fn folder(
     project: &RepoReader,
     run: &RunSource,
     iter: IterationNumber,
 ) -> Result<ConfinedDir, RequestError> {
-    let folder = project.folder_of(&run.id).and_then(|folder| folder.folder(&iter.to_string()));
+    let folder = project.run_folder(&run.id).and_then(|folder| folder.folder(&iter.to_string()));
     folder.map_err(|_| RequestError::no_logs(&run.id, iter))
 }
 
-/// One iteration whole.
+/// One iteration with its files.
 pub(crate) fn detail(
     project: &RepoReader,
     run: &RunSource,
     iter: IterationNumber,
 ) -> Result<IterationDetail, RequestError> {
-    let rows = rows(project, run)?;
-    let place = rows.iter().position(|row| row.iter == iter.get());
-    let place = place.ok_or_else(|| RequestError::no_iteration(&run.id, iter))?;
-    let number = |place: Option<usize>| place.and_then(|place| rows.get(place)).map(|row| row.iter);
+    let row = row(project, run, iter)?;
+    let numbers = numbers(project, run)?;
     let folder = folder(project, run, iter).ok();
     Ok(IterationDetail {
         run: run.id.to_string(),
+        row,
         meta: folder.as_ref().and_then(|folder| document(folder, "meta.json")),
         output: folder.as_ref().and_then(|folder| document(folder, "output.json")),
-        files: folder.as_ref().map(sizes).unwrap_or_default(),
-        previous: number(place.checked_sub(1)),
-        next: number(place.checked_add(1)),
-        row: rows.get(place).cloned().unwrap_or_default(),
+        files: folder.as_ref().map(file_sizes).unwrap_or_default(),
+        previous: numbers.range(..iter).next_back().map(|iter| iter.get()),
+        next: numbers.iter().find(|other| **other > iter).map(|iter| iter.get()),
     })
 }
 
-/// The files of a folder that are there.
-pub(crate) fn sizes(folder: &ConfinedDir) -> Vec<FileSize> {
+/// The files of a log folder that exist.
+pub(crate) fn file_sizes(folder: &ConfinedDir) -> Vec<FileSize> {
     let size = |name: &str| Some(FileSize { name: name.to_owned(), bytes: folder.stamp(name)?.bytes });
     FILES.into_iter().filter_map(size).collect()
 }
@@ -268,28 +264,70 @@ pub(crate) fn sizes(folder: &ConfinedDir) -> Vec<FileSize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use runner_core::model::agent_output::AgentStatus;
+    use runner_core::model::id::NodeId;
+    use runner_core::model::object_id::CommitId;
+    use runner_core::model::run_state::GuardResult;
 
-    #[test]
-    fn a_record_of_a_newer_runner_is_read_as_far_as_it_is_known() {
-        let meta = json!({ "node": "a", "outcome": "dissolved", "usage": { "input_tokens": 5, "by_model": {} },
-            "guard_exit": { "signal": 9 }, "attempt": { "nth": 2, "of": 3 }, "brand_new": [1],
-            "annotations": [{ "annotation": "guard_file_restored", "path": "check" }, { "annotation": "sung", "loud": 2, "low": 0 }, 7] });
-        let row = of_meta(&meta, None);
-        assert_eq!(
-            (row.outcome.as_deref(), row.guard_exit.as_deref()),
-            (Some("dissolved"), Some("signal 9"))
-        );
-        assert_eq!((row.input_tokens, row.attempt), (Some(5), Some(AttemptOrdinal { nth: 2, of: 3 })));
-        assert_eq!(row.marks, ["guard file restored: check", "sung: 2 loud"]);
-        assert_eq!(of_meta(&json!([]), None).outcome, None);
+    fn commit(iter: u32, outcome: &str) -> IterationCommit {
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        IterationCommit {
+            commit: CommitId::new("c".repeat(40)).unwrap(),
+            before: CommitId::new("b".repeat(40)).ok(),
+            unix_secs: 7,
+            iter: IterationNumber::new(iter).unwrap(),
+            node: Some(NodeId::root()),
+            status: AgentStatus::Done,
+            guard: GuardResult::Pass,
+            summary: "all done".to_owned(),
+            trailers: vec![
+                pair("Runner-Outcome", outcome),
+                pair("Runner-Attempt", "charged"),
+                pair("Runner-Guard-Exit", "0"),
+                pair("Runner-Annotation", "guard-file-restored check"),
+            ],
+        }
     }
 
     #[test]
-    fn a_folder_is_an_iteration_by_its_written_form_alone() {
-        assert_eq!(of_name("0012").map(IterationNumber::get), Some(12));
+    fn row_without_logs_is_read_from_the_commit_even_of_a_newer_runner() {
+        let iter = IterationNumber::new(3).unwrap();
+        let row = IterationRecord::CommitOnly.into_row(iter, Some(&commit(3, "dissolved")));
+        assert_eq!((row.iter, row.outcome.as_deref(), row.has_logs), (3, Some("dissolved"), false));
+        assert_eq!((row.guard_exit.as_deref(), row.is_charged), (Some("code 0"), true));
+        assert_eq!(
+            (row.annotations, row.ended_ms),
+            (vec!["guard-file-restored check".to_owned()], Some(7000))
+        );
+    }
+
+    #[test]
+    fn unfinished_row_takes_its_task_from_the_plan_and_its_end_from_the_commit() {
+        let line = r#"{"t_ms": 5, "event": "planned", "run_id": "x", "iter": 3, "mode": "leaf", "node": "a",
+            "path": "root/a", "title": "", "attempt": {"nth": 2, "of": 3}, "agent": "codex",
+            "rung": {"nth": 1, "of": 1}, "budget": {"run_tokens": null, "run_usd": null, "leaf_tokens": null,
+            "leaf_usd": null}, "spent": {"tokens": 0, "microdollars": 0, "estimated_microdollars": 0,
+            "sessions_without_tokens": 0, "sessions_without_cost": 0}, "prompt_bytes": 1,
+            "prompt_sha256": "0000000000000000000000000000000000000000000000000000000000000000"}"#;
+        let planned = RecordedEvent::from_line(line.replace('\n', " ").as_bytes()).unwrap();
+        assert!(is_planned(&planned.event), "{planned:?}");
+        let record = IterationRecord::Unfinished { planned: Some(Box::new(planned)) };
+        let iter = IterationNumber::new(3).unwrap();
+        let row = record.clone().into_row(iter, None);
+        assert_eq!((row.node.as_deref(), row.path.as_str(), row.outcome), (Some("a"), "root/a", None));
+        assert_eq!((row.attempt, row.started_ms), (Some(AttemptOrdinal { nth: 2, of: 3 }), Some(5)));
+        let row = record.into_row(iter, Some(&commit(3, "passed")));
+        assert_eq!(
+            (row.outcome.as_deref(), row.commit.as_deref()),
+            (Some("passed"), Some("c".repeat(40).as_str()))
+        );
+    }
+
+    #[test]
+    fn folder_is_an_iteration_only_by_its_exact_name() {
+        assert_eq!(folder_number("0012").map(IterationNumber::get), Some(12));
         for other in ["12", "00012", "0000", "x", "..", "0012.tmp"] {
-            assert_eq!(of_name(other), None, "{other}");
+            assert_eq!(folder_number(other), None, "{other}");
         }
     }
 }

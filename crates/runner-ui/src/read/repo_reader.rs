@@ -1,10 +1,10 @@
-//! The repository that is watched: where its runs are, and their documents. Reads; decides and writes nothing.
+//! Reads one repository: its runs, their documents and their commits. What has not changed is read once.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use runner_core::config::Config;
 use runner_core::layout::{Doc, RUNNER_DIR};
@@ -16,40 +16,66 @@ use runner_core::model::tree::{BYTES_MAX, Tree};
 use runner_host::repo::readonly_repo::{IterationCommit, ReadonlyRepo, RunBranch};
 use serde_json::Value;
 
-use crate::api::{IterationRow, VerifyResult};
+use crate::api::VerifyResult;
 use crate::error::RequestError;
+use crate::read::cache::VersionedCache;
 use crate::read::confined_fs::{ConfinedDir, FileVersion};
+use crate::read::iterations::IterationRecord;
 use crate::read::log_index::LogIndexes;
 
-/// No document but the tree has a reason to be large.
+/// The largest document that is read, apart from the tree.
 const SMALL_BYTES_MAX: u64 = 16 << 20;
-/// How long branches are taken to be where they were, if nobody says that they moved.
-const BRANCHES_KEPT: Duration = Duration::from_secs(10);
+/// For how many seconds branches are cached, unless the watcher reports that they moved.
+const BRANCHES_SECS_MAX: u64 = 10;
+/// How many problems of a tree are listed.
+const PROBLEMS_MAX: usize = 100;
 
 /// The repository.
 #[derive(Debug)]
 pub(crate) struct RepoReader {
-    pub(crate) reading: ReadonlyRepo,
+    pub(crate) repo: ReadonlyRepo,
     pub(crate) root: ConfinedDir,
     pub(crate) indexes: LogIndexes,
-    known: Mutex<RepoCaches>,
-    /// The proofs that were asked for: one at a time, and not twice for the same state of a branch.
-    verdicts: Mutex<BTreeMap<RunId, (Option<CommitId>, VerifyResult)>>,
+    caches: RepoCaches,
+    opened: Instant,
+    /// Counts how often the watcher reported that branches moved.
+    branches_moved: AtomicU64,
+    /// Held while a run is verified: one at a time.
+    verifying: Mutex<()>,
 }
 
-/// What need not be read again as long as it did not change.
-#[derive(Debug, Default)]
+/// The version of the branches: how often they moved, and the time, in steps of [`BRANCHES_SECS_MAX`].
+type BranchesVersion = (u64, u64);
+
+#[derive(Debug)]
 struct RepoCaches {
-    branches: Option<(Instant, Arc<Vec<RunBranch>>)>,
-    commits: BTreeMap<RunId, (CommitId, Arc<Vec<IterationCommit>>)>,
-    rows: BTreeMap<(RunId, IterationNumber), (FileVersion, IterationRow)>,
-    trees: BTreeMap<RunId, (TreeVersion, ReadTree)>,
+    branches: VersionedCache<(), BranchesVersion, Arc<Vec<RunBranch>>>,
+    /// By the tip of the run's branch.
+    commits: VersionedCache<RunId, CommitId, Arc<Vec<IterationCommit>>>,
+    /// By the version of meta.json.
+    records: VersionedCache<(RunId, IterationNumber), FileVersion, IterationRecord>,
+    trees: VersionedCache<RunId, TreeVersion, ReadTree>,
+    /// By the tip of the run's branch.
+    verify_results: VersionedCache<RunId, Option<CommitId>, VerifyResult>,
 }
 
-/// A tree, or what is wrong with it.
+impl Default for RepoCaches {
+    fn default() -> Self {
+        Self {
+            branches: VersionedCache::new(1),
+            commits: VersionedCache::new(64),
+            records: VersionedCache::new(100_000),
+            // A tree may be large.
+            trees: VersionedCache::new(5),
+            verify_results: VersionedCache::new(1_000),
+        }
+    }
+}
+
+/// A tree, or its problems.
 pub(crate) type ReadTree = Arc<Result<Tree, Vec<String>>>;
 
-/// Which tree.json was read.
+/// Where a tree was read, and which version of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TreeVersion {
     WorkTree(FileVersion),
@@ -61,98 +87,88 @@ pub(crate) enum TreeVersion {
 pub(crate) struct RunSource {
     pub(crate) id: RunId,
     pub(crate) branch: Option<RunBranch>,
-    /// Whether it is the one in the work tree.
+    /// Whether it is checked out here.
     pub(crate) is_here: bool,
 }
 
 impl RepoReader {
-    /// Opens the repository that `dir` lies in.
+    /// Opens the repository that contains `dir`.
     pub(crate) fn open(dir: &Path) -> Result<Self, runner_host::Error> {
-        Self::of(ReadonlyRepo::open(dir)?)
+        Self::new(ReadonlyRepo::open(dir)?)
     }
 
-    /// Opens what a run left in a folder that is no repository.
+    /// Opens the files that a run left in a folder that is not a repository.
     pub(crate) fn open_record(folder: &Path) -> Result<Self, runner_host::Error> {
-        Self::of(ReadonlyRepo::record(folder))
+        Self::new(ReadonlyRepo::record(folder))
     }
 
-    fn of(reading: ReadonlyRepo) -> Result<Self, runner_host::Error> {
-        let root = ConfinedDir::open(reading.root()).map_err(|source| runner_host::Error::Io {
+    fn new(repo: ReadonlyRepo) -> Result<Self, runner_host::Error> {
+        let root = ConfinedDir::open(repo.root()).map_err(|source| runner_host::Error::Io {
             action: "enter",
-            path: reading.root().to_owned(),
+            path: repo.root().to_owned(),
             source,
         })?;
         Ok(Self {
-            reading,
+            repo,
             root,
             indexes: LogIndexes::default(),
-            known: Mutex::default(),
-            verdicts: Mutex::default(),
+            caches: RepoCaches::default(),
+            opened: Instant::now(),
+            branches_moved: AtomicU64::default(),
+            verifying: Mutex::default(),
         })
     }
 
-    fn known(&self) -> MutexGuard<'_, RepoCaches> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The folder's last name.
+    /// The name of the repository's folder.
     pub(crate) fn name(&self) -> String {
-        let name = self.reading.root().file_name().unwrap_or_default();
+        let name = self.repo.root().file_name().unwrap_or_default();
         runner_core::text::one_line(&name.to_string_lossy())
     }
 
-    /// Where a document is. A record has those that it holds side by side.
+    /// The path of a document. A record has its documents side by side in one folder.
     fn path(&self, doc: Doc) -> &'static str {
         let path = doc.path();
-        if self.reading.has_repository() { path } else { path.rsplit('/').next().unwrap_or(path) }
+        if self.repo.has_repository() { path } else { path.rsplit('/').next().unwrap_or(path) }
     }
 
-    /// Which version of a document is there.
+    /// The version of a document in the work tree, if it exists.
     pub(crate) fn stamp(&self, doc: Doc) -> Option<FileVersion> {
         self.root.stamp(self.path(doc))
     }
 
-    /// Where the iterations of all runs are.
+    /// The folder of the iterations of all runs.
     pub(crate) fn iterations(&self) -> String {
-        if self.reading.has_repository() {
-            format!("{RUNNER_DIR}/iterations")
-        } else {
-            "iterations".to_owned()
-        }
+        if self.repo.has_repository() { format!("{RUNNER_DIR}/iterations") } else { "iterations".to_owned() }
     }
 
-    /// Branches moved: they are asked for again.
+    /// Makes the next request read the branches again.
     pub(crate) fn forget_branches(&self) {
-        self.known().branches = None;
+        self.branches_moved.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The runs that have a branch, the newest first.
+    /// The runs that have a branch, newest first.
     pub(crate) fn branches(&self) -> Result<Arc<Vec<RunBranch>>, RequestError> {
-        if let Some((when, branches)) = &self.known().branches
-            && when.elapsed() < BRANCHES_KEPT
-        {
-            return Ok(Arc::clone(branches));
-        }
-        let branches = Arc::new(self.reading.runs()?);
-        self.known().branches = Some((Instant::now(), Arc::clone(&branches)));
-        Ok(branches)
+        let moved = self.branches_moved.load(Ordering::Relaxed);
+        let version = (moved, self.opened.elapsed().as_secs() / BRANCHES_SECS_MAX);
+        self.caches.branches.get_or_read((), version, || Ok(Arc::new(self.repo.runs()?)))
     }
 
-    /// The run that the work tree belongs to.
+    /// The run that is checked out here.
     pub(crate) fn here(&self) -> Option<RunId> {
         let bytes = self.root.read(self.path(Doc::RunState), SMALL_BYTES_MAX).ok()?;
         let state: Value = serde_json::from_slice(&bytes).ok()?;
         RunId::new(state.get("run_id")?.as_str()?).ok()
     }
 
-    /// The run of this name; without a name the one in the work tree, or else the newest.
+    /// The run with this id; without an id, the one that is checked out here, or else the newest.
     pub(crate) fn run(&self, wanted: Option<&RunId>) -> Result<Option<RunSource>, RequestError> {
-        let (here, branches) = (self.here(), self.branches()?);
+        let here = self.here();
+        let branches = self.branches()?;
         let id = wanted.or(here.as_ref()).or(branches.first().map(|branch| &branch.run));
         let Some(id) = id.cloned() else { return Ok(None) };
         let branch = branches.iter().find(|branch| branch.run == id).cloned();
         let run = RunSource { is_here: here.as_ref() == Some(&id), id, branch };
-        let is_known = run.is_here || run.branch.is_some() || self.folder_of(&run.id).is_ok();
+        let is_known = run.is_here || run.branch.is_some() || self.run_folder(&run.id).is_ok();
         match (is_known, wanted) {
             (true, _) => Ok(Some(run)),
             (false, Some(id)) => Err(RequestError::no_run(id)),
@@ -161,7 +177,7 @@ impl RepoReader {
     }
 
     /// The folder of a run's iterations.
-    pub(crate) fn folder_of(&self, run: &RunId) -> io::Result<ConfinedDir> {
+    pub(crate) fn run_folder(&self, run: &RunId) -> io::Result<ConfinedDir> {
         self.root.folder(&format!("{}/{run}", self.iterations()))
     }
 
@@ -175,52 +191,40 @@ impl RepoReader {
                 Err(error) => Err(RequestError::unreadable(doc.path(), &error)),
             };
         }
-        run.branch.as_ref().map_or(Ok(None), |branch| Ok(self.reading.doc(&branch.commit, doc)?))
+        run.branch.as_ref().map_or(Ok(None), |branch| Ok(self.repo.doc(&branch.commit, doc)?))
     }
 
-    /// Which tree a run has now.
-    fn version(&self, run: &RunSource) -> Option<TreeVersion> {
+    fn tree_version(&self, run: &RunSource) -> Option<TreeVersion> {
         if run.is_here {
             return self.stamp(Doc::Tree).map(TreeVersion::WorkTree);
         }
         run.branch.as_ref().map(|branch| TreeVersion::Commit(branch.commit.clone()))
     }
 
-    /// The tree of a run, or what is wrong with it.
+    /// The tree of a run, or its problems.
     pub(crate) fn tree(&self, run: &RunSource) -> Result<ReadTree, RequestError> {
-        let version = self.version(run);
-        if let (Some(version), Some((known, tree))) = (&version, self.known().trees.get(&run.id))
-            && known == version
-        {
-            return Ok(Arc::clone(tree));
+        let read = || -> Result<ReadTree, RequestError> {
+            let bytes = self.doc(run, Doc::Tree)?.ok_or_else(|| RequestError::no_doc(Doc::Tree))?;
+            let one_line =
+                |problem: &dyn std::fmt::Display| runner_core::text::one_line(&problem.to_string());
+            let tree = Tree::decode(&bytes).map_err(|problems| {
+                problems.iter().take(PROBLEMS_MAX).map(|problem| one_line(problem)).collect()
+            });
+            Ok(Arc::new(tree))
+        };
+        match self.tree_version(run) {
+            Some(version) => self.caches.trees.get_or_read(run.id.clone(), version, read),
+            None => read(),
         }
-        let bytes = self.doc(run, Doc::Tree)?.ok_or_else(|| RequestError::no_doc(Doc::Tree))?;
-        let tree = Tree::decode(&bytes).map_err(|problems| {
-            problems
-                .iter()
-                .take(100)
-                .map(|problem| runner_core::text::one_line(&problem.to_string()))
-                .collect()
-        });
-        let tree = Arc::new(tree);
-        if let Some(version) = version {
-            let mut known = self.known();
-            // One tree a run, and not of many runs: a tree may be large.
-            if known.trees.len() > 4 {
-                known.trees.clear();
-            }
-            known.trees.insert(run.id.clone(), (version, Arc::clone(&tree)));
-        }
-        Ok(tree)
     }
 
-    /// The state of a run, if it can be read.
+    /// The state of a run, if it is valid.
     pub(crate) fn state(&self, run: &RunSource) -> Option<RunState> {
         let bytes = self.doc(run, Doc::RunState).ok().flatten()?;
         RunState::decode(&bytes).ok()
     }
 
-    /// The configuration of a run, if it can be read.
+    /// The configuration of a run, if it is valid.
     pub(crate) fn config(&self, run: &RunSource) -> Option<Config> {
         let bytes = self.doc(run, Doc::Config).ok().flatten()?;
         Config::decode(&bytes).ok()
@@ -232,48 +236,38 @@ impl RepoReader {
         Goal::parse(&bytes).map(|goal| goal.summary().title).unwrap_or_default()
     }
 
-    /// The commits of a run's iterations.
+    /// The commits of a run's iterations, oldest first.
     pub(crate) fn commits(&self, run: &RunSource) -> Result<Arc<Vec<IterationCommit>>, RequestError> {
         let Some(branch) = &run.branch else { return Ok(Arc::default()) };
-        if let Some((tip, commits)) = self.known().commits.get(&run.id)
-            && *tip == branch.commit
-        {
-            return Ok(Arc::clone(commits));
-        }
-        let commits = Arc::new(self.reading.iterations(&run.id, &branch.commit)?);
-        self.known().commits.insert(run.id.clone(), (branch.commit.clone(), Arc::clone(&commits)));
-        Ok(commits)
+        let read = || Ok(Arc::new(self.repo.iterations(&run.id, &branch.commit)?));
+        self.caches.commits.get_or_read(run.id.clone(), branch.commit.clone(), read)
     }
 
-    /// The verdict on a run as its branch is now.
-    pub(crate) fn verdict_of(&self, run: &RunSource, make: impl FnOnce() -> VerifyResult) -> VerifyResult {
-        let tip = run.branch.as_ref().map(|branch| branch.commit.clone());
-        let mut verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, verdict)) = verdicts.get(&run.id)
-            && *of == tip
-        {
-            return verdict.clone();
-        }
-        let verdict = make();
-        verdicts.insert(run.id.clone(), (tip, verdict.clone()));
-        verdict
-    }
-
-    /// The row of an iteration whose meta.json is this one, made anew if it is not.
-    pub(crate) fn row_of(
+    /// The result of verifying a run at the current tip of its branch.
+    pub(crate) fn verify_result(
         &self,
-        (run, iter): (&RunId, IterationNumber),
-        stamp: FileVersion,
-        make: impl FnOnce() -> Option<IterationRow>,
-    ) -> Option<IterationRow> {
-        let key = (run.clone(), iter);
-        if let Some((known, row)) = self.known().rows.get(&key)
-            && *known == stamp
-        {
-            return Some(row.clone());
+        run: &RunSource,
+        verify: impl FnOnce() -> VerifyResult,
+    ) -> VerifyResult {
+        let tip = run.branch.as_ref().map(|branch| branch.commit.clone());
+        let _turn = self.verifying.lock().unwrap_or_else(PoisonError::into_inner);
+        let verified: Result<_, std::convert::Infallible> =
+            self.caches.verify_results.get_or_read(run.id.clone(), tip, || Ok(verify()));
+        match verified {
+            Ok(result) => result,
+            Err(never) => match never {},
         }
-        let row = make()?;
-        self.known().rows.insert(key, (stamp, row.clone()));
-        Some(row)
+    }
+
+    /// The record of an iteration with this version of meta.json.
+    pub(crate) fn cached_record(
+        &self,
+        run: &RunSource,
+        iter: IterationNumber,
+        meta: FileVersion,
+        read: impl FnOnce() -> Option<IterationRecord>,
+    ) -> Option<IterationRecord> {
+        let key = (run.id.clone(), iter);
+        self.caches.records.get_or_read(key, meta, || read().ok_or(())).ok()
     }
 }

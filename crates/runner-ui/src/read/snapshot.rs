@@ -1,229 +1,277 @@
-//! The first screen in one answer, and the rows of the list of runs.
-
-use std::time::{SystemTime, UNIX_EPOCH};
+//! The first screen of the page as one document, and the list of runs.
 
 use runner_core::config::{Config, Usd};
+use runner_core::layout::Doc;
 use runner_core::model::id::{IterationNumber, RunId};
-use serde_json::Value;
+use runner_core::model::run_state::RunState;
+use runner_core::model::tree::{Selection, select};
+use runner_core::run_status::{
+    CheckoutFacts, DocumentFacts, LifecycleState, LockHolder, PendingWait, RunFacts, RunRef, RunStatus,
+    RunTotals, StartBlocker, run_status,
+};
+use runner_core::step::{Event, RecordedEvent, next_agent, pending_wait};
+pub(crate) use runner_host::clock::now_ms;
 
 use crate::api::{
     CurrentIteration, IterationRow, LogLine, PageSnapshot, RunHead, RunList, RunProgress, RunRow,
-    ServerSubject, ServerView, StateWord, StopView, WatchMethod,
+    ServerSubject, ServerView, StopEvidence, WatchMethod,
 };
 use crate::error::RequestError;
 use crate::read::iterations;
-use crate::read::logs::most_telling;
-use crate::read::repo_reader::{RepoReader, RunSource};
-use crate::read::run_status::{RunFacts, RunStanding, phase, standing};
+use crate::read::logs::best_error_line;
+use crate::read::repo_reader::{ReadTree, RepoReader, RunSource};
 use crate::server::assets;
 
-/// Milliseconds since 1970.
-pub(crate) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
+/// How many iterations are evidence for a stop.
+const EVIDENCE_MAX: usize = 8;
 
-/// What a look at a run gives.
+/// What was read of a run.
 struct RunSnapshot {
     rows: Vec<IterationRow>,
-    standing: RunStanding,
-    progress: RunProgress,
-    events: Vec<Value>,
-    problems: Vec<String>,
+    tree: Option<ReadTree>,
     config: Option<Config>,
+    state: Option<RunState>,
+    events: Vec<RecordedEvent>,
+    problems: Vec<String>,
 }
 
-fn look(project: &RepoReader, run: &RunSource) -> RunSnapshot {
-    let (tree, mut problems) = match project.tree(run) {
-        Ok(tree) => (Some(tree), Vec::new()),
-        Err(fault) => (None, vec![fault.to_string()]),
-    };
-    let rows = iterations::rows(project, run).unwrap_or_default();
-    let newest = rows.last().and_then(|row| IterationNumber::new(row.iter));
-    let folder = newest.and_then(|iter| iterations::folder(project, run, iter).ok());
-    let events = folder.as_ref().map(iterations::last_events).unwrap_or_default();
-    let config = project.config(run);
-    let good = tree.as_deref().and_then(|tree| tree.as_ref().ok());
-    if let Some(Err(faults)) = tree.as_deref() {
-        problems.extend(faults.iter().map(|fault| format!("tree.json: {fault}")));
+impl RunSnapshot {
+    fn read(project: &RepoReader, run: &RunSource) -> Self {
+        let (tree, mut problems) = match project.tree(run) {
+            Ok(tree) => (Some(tree), Vec::new()),
+            Err(error) => (None, vec![error.to_string()]),
+        };
+        if let Some(Err(faults)) = tree.as_deref() {
+            problems.extend(faults.iter().map(|fault| format!("tree.json: {fault}")));
+        }
+        let rows = iterations::rows(project, run).unwrap_or_default();
+        let newest = rows.last().and_then(|row| IterationNumber::new(row.iter));
+        let folder = newest.and_then(|iter| iterations::folder(project, run, iter).ok());
+        let events = folder.as_ref().map(iterations::last_events).unwrap_or_default();
+        Self { rows, tree, config: project.config(run), state: project.state(run), events, problems }
     }
-    let is_at_work = run.is_here && project.reading.lock_holder().is_some();
-    let branch =
-        run.branch.as_ref().map_or_else(|| run.id.branch().to_string(), |branch| branch.name.clone());
-    let facts = RunFacts {
-        branch: &branch,
-        tree: good,
-        config: config.as_ref(),
-        rows: &rows,
-        is_at_work,
-        is_paused: run.is_here && project.reading.is_paused(),
-        is_unfinished: run.is_here && !is_at_work && project.reading.pending_iteration().is_some(),
-        events: &events,
-    };
-    let standing = standing(&facts);
-    let leaves = good.map(|tree| tree.root().leaves());
-    let budget = config.as_ref().map(|config| config.budget);
-    let progress = RunProgress {
-        leaves_total: leaves.map_or(0, |leaves| leaves.total),
-        leaves_passed: leaves.map_or(0, |leaves| leaves.passed),
-        iterations_max: config.as_ref().and_then(|config| u32::try_from(config.max_iterations.get()).ok()),
-        tokens_max: budget
-            .and_then(|budget| budget.run_tokens)
-            .and_then(|most| u64::try_from(most.get()).ok()),
-        cost_microdollars_max: budget.and_then(|budget| budget.run_usd).map(Usd::microdollars),
-        ..sums(&rows)
-    };
-    RunSnapshot { rows, standing, progress, events, problems, config }
+
+    fn valid_tree(&self) -> Option<&runner_core::model::tree::Tree> {
+        self.tree.as_deref().and_then(|tree| tree.as_ref().ok())
+    }
+
+    fn status(&self, project: &RepoReader, run: &RunSource) -> RunStatus {
+        let branch = branch_name(run);
+        let invalid: &[Doc] = if self.valid_tree().is_some() { &[] } else { &[Doc::Tree] };
+        let annotations: Vec<String> = self.rows.iter().flat_map(annotations).collect();
+        let failed_attempts = self.rows.iter().filter(|row| row.is_charged).count();
+        run_status(&RunFacts {
+            run: Some(RunRef { id: &run.id, branch: &branch }),
+            documents: DocumentFacts {
+                tree: self.valid_tree(),
+                config: self.config.as_ref(),
+                state: self.state.as_ref(),
+                invalid,
+            },
+            checkout: CheckoutFacts::default(),
+            lock: if run.is_here { lock_holder(project) } else { LockHolder::Free },
+            is_paused: run.is_here && project.repo.is_paused(),
+            wait: self.wait().filter(|_| run.is_here),
+            events: &self.events,
+            totals: RunTotals {
+                iterations: count(self.rows.len()),
+                failed_attempts: Some(count(failed_attempts)),
+                ended_ms: self.rows.last().and_then(|row| row.ended_ms),
+                leaves: None,
+                annotations: &annotations,
+            },
+            stop: None,
+        })
+    }
+
+    /// The wait before the next session. It counts from the end of the last iteration.
+    fn wait(&self) -> Option<PendingWait<'_>> {
+        let (config, state) = (self.config.as_ref()?, self.state.as_ref()?);
+        let (Selection::Leaf(selected) | Selection::Stuck(selected)) = select(self.valid_tree()?) else {
+            return None;
+        };
+        let wait = pending_wait(state, &next_agent(config, state, Some(selected.leaf)).executor)?;
+        let since_ms = self.rows.last()?.ended_ms?;
+        (wait.left_ms(since_ms, now_ms()) > 0).then(|| PendingWait { wait, ends_ms: wait.end_ms(since_ms) })
+    }
+
+    fn progress(&self) -> RunProgress {
+        let leaves = self.valid_tree().map(|tree| tree.root().leaves());
+        let config = self.config.as_ref();
+        let budget = config.map(|config| config.budget);
+        let tokens_max = budget.and_then(|budget| budget.run_tokens);
+        RunProgress {
+            leaves_total: leaves.map_or(0, |leaves| leaves.total),
+            leaves_passed: leaves.map_or(0, |leaves| leaves.passed),
+            iterations_max: config.and_then(|config| u32::try_from(config.max_iterations.get()).ok()),
+            tokens_max: tokens_max.and_then(|max| u64::try_from(max.get()).ok()),
+            cost_microdollars_max: budget.and_then(|budget| budget.run_usd).map(Usd::microdollars),
+            ..sums(&self.rows)
+        }
+    }
+
+    /// The iteration in progress, if there is one.
+    fn current(&self, status: &RunStatus) -> Option<CurrentIteration> {
+        let row = self.rows.last().filter(|_| status.is_live())?;
+        let title = self.events.iter().find_map(|recorded| {
+            if let Event::Planned { title, .. } = &recorded.event { Some(title.as_str()) } else { None }
+        });
+        let timeout = self.config.as_ref().map(|config| config.iteration_timeout_secs.get());
+        Some(CurrentIteration {
+            iter: row.iter,
+            node: row.node.clone(),
+            path: row.path.clone(),
+            title: title.unwrap_or_default().to_owned(),
+            attempt: row.attempt,
+            started_ms: row.started_ms,
+            timeout_ms: timeout
+                .and_then(|secs| u64::try_from(secs).ok())
+                .map(|secs| secs.saturating_mul(1000)),
+        })
+    }
+
+    fn evidence(&self, project: &RepoReader, run: &RunSource, status: &RunStatus) -> Option<StopEvidence> {
+        if !matches!(
+            status.state,
+            LifecycleState::Stopped | LifecycleState::Crashed | LifecycleState::Invalid
+        ) {
+            return None;
+        }
+        let relevant = relevant_iterations(&self.rows);
+        let failed = relevant.iter().find(|row| row.outcome.as_deref() != Some("passed"));
+        Some(StopEvidence {
+            iterations: relevant.iter().map(|row| row.iter).collect(),
+            line: failed.and_then(|row| error_line(project, run, row)),
+        })
+    }
 }
 
-/// What all iterations took together.
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn annotations(row: &IterationRow) -> impl Iterator<Item = String> {
+    row.annotations.iter().map(move |annotation| format!("#{}: {annotation}", row.iter))
+}
+
+fn lock_holder(project: &RepoReader) -> LockHolder {
+    match (project.repo.lock_holder(), project.repo.pending_iteration()) {
+        (Some(pid), _) => LockHolder::Runner { pid },
+        (None, Some(iteration)) => LockHolder::DeadRunner { iteration: iteration.parse().ok() },
+        (None, None) if project.repo.has_pending_publish() => LockHolder::DeadRunner { iteration: None },
+        (None, None) => LockHolder::Free,
+    }
+}
+
+/// Sums over all iterations.
 fn sums(rows: &[IterationRow]) -> RunProgress {
     let sum = |of: fn(&IterationRow) -> Option<u64>| rows.iter().filter_map(of).sum();
-    let known = |of: fn(&IterationRow) -> Option<u64>| {
+    let sum_if_any = |of: fn(&IterationRow) -> Option<u64>| {
         let values: Vec<u64> = rows.iter().filter_map(of).collect();
         (!values.is_empty()).then(|| values.iter().sum())
     };
-    let took = |row: &IterationRow| Some(row.ended_ms?.saturating_sub(row.started_ms?));
     RunProgress {
-        iterations: u32::try_from(rows.len()).unwrap_or(u32::MAX),
+        iterations: count(rows.len()),
         started_ms: rows.iter().find_map(|row| row.started_ms.or(row.ended_ms)),
         ended_ms: rows.last().and_then(|row| row.ended_ms),
-        busy_ms: sum(took),
+        busy_ms: sum(|row| Some(row.ended_ms?.saturating_sub(row.started_ms?))),
         agent_ms: sum(|row| row.agent_ms),
         guard_ms: sum(|row| row.guard_ms),
-        input_tokens: known(|row| row.input_tokens),
-        output_tokens: known(|row| row.output_tokens),
-        cost_microdollars: known(|row| row.cost_microdollars),
+        input_tokens: sum_if_any(|row| row.input_tokens),
+        output_tokens: sum_if_any(|row| row.output_tokens),
+        cost_microdollars: sum_if_any(|row| row.cost_microdollars),
         ..RunProgress::default()
     }
+}
+
+fn branch_name(run: &RunSource) -> String {
+    run.branch.as_ref().map_or_else(|| run.id.branch().to_string(), |branch| branch.name.clone())
 }
 
 fn head(project: &RepoReader, run: &RunSource) -> RunHead {
     RunHead {
         id: run.id.to_string(),
-        branch: run.branch.as_ref().map_or_else(|| run.id.branch().to_string(), |branch| branch.name.clone()),
+        branch: branch_name(run),
         commit: run.branch.as_ref().map(|branch| branch.commit.to_string()),
         goal: project.goal(run),
         is_here: run.is_here,
     }
 }
 
-fn is_live(word: StateWord) -> bool {
-    matches!(word, StateWord::Running | StateWord::Guarding | StateWord::Committing | StateWord::Waiting)
-}
-
-/// The iteration under way, if one is.
-fn current(look: &RunSnapshot) -> Option<CurrentIteration> {
-    let row = look.rows.last().filter(|_| is_live(look.standing.word))?;
-    let (phase, since) = phase(&look.events).map_or(("", None), |(event, ..)| {
-        let name = event.get("event").and_then(Value::as_str).unwrap_or_default();
-        (name, event.get("t_ms").and_then(Value::as_u64))
-    });
-    let planned = look.events.iter().find(|event| event.get("title").is_some());
-    let title = planned.and_then(|event| event.get("title")).and_then(Value::as_str);
-    let secs =
-        look.config.as_ref().and_then(|config| u64::try_from(config.iteration_timeout_secs.get()).ok());
-    Some(CurrentIteration {
-        iter: row.iter,
-        node: row.node.clone(),
-        path: row.path.clone(),
-        title: title.unwrap_or_default().to_owned(),
-        attempt: row.attempt,
-        phase: phase.to_owned(),
-        phase_since_ms: since,
-        started_ms: row.started_ms,
-        timeout_ms: secs.map(|secs| secs.saturating_mul(1000)),
-    })
-}
-
-/// The iterations that show why a run does not go on: those on the leaf that was worked on last, newest first.
-fn telling(rows: &[IterationRow]) -> Vec<&IterationRow> {
+/// The iterations that show why a run stopped: those on the last task, newest first.
+fn relevant_iterations(rows: &[IterationRow]) -> Vec<&IterationRow> {
     let node = rows.last().and_then(|row| row.node.as_deref());
-    rows.iter().rev().filter(|row| row.node.as_deref() == node).take(8).collect()
+    rows.iter().rev().filter(|row| row.node.as_deref() == node).take(EVIDENCE_MAX).collect()
 }
 
-fn stop(project: &RepoReader, run: &RunSource, look: &RunSnapshot) -> Option<StopView> {
-    if is_live(look.standing.word) {
-        return None;
-    }
-    let tells = !matches!(look.standing.word, StateWord::Complete | StateWord::Paused);
-    let shown = if tells { telling(&look.rows) } else { Vec::new() };
-    let evidence = shown.iter().find(|row| row.outcome.as_deref() != Some("passed")).and_then(|row| {
-        let log = if row.guard.as_deref() == Some("fail") { "guard" } else { "agent" };
-        evidence(project, run, row.iter, log)
-    });
-    Some(StopView {
-        why: look.standing.why.clone(),
-        iterations: shown.iter().map(|row| row.iter).collect(),
-        evidence,
-        next: look.standing.advice(),
-    })
+/// The line that shows best why an iteration failed: of the guard's log if the guard failed, else of the agent's.
+fn error_line(project: &RepoReader, run: &RunSource, row: &IterationRow) -> Option<LogLine> {
+    let folder = iterations::folder(project, run, IterationNumber::new(row.iter)?).ok()?;
+    let (log, name) = match row.guard.as_deref() {
+        Some("fail") => ("guard", "guard.log"),
+        _ => ("agent", "executor.log"),
+    };
+    best_error_line(&folder.file(name).ok()?, row.iter, log).ok().flatten()
 }
 
-/// The line of a log that says best what went wrong.
-fn evidence(project: &RepoReader, run: &RunSource, iter: u32, log: &str) -> Option<LogLine> {
-    let folder = iterations::folder(project, run, IterationNumber::new(iter)?).ok()?;
-    let name = if log == "guard" { "guard.log" } else { "executor.log" };
-    most_telling(&folder.file(name).ok()?, iter, log).ok().flatten()
-}
-
-/// Everything that the first screen needs.
+/// The first screen for a run: the one with this id, or the current one.
 pub(crate) fn snapshot(
     project: &RepoReader,
     wanted: Option<&RunId>,
     watching: WatchMethod,
 ) -> Result<PageSnapshot, RequestError> {
-    let shows =
-        if project.reading.has_repository() { ServerSubject::Repository } else { ServerSubject::Record };
+    let shows = if project.repo.has_repository() { ServerSubject::Repository } else { ServerSubject::Record };
     let server = server_view(project.name(), watching, shows);
     let Some(run) = project.run(wanted)? else {
-        return Ok(empty(server));
+        return Ok(without_run(server, project.stamp(Doc::Goal).is_some()));
     };
-    let look = look(project, &run);
-    let since = phase(&look.events).and_then(|(event, ..)| event.get("t_ms").and_then(Value::as_u64));
+    let read = RunSnapshot::read(project, &run);
+    let status = read.status(project, &run);
     Ok(PageSnapshot {
         server,
         run: Some(head(project, &run)),
-        state: look.standing.word,
-        headline: look.standing.headline.clone(),
-        since_ms: if is_live(look.standing.word) { since } else { look.progress.ended_ms.or(since) },
-        stop: stop(project, &run, &look),
-        current: current(&look),
-        problems: look.problems,
-        progress: look.progress,
+        evidence: read.evidence(project, &run, &status),
+        progress: read.progress(),
+        current: read.current(&status),
+        problems: read.problems,
+        status,
     })
 }
 
 fn server_view(project: String, watching: WatchMethod, shows: ServerSubject) -> ServerView {
-    let (version, build) = (env!("CARGO_PKG_VERSION").to_owned(), assets::build().to_owned());
-    ServerView { version, build, now_ms: now_ms(), watching, project, shows }
+    ServerView {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        build: assets::build().to_owned(),
+        now_ms: now_ms(),
+        watching,
+        project,
+        shows,
+    }
 }
 
-/// The first screen of an evaluation says only that it is one.
-pub(crate) fn of_evaluation(folder: &str, watching: WatchMethod) -> PageSnapshot {
-    let server = server_view(folder.to_owned(), watching, ServerSubject::Evaluation);
-    PageSnapshot { headline: "the results of an evaluation".to_owned(), stop: None, ..empty(server) }
+/// The first screen of an evaluation, which only names the folder of its results.
+pub(crate) fn evaluation_snapshot(folder: &str, watching: WatchMethod) -> PageSnapshot {
+    let mut snapshot = without_run(server_view(folder.to_owned(), watching, ServerSubject::Evaluation), true);
+    "results of an evaluation".clone_into(&mut snapshot.status.headline);
+    snapshot.status.next.clear();
+    snapshot
 }
 
-fn empty(server: ServerView) -> PageSnapshot {
-    let next = crate::api::NextCommand {
-        what: "set this repository up and begin".to_owned(),
-        command: Some("runner init && runner start".to_owned()),
-    };
+fn without_run(server: ServerView, is_initialized: bool) -> PageSnapshot {
+    let blocker = (!is_initialized).then_some(StartBlocker::NotInitialized);
+    let checkout = CheckoutFacts { blocker, ..CheckoutFacts::default() };
     PageSnapshot {
         server,
         run: None,
-        state: StateWord::Empty,
-        headline: "there is no run in this repository yet".to_owned(),
-        since_ms: None,
-        stop: Some(StopView { why: Vec::new(), iterations: Vec::new(), evidence: None, next: vec![next] }),
+        status: run_status(&RunFacts { checkout, ..RunFacts::default() }),
+        evidence: None,
         progress: RunProgress::default(),
         current: None,
         problems: Vec::new(),
     }
 }
 
-/// The runs of the repository, the newest first.
+/// The runs of the repository, newest first.
 pub(crate) fn runs(project: &RepoReader) -> Result<RunList, RequestError> {
     let branches = project.branches()?;
     let mut ids: Vec<RunId> = project.here().into_iter().collect();
@@ -234,12 +282,14 @@ pub(crate) fn runs(project: &RepoReader) -> Result<RunList, RequestError> {
             continue;
         }
         let Some(run) = project.run(Some(id))? else { continue };
-        let look = look(project, &run);
+        let read = RunSnapshot::read(project, &run);
+        let RunStatus { state, stop, headline, .. } = read.status(project, &run);
         rows.push(RunRow {
             head: head(project, &run),
-            state: look.standing.word,
-            headline: look.standing.headline,
-            progress: look.progress,
+            state,
+            stop,
+            headline,
+            progress: read.progress(),
             moved_ms: run.branch.map(|branch| branch.unix_secs.saturating_mul(1000)),
         });
     }

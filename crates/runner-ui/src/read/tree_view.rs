@@ -1,7 +1,8 @@
-//! A run's tree for the page: in columns, and node by node.
+//! The tree of a run for the page: in columns, and node by node.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use runner_core::labels::NodeStates;
 use runner_core::model::id::NodeId;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{Node, Selection, Tree, select};
@@ -12,7 +13,7 @@ pub(crate) const PASSES: u32 = 1;
 pub(crate) const LEAF: u32 = 2;
 pub(crate) const EXHAUSTED: u32 = 4;
 
-/// The leaf that comes next.
+/// The next leaf, stuck or not.
 pub(crate) fn selected(tree: &Tree) -> Option<&Node> {
     match select(tree) {
         Selection::Leaf(choice) | Selection::Stuck(choice) => Some(choice.leaf),
@@ -20,71 +21,82 @@ pub(crate) fn selected(tree: &Tree) -> Option<&Node> {
     }
 }
 
-/// The tree in columns.
-pub(crate) fn slim(tree: &Tree, run: Option<String>) -> TreeColumns {
-    let mut slim = TreeColumns { run, ..TreeColumns::default() };
-    add(tree.root(), -1, 0, &mut slim);
-    slim.selected = selected(tree).map(|leaf| leaf.id.to_string());
+pub(crate) fn tree_columns(tree: &Tree, run: Option<String>) -> TreeColumns {
+    let mut columns = TreeColumns { run, ..TreeColumns::default() };
+    push_node(tree.root(), -1, 0, &NodeStates::new(tree), &mut columns);
+    columns.selected = selected(tree).map(|leaf| leaf.id.to_string());
     let mut hasher = DefaultHasher::new();
-    (&slim.id, &slim.title, &slim.parent, &slim.flags).hash(&mut hasher);
-    (&slim.attempts, &slim.max_attempts).hash(&mut hasher);
-    slim.revision = format!("{:016x}", hasher.finish());
-    slim
+    (&columns.id, &columns.title, &columns.parent, &columns.flags).hash(&mut hasher);
+    (&columns.attempts, &columns.max_attempts).hash(&mut hasher);
+    columns.revision = format!("{:016x}", hasher.finish());
+    columns
 }
 
-/// Adds a node and what is below it; gives back its leaves and those that pass.
-fn add(node: &Node, parent: i64, depth: u32, slim: &mut TreeColumns) -> (u32, u32) {
-    let place = slim.id.len();
-    let flag = |holds: bool, flag: u32| if holds { flag } else { 0 };
-    slim.id.push(node.id.to_string());
-    slim.title.push(node.title.clone());
-    slim.parent.push(parent);
-    slim.depth.push(depth);
-    slim.flags.push(
+/// Adds a node and its descendants. Returns how many leaves it has, and how many of them pass.
+fn push_node(
+    node: &Node,
+    parent: i64,
+    depth: u32,
+    states: &NodeStates<'_>,
+    columns: &mut TreeColumns,
+) -> (u32, u32) {
+    let index = columns.id.len();
+    let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
+    columns.id.push(node.id.to_string());
+    columns.title.push(node.title.clone());
+    columns.parent.push(parent);
+    columns.depth.push(depth);
+    columns.flags.push(
         flag(node.passes, PASSES)
             | flag(node.is_leaf(), LEAF)
             | flag(node.is_leaf() && !node.passes && node.is_exhausted(), EXHAUSTED),
     );
-    slim.attempts.push(node.attempts);
-    slim.max_attempts.push(node.max_attempts);
-    slim.leaves.push(1);
-    slim.passed.push(u32::from(node.passes));
+    columns.state.push(states.of(node));
+    columns.attempts.push(node.attempts);
+    columns.max_attempts.push(node.max_attempts);
+    columns.leaves.push(1);
+    columns.passed.push(u32::from(node.passes));
     if node.is_leaf() {
         return (1, u32::from(node.passes));
     }
-    let mine = i64::try_from(place).unwrap_or(-1);
-    let (mut leaves, mut passed) = (0, 0);
+    let own_index = i64::try_from(index).unwrap_or(-1);
+    let mut leaves = 0;
+    let mut passed = 0;
     for child in &node.children {
-        let (more, more_passed) = add(child, mine, depth + 1, slim);
-        leaves += more;
-        passed += more_passed;
+        let (child_leaves, child_passed) = push_node(child, own_index, depth + 1, states, columns);
+        leaves += child_leaves;
+        passed += child_passed;
     }
-    if let (Some(all), Some(done)) = (slim.leaves.get_mut(place), slim.passed.get_mut(place)) {
-        (*all, *done) = (leaves, passed);
+    if let Some(total) = columns.leaves.get_mut(index) {
+        *total = leaves;
+    }
+    if let Some(total) = columns.passed.get_mut(index) {
+        *total = passed;
     }
     (leaves, passed)
 }
 
-fn name(node: &Node) -> NodeName {
+fn node_name(node: &Node) -> NodeName {
     NodeName { id: node.id.to_string(), title: node.title.clone(), passes: node.passes }
 }
 
-/// One node, with its history.
-pub(crate) fn node(
+/// One node with its history; `None` if the tree has no such node.
+pub(crate) fn node_detail(
     tree: &Tree,
     id: &NodeId,
     run: Option<String>,
-    (rows, state): (&[IterationRow], Option<&RunState>),
+    rows: &[IterationRow],
+    state: Option<&RunState>,
 ) -> Option<NodeDetail> {
     let path = tree.path_to(id)?;
     let node = path.last().copied()?;
     let leaves = node.leaves();
-    let lesson = state.and_then(|state| state.history_of(id)).map(|lesson| NodeHistoryView {
-        iter: lesson.iter.get(),
-        outcome: lesson.outcome.as_str().to_owned(),
-        summary: lesson.summary.clone(),
-        notes: lesson.note_lines(),
-        guard_output: lesson.guard_output.clone(),
+    let history = state.and_then(|state| state.history_of(id)).map(|history| NodeHistoryView {
+        iter: history.iter.get(),
+        outcome: history.outcome.as_str().to_owned(),
+        summary: history.summary.clone(),
+        notes: history.note_lines(),
+        guard_output: history.guard_output.clone(),
     });
     Some(NodeDetail {
         run,
@@ -94,35 +106,37 @@ pub(crate) fn node(
         acceptance: node.acceptance.clone(),
         passes: node.passes,
         is_leaf: node.is_leaf(),
-        is_next: selected(tree).is_some_and(|leaf| leaf.id == *id),
+        state: NodeStates::new(tree).of(node),
         attempts: node.attempts,
         max_attempts: node.max_attempts,
         leaves_total: leaves.total,
         leaves_passed: leaves.passed,
-        path: path.iter().map(|node| name(node)).collect(),
-        children: node.children.iter().map(name).collect(),
+        path: path.iter().map(|node| node_name(node)).collect(),
+        children: node.children.iter().map(node_name).collect(),
         iterations: rows
             .iter()
             .filter(|row| row.node.as_deref() == Some(id.as_str()))
             .map(|row| row.iter)
             .collect(),
-        lesson,
+        history,
     })
 }
 
-/// The nodes whose id, title or goal holds a text, and how many there are.
-pub(crate) fn find(tree: &Tree, text: &str, most: usize) -> (usize, Vec<NodeName>) {
+/// The nodes whose id, title or goal contains a text: how many there are, and the first `nodes_max` of them.
+pub(crate) fn search(tree: &Tree, text: &str, nodes_max: usize) -> (usize, Vec<NodeName>) {
     let wanted = text.to_lowercase();
-    let (mut total, mut found, mut left) = (0, Vec::new(), vec![tree.root()]);
-    while let Some(node) = left.pop() {
-        let holds = |text: &str| text.to_lowercase().contains(&wanted);
-        if holds(node.id.as_str()) || holds(&node.title) || holds(&node.goal) {
+    let mut total = 0;
+    let mut nodes = Vec::new();
+    let mut unvisited = vec![tree.root()];
+    while let Some(node) = unvisited.pop() {
+        let contains = |text: &str| text.to_lowercase().contains(&wanted);
+        if contains(node.id.as_str()) || contains(&node.title) || contains(&node.goal) {
             total += 1;
-            if found.len() < most {
-                found.push(name(node));
+            if nodes.len() < nodes_max {
+                nodes.push(node_name(node));
             }
         }
-        left.extend(node.children.iter().rev());
+        unvisited.extend(node.children.iter().rev());
     }
-    (total, found)
+    (total, nodes)
 }

@@ -1,8 +1,8 @@
-//! Who may ask. Every request passes here before any route is looked at.
+//! Access control: every request is checked here before any route runs.
 //!
-//! A page of any other origin may send requests to this machine, and a name that its owner points at 127.0.0.1 makes
-//! them look local. So the `Host` must be one that nobody else can own, whoever names an `Origin` must name this very
-//! one, and what a browser marks as coming from elsewhere is refused. No answer allows another origin to read it.
+//! A page of any other origin may send requests to this machine, and a host name that its owner points at 127.0.0.1 makes
+//! them look local (DNS rebinding). So the `Host` must be one that no one else can own, an `Origin` must be this server's,
+//! and requests that the browser marks as cross-site are refused. No response allows another origin to read it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,23 +12,22 @@ use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 
 use crate::error::RequestError;
 
-/// The rules of one server.
+/// Which requests a server accepts.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessPolicy {
-    /// Where it listens.
     pub(crate) address: SocketAddr,
-    /// Names that the user vouches for.
+    /// Host names that the user allows.
     pub(crate) hosts: Vec<String>,
-    /// What whoever asks must know; none on loopback alone.
+    /// The token that every request needs; none if the server only listens on loopback.
     pub(crate) token: Option<String>,
 }
 
-/// A request that may go on.
+/// A request that is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum GrantedAccess {
-    Enter,
-    /// The token came in the address: the browser keeps it as a cookie and asks again without it.
-    TakeCookie,
+    Granted,
+    /// The token is in the address: the browser stores it as a cookie and is redirected to the address without it.
+    SetCookie,
 }
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -40,13 +39,12 @@ fn refused(code: &'static str, message: &str) -> RequestError {
 }
 
 impl AccessPolicy {
-    /// Lets a request pass, or says why not.
     pub(crate) fn check(&self, request: &Parts) -> Result<GrantedAccess, RequestError> {
         if !matches!(request.method, Method::GET | Method::HEAD) {
             return Err(RequestError::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "read_only",
-                "this server only reads: GET and HEAD",
+                "this server is read-only: use GET or HEAD",
             ));
         }
         let host = self.host(request)?;
@@ -55,65 +53,65 @@ impl AccessPolicy {
         self.check_token(request)
     }
 
-    /// The host that was asked for, if it is one of ours.
+    /// The host of the request, if it is one of this server's.
     fn host<'r>(&self, request: &'r Parts) -> Result<&'r str, RequestError> {
         let mut hosts = request.headers.get_all(HOST).iter();
         let host = match (hosts.next(), hosts.next()) {
             (Some(host), None) => host.to_str().ok(),
             _ => None,
         };
-        let host = host.ok_or_else(|| refused("host", "the request names no host, or several"))?;
-        // A request in absolute form names its host twice.
+        let host = host.ok_or_else(|| refused("host", "the request has no `Host` header, or several"))?;
+        // A request in absolute form has its host in the address, too.
         let agrees = request.uri.authority().is_none_or(|authority| authority.as_str() == host);
-        if agrees && self.is_ours(name_of(host)) {
+        if agrees && self.is_own_host(host_name(host)) {
             return Ok(host);
         }
-        Err(refused("host", "the request is for another host; `--allow-host NAME` allows one by name"))
+        Err(refused("host", "the request is for another host; to allow it: --allow-host NAME"))
     }
 
-    fn is_ours(&self, name: &str) -> bool {
+    fn is_own_host(&self, name: &str) -> bool {
         if name == "localhost" || self.hosts.iter().any(|host| host.eq_ignore_ascii_case(name)) {
             return true;
         }
         let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-        // An address cannot be pointed elsewhere; but without a token, only this machine's own is served.
+        // An IP address cannot be rebound; but without a token, only loopback addresses are served.
         bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback() || self.token.is_some())
     }
 
-    fn cookie(&self) -> String {
-        // Cookies do not know ports, so the name does.
+    fn cookie_name(&self) -> String {
+        // Browsers share cookies between ports, so the port is part of the name.
         format!("runner_ui_{}", self.address.port())
     }
 
-    /// The header that makes a browser keep the token.
+    /// The value of the `Set-Cookie` header that stores the token.
     pub(crate) fn set_cookie(&self) -> String {
         let token = self.token.as_deref().unwrap_or_default();
-        format!("{}={token}; Path=/; HttpOnly; SameSite=Strict", self.cookie())
+        format!("{}={token}; Path=/; HttpOnly; SameSite=Strict", self.cookie_name())
     }
 
     fn check_token(&self, request: &Parts) -> Result<GrantedAccess, RequestError> {
-        let Some(token) = &self.token else { return Ok(GrantedAccess::Enter) };
+        let Some(token) = &self.token else { return Ok(GrantedAccess::Granted) };
         let query = request.uri.query().unwrap_or_default();
         let in_query = query.split('&').filter_map(|pair| pair.strip_prefix("token="));
         if in_query.clone().any(|given| is_same(given, token)) {
-            return Ok(GrantedAccess::TakeCookie);
+            return Ok(GrantedAccess::SetCookie);
         }
         let text = |name| request.headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-        let name = self.cookie();
+        let name = self.cookie_name();
         let in_cookie = text(COOKIE)
             .flat_map(|cookies| cookies.split(';'))
             .filter_map(|cookie| cookie.trim().strip_prefix(name.as_str())?.strip_prefix('='));
         let in_header = text(AUTHORIZATION).filter_map(|value| value.strip_prefix("Bearer "));
         if in_cookie.chain(in_header).any(|given| is_same(given, token)) {
-            return Ok(GrantedAccess::Enter);
+            return Ok(GrantedAccess::Granted);
         }
-        let message = "a token is needed: open the address that runner-ui printed";
+        let message = "a token is required: open the address that runner-ui printed";
         Err(RequestError::new(StatusCode::UNAUTHORIZED, "token", message))
     }
 }
 
 /// The host without its port.
-fn name_of(host: &str) -> &str {
+fn host_name(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
@@ -126,21 +124,21 @@ fn check_origin(headers: &HeaderMap, host: &str) -> Result<(), RequestError> {
     if origins.iter().all(|origin| origin.to_str().is_ok_and(is_own)) {
         return Ok(());
     }
-    Err(refused("origin", "pages of other origins may not ask"))
+    Err(refused("origin", "requests from other origins are refused"))
 }
 
-/// Browsers say where a request comes from. Following a link to the page is the one thing allowed from elsewhere.
+/// Browsers mark where a request comes from. From another site, only following a link to the page is allowed.
 fn check_site(headers: &HeaderMap) -> Result<(), RequestError> {
-    let says = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
-    let is_from_here = matches!(says(FETCH_SITE), None | Some("same-origin" | "none"));
-    let is_link = says(FETCH_MODE) == Some("navigate") && says(FETCH_DEST) == Some("document");
+    let header = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    let is_from_here = matches!(header(FETCH_SITE), None | Some("same-origin" | "none"));
+    let is_link = header(FETCH_MODE) == Some("navigate") && header(FETCH_DEST) == Some("document");
     if is_from_here || is_link {
         return Ok(());
     }
-    Err(refused("origin", "pages of other sites may not ask"))
+    Err(refused("origin", "requests from other sites are refused"))
 }
 
-/// Compares without telling by the time it takes how much of it is right.
+/// Constant-time comparison.
 fn is_same(given: &str, token: &str) -> bool {
     let differs = given.bytes().zip(token.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b));
     given.len() == token.len() && differs == 0
@@ -151,19 +149,19 @@ mod tests {
     use super::*;
     use axum::http::Request;
 
-    fn gate(token: Option<&str>) -> AccessPolicy {
+    fn policy(token: Option<&str>) -> AccessPolicy {
         let address = "127.0.0.1:7878".parse().unwrap();
         AccessPolicy { address, hosts: vec!["box.lan".to_owned()], token: token.map(str::to_owned) }
     }
 
-    fn ask(gate: &AccessPolicy, uri: &str, headers: &[(&str, &str)]) -> Result<GrantedAccess, u16> {
+    fn check(policy: &AccessPolicy, uri: &str, headers: &[(&str, &str)]) -> Result<GrantedAccess, u16> {
         let request =
             headers.iter().fold(Request::get(uri), |request, (name, value)| request.header(*name, *value));
-        gate.check(&request.body(()).unwrap().into_parts().0).map_err(|fault| fault.status.as_u16())
+        policy.check(&request.body(()).unwrap().into_parts().0).map_err(|error| error.status.as_u16())
     }
 
     #[test]
-    fn only_hosts_that_nobody_else_can_own_are_served() {
+    fn only_hosts_that_no_one_else_can_own_are_served() {
         for host in [
             "localhost",
             "localhost:1",
@@ -174,7 +172,7 @@ mod tests {
             "box.lan:9",
             "BOX.lan",
         ] {
-            assert_eq!(ask(&gate(None), "/", &[("host", host)]), Ok(GrantedAccess::Enter), "{host}");
+            assert_eq!(check(&policy(None), "/", &[("host", host)]), Ok(GrantedAccess::Granted), "{host}");
         }
         for host in [
             "evil.example",
@@ -186,18 +184,19 @@ mod tests {
             "evil.example:7878",
             "[::2]",
         ] {
-            assert_eq!(ask(&gate(None), "/", &[("host", host)]), Err(403), "{host}");
+            assert_eq!(check(&policy(None), "/", &[("host", host)]), Err(403), "{host}");
         }
-        assert_eq!(ask(&gate(None), "/", &[]), Err(403));
-        assert_eq!(ask(&gate(None), "/", &[("host", "localhost"), ("host", "localhost")]), Err(403));
-        assert_eq!(ask(&gate(None), "http://evil.example/", &[("host", "localhost")]), Err(403));
+        assert_eq!(check(&policy(None), "/", &[]), Err(403));
+        assert_eq!(check(&policy(None), "/", &[("host", "localhost"), ("host", "localhost")]), Err(403));
+        assert_eq!(check(&policy(None), "http://evil.example/", &[("host", "localhost")]), Err(403));
     }
 
     #[test]
-    fn no_other_origin_may_ask() {
-        let from =
-            |origin: &str| ask(&gate(None), "/api/tree", &[("host", "localhost:7878"), ("origin", origin)]);
-        assert_eq!(from("http://localhost:7878"), Ok(GrantedAccess::Enter));
+    fn requests_from_other_origins_are_refused() {
+        let from = |origin: &str| {
+            check(&policy(None), "/api/tree", &[("host", "localhost:7878"), ("origin", origin)])
+        };
+        assert_eq!(from("http://localhost:7878"), Ok(GrantedAccess::Granted));
         for origin in [
             "http://localhost:3000",
             "http://127.0.0.1:7878",
@@ -211,42 +210,45 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_marks_as_foreign_is_refused_unless_it_is_a_link() {
-        let ask = |site: &str, mode: &str, dest: &str| {
+    fn cross_site_requests_are_refused_unless_they_follow_a_link() {
+        let fetch = |site: &str, mode: &str, dest: &str| {
             let headers = [
                 ("host", "localhost"),
                 ("sec-fetch-site", site),
                 ("sec-fetch-mode", mode),
                 ("sec-fetch-dest", dest),
             ];
-            ask(&gate(None), "/", &headers)
+            check(&policy(None), "/", &headers)
         };
-        assert_eq!(ask("same-origin", "cors", "empty"), Ok(GrantedAccess::Enter));
-        assert_eq!(ask("none", "navigate", "document"), Ok(GrantedAccess::Enter));
-        assert_eq!(ask("cross-site", "navigate", "document"), Ok(GrantedAccess::Enter));
+        assert_eq!(fetch("same-origin", "cors", "empty"), Ok(GrantedAccess::Granted));
+        assert_eq!(fetch("none", "navigate", "document"), Ok(GrantedAccess::Granted));
+        assert_eq!(fetch("cross-site", "navigate", "document"), Ok(GrantedAccess::Granted));
         for (mode, dest) in
             [("no-cors", "script"), ("no-cors", "image"), ("cors", "empty"), ("navigate", "iframe")]
         {
-            assert_eq!(ask("cross-site", mode, dest), Err(403), "{mode} {dest}");
-            assert_eq!(ask("same-site", mode, dest), Err(403), "{mode} {dest}");
+            assert_eq!(fetch("cross-site", mode, dest), Err(403), "{mode} {dest}");
+            assert_eq!(fetch("same-site", mode, dest), Err(403), "{mode} {dest}");
         }
     }
 
     #[test]
-    fn a_token_comes_by_address_cookie_or_header() {
-        let gate = gate(Some("secret"));
+    fn token_is_accepted_from_address_cookie_or_header() {
+        let policy = policy(Some("secret"));
         let host = ("host", "192.168.1.5:7878");
-        assert_eq!(ask(&gate, "/", &[host]), Err(401));
-        assert_eq!(ask(&gate, "/?token=secret", &[host]), Ok(GrantedAccess::TakeCookie));
-        assert_eq!(ask(&gate, "/?token=secre", &[host]), Err(401));
+        assert_eq!(check(&policy, "/", &[host]), Err(401));
+        assert_eq!(check(&policy, "/?token=secret", &[host]), Ok(GrantedAccess::SetCookie));
+        assert_eq!(check(&policy, "/?token=secre", &[host]), Err(401));
         assert_eq!(
-            ask(&gate, "/", &[host, ("cookie", "a=b; runner_ui_7878=secret")]),
-            Ok(GrantedAccess::Enter)
+            check(&policy, "/", &[host, ("cookie", "a=b; runner_ui_7878=secret")]),
+            Ok(GrantedAccess::Granted)
         );
-        assert_eq!(ask(&gate, "/", &[host, ("cookie", "runner_ui_1=secret")]), Err(401));
-        assert_eq!(ask(&gate, "/", &[host, ("authorization", "Bearer secret")]), Ok(GrantedAccess::Enter));
+        assert_eq!(check(&policy, "/", &[host, ("cookie", "runner_ui_1=secret")]), Err(401));
         assert_eq!(
-            ask(&gate, "/", &[("host", "evil.example"), ("authorization", "Bearer secret")]),
+            check(&policy, "/", &[host, ("authorization", "Bearer secret")]),
+            Ok(GrantedAccess::Granted)
+        );
+        assert_eq!(
+            check(&policy, "/", &[("host", "evil.example"), ("authorization", "Bearer secret")]),
             Err(403)
         );
     }

@@ -1,7 +1,8 @@
-//! The whole server, but for its socket: who may ask, what is served at which address.
+//! The server without its socket: the router, with the access check before every route and the security headers on every
+//! response.
 //!
-//! Shows one repository, or the results of an evaluation. The run of a trial is served by the very routes of a repository,
-//! beneath an address of its own.
+//! It shows one repository, or the results of an evaluation. The run of a trial has the routes of a repository, below
+//! `/trial/{case}/{id}`.
 
 use std::sync::Arc;
 
@@ -23,10 +24,10 @@ use crate::read::snapshot;
 use crate::server::access::{AccessPolicy, GrantedAccess};
 use crate::server::assets;
 use crate::server::response::{self, Reply};
-use crate::server::routes::{self, Asked, ReadLimit, RepoState, answer, asked_for};
+use crate::server::routes::{self, QueryResult, ReadLimit, RepoState, json_response, parse_query};
 use crate::server::sse::EventStream;
 
-/// What is shown.
+/// What the server shows.
 #[derive(Clone, Debug)]
 pub(crate) enum SiteSubject {
     Repository(Arc<RepoState>),
@@ -36,13 +37,13 @@ pub(crate) enum SiteSubject {
 /// What all requests share.
 #[derive(Debug)]
 pub(crate) struct AppState {
-    pub(crate) feed: Arc<EventStream>,
-    pub(crate) gate: AccessPolicy,
-    pub(crate) shown: SiteSubject,
+    pub(crate) events: Arc<EventStream>,
+    pub(crate) access: AccessPolicy,
+    pub(crate) subject: SiteSubject,
 }
 
 type Shared = State<Arc<AppState>>;
-type OfEvaluation = State<Arc<Evaluation>>;
+type SharedEvaluation = State<Arc<Evaluation>>;
 
 impl ReadLimit for Evaluation {
     fn readers(&self) -> &Semaphore {
@@ -50,80 +51,81 @@ impl ReadLimit for Evaluation {
     }
 }
 
-/// The whole server.
-pub(crate) fn router(site: Arc<AppState>) -> Router {
-    let shown = match &site.shown {
-        SiteSubject::Repository(app) => routes::router(Arc::clone(app)),
+/// The addresses of an evaluation.
+const EVALUATION_ROUTES: [&str; 4] =
+    ["/api/snapshot", "/api/eval", "/api/eval/compare", "/trial/{case}/{id}/{*rest}"];
+
+pub(crate) fn router(app: Arc<AppState>) -> Router {
+    let subject = match &app.subject {
+        SiteSubject::Repository(state) => routes::router(Arc::clone(state)),
         SiteSubject::Evaluation(evaluation) => evaluation_router(Arc::clone(evaluation)),
     };
     let own = Router::new()
-        .route(
-            "/healthz",
-            get(|| async { response::plain(StatusCode::OK, "text/plain; charset=utf-8", "ok\n") }),
-        )
+        .route("/healthz", get(healthz))
         .route("/events", get(events))
         .fallback(page_file)
-        .with_state(Arc::clone(&site));
-    own.merge(shown).layer(from_fn_with_state(site, guarded))
+        .with_state(Arc::clone(&app));
+    own.merge(subject).layer(from_fn_with_state(app, access_layer))
 }
 
 fn evaluation_router(evaluation: Arc<Evaluation>) -> Router {
-    Router::new()
-        .route("/api/snapshot", get(get_snapshot))
-        .route("/api/eval", get(view))
-        .route("/api/eval/compare", get(compare))
-        .route("/trial/{case}/{id}/{*rest}", get(trial))
-        .with_state(evaluation)
+    let handlers = [get(get_snapshot), get(get_evaluation), get(get_comparison), get(get_trial)];
+    let routes = EVALUATION_ROUTES.into_iter().zip(handlers);
+    routes.fold(Router::new(), |router, (path, handler)| router.route(path, handler)).with_state(evaluation)
 }
 
-/// Checks every request before its route, and dresses every answer.
-async fn guarded(State(site): Shared, request: Request, next: Next) -> Response<Body> {
+/// Checks access before any route runs, and adds the security headers to every response.
+async fn access_layer(State(app): Shared, request: Request, next: Next) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let mut reply = match site.gate.check(&parts) {
-        Ok(GrantedAccess::Enter) => next.run(Request::from_parts(parts, body)).await,
-        Ok(GrantedAccess::TakeCookie) => take_cookie(&site.gate, &parts.uri),
-        Err(fault) => response::fault(fault),
+    let mut reply = match app.access.check(&parts) {
+        Ok(GrantedAccess::Granted) => next.run(Request::from_parts(parts, body)).await,
+        Ok(GrantedAccess::SetCookie) => set_cookie(&app.access, &parts.uri),
+        Err(error) => response::error(error),
     };
-    response::dress(&mut reply);
+    response::add_security_headers(&mut reply);
     reply
 }
 
-/// Keeps the token as a cookie and asks again without it, so that it stays out of histories.
-fn take_cookie(gate: &AccessPolicy, uri: &Uri) -> Reply {
+async fn healthz() -> Reply {
+    response::plain(StatusCode::OK, "text/plain; charset=utf-8", "ok\n")
+}
+
+/// Stores the token in a cookie and redirects to the address without it, so that it stays out of the browser's history.
+fn set_cookie(access: &AccessPolicy, uri: &Uri) -> Reply {
     let mut reply = response::plain(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
     let headers = reply.headers_mut();
-    if let (Ok(place), Ok(cookie)) =
-        (HeaderValue::from_str(uri.path()), HeaderValue::from_str(&gate.set_cookie()))
+    if let (Ok(location), Ok(cookie)) =
+        (HeaderValue::from_str(uri.path()), HeaderValue::from_str(&access.set_cookie()))
     {
-        headers.insert(LOCATION, place);
+        headers.insert(LOCATION, location);
         headers.insert(SET_COOKIE, cookie);
     }
     reply
 }
 
-async fn events(State(site): Shared, asked: HeaderMap) -> Reply {
-    site.feed.listen(&asked).unwrap_or_else(response::fault)
+async fn events(State(app): Shared, headers: HeaderMap) -> Reply {
+    app.events.listen(&headers).unwrap_or_else(response::error)
 }
 
-async fn page_file(asked: HeaderMap, uri: Uri) -> Reply {
+async fn page_file(headers: HeaderMap, uri: Uri) -> Reply {
     match assets::file(uri.path()) {
-        Some((bytes, kind)) => response::tagged(&asked, kind, bytes),
+        Some((bytes, kind)) => response::tagged(&headers, kind, bytes),
         None if uri.path() == "/" => {
-            response::plain(StatusCode::OK, "text/plain; charset=utf-8", assets::WITHOUT)
+            response::plain(StatusCode::OK, "text/plain; charset=utf-8", assets::NO_PAGE)
         }
-        None => response::fault(RequestError::not_found()),
+        None => response::error(RequestError::not_found()),
     }
 }
 
-async fn get_snapshot(State(evaluation): OfEvaluation, asked: HeaderMap) -> Reply {
-    answer(evaluation, asked, |evaluation| {
-        let folder = runner_core::text::one_line(&evaluation.places.results.display().to_string());
-        Ok(snapshot::of_evaluation(&folder, evaluation.watch.watching()))
+async fn get_snapshot(State(evaluation): SharedEvaluation, headers: HeaderMap) -> Reply {
+    json_response(evaluation, headers, |evaluation| {
+        let folder = runner_core::text::one_line(&evaluation.paths.results.display().to_string());
+        Ok(snapshot::evaluation_snapshot(&folder, evaluation.watch.watching()))
     })
     .await
 }
 
-/// Which results.
+/// The query of requests about results.
 #[derive(Debug, Default, Deserialize)]
 struct ResultsQuery {
     run: Option<String>,
@@ -133,35 +135,55 @@ struct ResultsQuery {
     new: String,
 }
 
-async fn view(State(evaluation): OfEvaluation, which: Asked<ResultsQuery>, asked: HeaderMap) -> Reply {
-    answer(evaluation, asked, move |evaluation| evaluation.view(asked_for(which)?.run.as_deref())).await
+async fn get_evaluation(
+    State(evaluation): SharedEvaluation,
+    query: QueryResult<ResultsQuery>,
+    headers: HeaderMap,
+) -> Reply {
+    json_response(evaluation, headers, move |evaluation| evaluation.view(parse_query(query)?.run.as_deref()))
+        .await
 }
 
-async fn compare(State(evaluation): OfEvaluation, which: Asked<ResultsQuery>, asked: HeaderMap) -> Reply {
-    answer(evaluation, asked, move |evaluation| {
-        let which = asked_for(which)?;
-        evaluation.compare(&which.base, &which.new)
+async fn get_comparison(
+    State(evaluation): SharedEvaluation,
+    query: QueryResult<ResultsQuery>,
+    headers: HeaderMap,
+) -> Reply {
+    json_response(evaluation, headers, move |evaluation| {
+        let query = parse_query(query)?;
+        evaluation.compare(&query.base, &query.new)
     })
     .await
 }
 
-/// The run of a trial, at the addresses that a repository has.
-async fn trial(
-    State(evaluation): OfEvaluation,
-    Path((case, id, rest)): Path<(String, String, String)>,
+/// The path of a request about a trial's run.
+#[derive(Debug, Deserialize)]
+struct TrialPath {
+    case: String,
+    id: String,
+    rest: String,
+}
+
+/// Serves the run of a trial with the routes of a repository.
+async fn get_trial(
+    State(evaluation): SharedEvaluation,
+    Path(path): Path<TrialPath>,
     request: Request,
 ) -> Reply {
-    let opened = tokio::task::spawn_blocking(move || evaluation.trial(&case, &id)).await;
-    let app = match opened {
-        Ok(Ok(app)) => app,
-        Ok(Err(fault)) => return response::fault(fault),
-        Err(_) => return response::fault(RequestError::failed()),
+    if !path.rest.starts_with("api/") {
+        return response::error(RequestError::not_found());
+    }
+    let opened = tokio::task::spawn_blocking(move || evaluation.trial(&path.case, &path.id)).await;
+    let state = match opened {
+        Ok(Ok(state)) => state,
+        Ok(Err(error)) => return response::error(error),
+        Err(_) => return response::error(RequestError::failed()),
     };
-    let Some(request) = beneath(request, rest.starts_with("api/")) else {
-        return response::fault(RequestError::not_found());
+    let Some(request) = strip_trial_prefix(request) else {
+        return response::error(RequestError::not_found());
     };
     let service = TowerToHyperService::new(
-        routes::router(app).fallback(|| async { response::fault(RequestError::not_found()) }),
+        routes::router(state).fallback(|| async { response::error(RequestError::not_found()) }),
     );
     match service.call(request).await {
         Ok(reply) => reply,
@@ -169,13 +191,13 @@ async fn trial(
     }
 }
 
-/// A request for `/trial/<case>/<id>/<rest>` as one for `/<rest>`, as it was written.
-fn beneath(request: Request, is_api: bool) -> Option<Request> {
+/// A request for `/trial/{case}/{id}/{rest}` as one for `/{rest}`, still percent-encoded.
+fn strip_trial_prefix(request: Request) -> Option<Request> {
     let (mut parts, body) = request.into_parts();
     let text = parts.uri.path_and_query()?.as_str();
-    let rest = text.splitn(5, '/').nth(4).filter(|_| is_api)?;
+    let rest = text.splitn(5, '/').nth(4)?;
     parts.uri = format!("/{rest}").parse().ok()?;
-    // What the outer route has found in the address is not for the inner one.
+    // The inner router must not see the path parameters of the outer route.
     parts.extensions.clear();
     Some(Request::from_parts(parts, body))
 }

@@ -1,4 +1,4 @@
-//! Answers: JSON with a tag that says whether it changed, files in pieces, faults; and what every answer carries.
+//! Builds responses: JSON with an entity tag, files in pieces, errors, and the headers that every response has.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -17,12 +17,12 @@ use crate::read::log_index::PIECE_BYTES;
 
 pub(crate) type Reply = Response<Body>;
 
-/// Scripts, styles and connections of this origin alone; nothing in line, no frames, no forms.
+/// Scripts, styles and connections of this origin only; nothing inline, no frames, no forms.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// What every answer carries, whatever it is.
-const ALWAYS: [(HeaderName, &str); 6] = [
+/// The headers of every response.
+const SECURITY_HEADERS: [(HeaderName, &str); 6] = [
     (CONTENT_SECURITY_POLICY, POLICY),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (REFERRER_POLICY, "no-referrer"),
@@ -31,16 +31,14 @@ const ALWAYS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("permissions-policy"), "clipboard-write=(self)"),
 ];
 
-/// Adds what every answer carries.
-pub(crate) fn dress(reply: &mut Reply) {
+pub(crate) fn add_security_headers(reply: &mut Reply) {
     let headers = reply.headers_mut();
-    for (name, value) in ALWAYS {
+    for (name, value) in SECURITY_HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
     }
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache"));
 }
 
-/// An answer with these bytes.
 pub(crate) fn plain(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Reply {
     let mut reply = Response::new(body.into());
     *reply.status_mut() = status;
@@ -48,13 +46,13 @@ pub(crate) fn plain(status: StatusCode, kind: &'static str, body: impl Into<Body
     reply
 }
 
-/// Bytes that the browser may keep as long as their tag is the same.
-pub(crate) fn tagged(asked: &HeaderMap, kind: &'static str, bytes: impl Into<Bytes>) -> Reply {
+/// Bytes with an entity tag: a browser that already has them gets `304 Not Modified`.
+pub(crate) fn tagged(request: &HeaderMap, kind: &'static str, bytes: impl Into<Bytes>) -> Reply {
     let bytes: Bytes = bytes.into();
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
     let tag = format!("\"{:016x}\"", hasher.finish());
-    let is_known = asked.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let is_known = request.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     let mut reply = if is_known {
         plain(StatusCode::NOT_MODIFIED, kind, Body::empty())
     } else {
@@ -66,28 +64,26 @@ pub(crate) fn tagged(asked: &HeaderMap, kind: &'static str, bytes: impl Into<Byt
     reply
 }
 
-/// A value as JSON.
-pub(crate) fn json(asked: &HeaderMap, value: &impl Serialize) -> Reply {
+pub(crate) fn json(request: &HeaderMap, value: &impl Serialize) -> Reply {
     match serde_json::to_vec(value) {
-        Ok(bytes) => tagged(asked, "application/json", bytes),
-        Err(_) => fault(RequestError::new(
+        Ok(bytes) => tagged(request, "application/json", bytes),
+        Err(_) => error(RequestError::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "json",
-            "the answer cannot be written as JSON",
+            "the response could not be written as JSON",
         )),
     }
 }
 
-/// What went wrong, as JSON.
-pub(crate) fn fault(fault: RequestError) -> Reply {
-    let status = fault.status;
-    let bytes = serde_json::to_vec(&fault.body()).unwrap_or_default();
+pub(crate) fn error(error: RequestError) -> Reply {
+    let status = error.status;
+    let bytes = serde_json::to_vec(&error.body()).unwrap_or_default();
     plain(status, "application/json", bytes)
 }
 
-/// Which bytes of a file are asked for: `bytes=5-9`, `bytes=5-`, `bytes=-5`. Anything else is answered whole.
-fn range(asked: &HeaderMap, size: u64) -> Result<Option<(u64, u64)>, RequestError> {
-    let Some(text) = asked.get(RANGE).and_then(|value| value.to_str().ok()) else { return Ok(None) };
+/// The requested range of a file: `bytes=5-9`, `bytes=5-`, `bytes=-5`. For anything else, the whole file is sent.
+fn range(request: &HeaderMap, size: u64) -> Result<Option<(u64, u64)>, RequestError> {
+    let Some(text) = request.get(RANGE).and_then(|value| value.to_str().ok()) else { return Ok(None) };
     let Some((from, to)) = text.strip_prefix("bytes=").and_then(|text| text.split_once('-')) else {
         return Ok(None);
     };
@@ -105,24 +101,25 @@ fn range(asked: &HeaderMap, size: u64) -> Result<Option<(u64, u64)>, RequestErro
     Ok(Some((from, end)))
 }
 
-/// A file as it is now, as text, in pieces that wait for whoever reads them.
-pub(crate) fn file(asked: &HeaderMap, file: RegularFile) -> Result<Reply, RequestError> {
+/// A file in its current state, as text, sent piece by piece as fast as the client reads.
+pub(crate) fn file(request: &HeaderMap, file: RegularFile) -> Result<Reply, RequestError> {
     let size = file.stamp.bytes;
-    let range = range(asked, size)?;
+    let range = range(request, size)?;
     let (from, end) = range.unwrap_or((0, size));
     let (mut sender, body) = Channel::<Bytes, std::io::Error>::new(1);
     tokio::spawn(async move {
-        let (mut place, mut file) = (from, file);
-        while place < end {
-            let most = usize::try_from(end - place).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
-            let read = tokio::task::spawn_blocking(move || (file.piece(place, most), file)).await;
-            let Ok((Ok(piece), back)) = read else { break };
-            file = back;
-            // A file that is shorter by now ends the answer early, and the reader sees that it did.
+        let mut offset = from;
+        let mut file = file;
+        while offset < end {
+            let piece_bytes = usize::try_from(end - offset).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
+            let read = tokio::task::spawn_blocking(move || (file.piece(offset, piece_bytes), file)).await;
+            let Ok((Ok(piece), same_file)) = read else { break };
+            file = same_file;
+            // If the file was truncated, the response ends early, and the client notices by its length.
             if piece.is_empty() || sender.send_data(Bytes::from(piece)).await.is_err() {
                 break;
             }
-            place += PIECE_BYTES.min(most) as u64;
+            offset += PIECE_BYTES.min(piece_bytes) as u64;
         }
     });
     let status = if range.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
@@ -143,21 +140,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_stay_within_the_file() {
-        let ask = |text: &str| {
+    fn range_stays_within_the_file() {
+        let range_of = |text: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(RANGE, HeaderValue::from_str(text).unwrap());
-            range(&headers, 10).map_err(|fault| fault.status.as_u16())
+            range(&headers, 10).map_err(|error| error.status.as_u16())
         };
-        assert_eq!(ask("bytes=2-4"), Ok(Some((2, 5))));
-        assert_eq!(ask("bytes=2-"), Ok(Some((2, 10))));
-        assert_eq!(ask("bytes=-3"), Ok(Some((7, 10))));
-        assert_eq!(ask("bytes=0-99"), Ok(Some((0, 10))));
-        assert_eq!(ask("bytes=0-18446744073709551615"), Ok(Some((0, 10))));
+        assert_eq!(range_of("bytes=2-4"), Ok(Some((2, 5))));
+        assert_eq!(range_of("bytes=2-"), Ok(Some((2, 10))));
+        assert_eq!(range_of("bytes=-3"), Ok(Some((7, 10))));
+        assert_eq!(range_of("bytes=0-99"), Ok(Some((0, 10))));
+        assert_eq!(range_of("bytes=0-18446744073709551615"), Ok(Some((0, 10))));
         for whole in ["bytes=a-b", "lines=1-2", "bytes=1-2,4-5", "bytes=-"] {
-            assert_eq!(ask(whole), Ok(None), "{whole}");
+            assert_eq!(range_of(whole), Ok(None), "{whole}");
         }
-        assert_eq!(ask("bytes=10-"), Err(416));
-        assert_eq!(ask("bytes=5-3"), Err(416));
+        assert_eq!(range_of("bytes=10-"), Err(416));
+        assert_eq!(range_of("bytes=5-3"), Err(416));
     }
 }

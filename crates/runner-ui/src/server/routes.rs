@@ -1,5 +1,5 @@
-//! The addresses, and what each answers. All work that may wait for a disk or for git is done aside, and only so
-//! much of it at a time.
+//! The routes of a repository and their handlers. All work that waits for a disk or for git runs on blocking threads, a
+//! limited number at a time.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use runner_core::layout::Doc;
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,8 @@ use crate::error::RequestError;
 use crate::read::confined_fs::RegularFile;
 use crate::read::diff;
 use crate::read::iterations;
-use crate::read::logs;
+use crate::read::log_index::LogIndex;
+use crate::read::logs::{self, LetterCase};
 use crate::read::repo_reader::{RepoReader, RunSource};
 use crate::read::snapshot;
 use crate::read::tree_view;
@@ -26,10 +27,29 @@ use crate::read::verify;
 use crate::server::response::{self, Reply};
 use crate::watch::WatchState;
 
-/// How much is read at the same time.
+/// How many requests read at the same time.
 pub(crate) const READERS_MAX: usize = 8;
 /// How many nodes or iterations a search lists.
-const FOUND_MAX: usize = 50;
+const SEARCH_MAX: usize = 50;
+
+/// The addresses of a repository.
+pub const ROUTES: [&str; 15] = [
+    "/api/snapshot",
+    "/api/tree",
+    "/api/tree/{node}",
+    "/api/run-state",
+    "/api/runs",
+    "/api/search",
+    "/api/verify",
+    "/api/iterations",
+    "/api/iterations/{run}/{iter}",
+    "/api/iterations/{run}/{iter}/log/{log}",
+    "/api/iterations/{run}/{iter}/log/{log}/search",
+    "/api/iterations/{run}/{iter}/log/{log}/errors",
+    "/api/iterations/{run}/{iter}/diff",
+    "/api/iterations/{run}/{iter}/diff/file",
+    "/api/iterations/{run}/{iter}/{file}",
+];
 
 /// What all requests about a repository share.
 #[derive(Debug)]
@@ -45,7 +65,7 @@ impl RepoState {
     }
 }
 
-/// Where questions are answered, only so many at the same time.
+/// Shared state with a limit on how many requests read at the same time.
 pub(crate) trait ReadLimit: Send + Sync + 'static {
     fn readers(&self) -> &Semaphore;
 }
@@ -57,9 +77,9 @@ impl ReadLimit for RepoState {
 }
 
 type Shared = State<Arc<RepoState>>;
-pub(crate) type Asked<T> = Result<Query<T>, QueryRejection>;
+pub(crate) type QueryResult<T> = Result<Query<T>, QueryRejection>;
 
-/// Which run; without one, the current.
+/// The query of requests about a run; without `run`, about the current one.
 #[derive(Debug, Default, Deserialize)]
 struct RunQuery {
     run: Option<String>,
@@ -70,7 +90,7 @@ struct RunQuery {
     q: String,
 }
 
-/// Which part of a log.
+/// The query of requests about a log or a file.
 #[derive(Debug, Default, Deserialize)]
 struct LogQuery {
     #[serde(default)]
@@ -83,197 +103,221 @@ struct LogQuery {
     path: String,
 }
 
-/// The addresses of a repository.
-pub(crate) fn router(app: Arc<RepoState>) -> Router {
-    const ITERATION: &str = "/api/iterations/{run}/{iter}";
-    let under = |rest: &str| format!("{ITERATION}{rest}");
-    Router::new()
-        .route("/api/snapshot", get(get_snapshot))
-        .route("/api/tree", get(tree))
-        .route("/api/tree/{node}", get(node))
-        .route("/api/run-state", get(run_state))
-        .route("/api/runs", get(runs))
-        .route("/api/search", get(search))
-        .route("/api/verify", get(verdict))
-        .route("/api/iterations", get(iterations))
-        .route(ITERATION, get(iteration))
-        .route(&under("/log/{log}"), get(log_page))
-        .route(&under("/log/{log}/search"), get(log_search))
-        .route(&under("/log/{log}/errors"), get(log_errors))
-        .route(&under("/diff"), get(changed_files))
-        .route(&under("/diff/file"), get(patch))
-        .route(&under("/{file}"), get(file))
-        .with_state(app)
+/// The iteration in an address.
+#[derive(Debug, Deserialize)]
+struct IterationPath {
+    run: String,
+    iter: String,
 }
 
-/// Does work aside and answers with it as JSON.
-pub(crate) async fn answer<D, T, F>(desk: Arc<D>, asked: HeaderMap, work: F) -> Reply
+/// The log of an iteration in an address.
+#[derive(Debug, Deserialize)]
+struct LogPath {
+    run: String,
+    iter: String,
+    log: String,
+}
+
+/// The file of an iteration in an address.
+#[derive(Debug, Deserialize)]
+struct FilePath {
+    run: String,
+    iter: String,
+    file: String,
+}
+
+pub(crate) fn router(state: Arc<RepoState>) -> Router {
+    let handlers: [MethodRouter<Arc<RepoState>>; ROUTES.len()] = [
+        get(get_snapshot),
+        get(get_tree),
+        get(get_node),
+        get(get_run_state),
+        get(get_runs),
+        get(search),
+        get(get_verify),
+        get(get_iterations),
+        get(get_iteration),
+        get(log_page),
+        get(log_search),
+        get(log_errors),
+        get(get_diff),
+        get(get_patch),
+        get(get_file),
+    ];
+    let routes = ROUTES.into_iter().zip(handlers);
+    routes.fold(Router::new(), |router, (path, handler)| router.route(path, handler)).with_state(state)
+}
+
+/// Responds with the result of `work` as JSON.
+pub(crate) async fn json_response<S, T, F>(state: Arc<S>, headers: HeaderMap, work: F) -> Reply
 where
-    D: ReadLimit,
+    S: ReadLimit,
     T: Serialize,
-    F: FnOnce(&D) -> Result<T, RequestError> + Send + 'static,
+    F: FnOnce(&S) -> Result<T, RequestError> + Send + 'static,
 {
-    aside(desk, move |desk| Ok(response::json(&asked, &work(desk)?))).await
+    run_blocking(state, move |state| Ok(response::json(&headers, &work(state)?))).await
 }
 
-async fn aside<D, F>(desk: Arc<D>, work: F) -> Reply
+/// Runs `work` on a blocking thread, once fewer than [`READERS_MAX`] others do.
+async fn run_blocking<S, F>(state: Arc<S>, work: F) -> Reply
 where
-    D: ReadLimit,
-    F: FnOnce(&D) -> Result<Reply, RequestError> + Send + 'static,
+    S: ReadLimit,
+    F: FnOnce(&S) -> Result<Reply, RequestError> + Send + 'static,
 {
-    let Ok(_turn) = desk.readers().acquire().await else {
-        return response::fault(RequestError::busy("the server is about to end"));
+    let Ok(_permit) = state.readers().acquire().await else {
+        return response::error(RequestError::busy("the server is shutting down"));
     };
-    let shared = Arc::clone(&desk);
-    let done = tokio::task::spawn_blocking(move || work(&shared)).await;
-    match done {
+    let shared = Arc::clone(&state);
+    match tokio::task::spawn_blocking(move || work(&shared)).await {
         Ok(Ok(reply)) => reply,
-        Ok(Err(fault)) => response::fault(fault),
-        Err(_) => response::fault(RequestError::failed()),
+        Ok(Err(error)) => response::error(error),
+        Err(_) => response::error(RequestError::failed()),
     }
 }
 
-fn run_id(text: &str) -> Result<RunId, RequestError> {
-    RunId::new(text).map_err(|fault| RequestError::bad_request(format!("the run {fault}")))
+fn parse_run_id(text: &str) -> Result<RunId, RequestError> {
+    RunId::new(text).map_err(|error| RequestError::bad_request(format!("the run {error}")))
 }
 
-fn iter_id(text: &str) -> Result<IterationNumber, RequestError> {
-    text.parse().map_err(|fault| RequestError::bad_request(format!("the iteration {fault}")))
+fn parse_iteration(text: &str) -> Result<IterationNumber, RequestError> {
+    text.parse().map_err(|error| RequestError::bad_request(format!("the iteration {error}")))
 }
 
-pub(crate) fn asked_for<T>(asked: Asked<T>) -> Result<T, RequestError> {
-    asked
-        .map(|Query(asked)| asked)
-        .map_err(|_| RequestError::bad_request("the part of the address behind `?` cannot be read"))
+pub(crate) fn parse_query<T>(query: QueryResult<T>) -> Result<T, RequestError> {
+    query.map(|Query(query)| query).map_err(|_| RequestError::bad_request("the query string is invalid"))
 }
 
-/// The run that is asked for.
-fn run_of(app: &RepoState, which: &RunQuery) -> Result<Option<RunSource>, RequestError> {
-    let wanted = which.run.as_deref().map(run_id).transpose()?;
-    app.project.run(wanted.as_ref())
+fn resolve_run(state: &RepoState, query: &RunQuery) -> Result<Option<RunSource>, RequestError> {
+    let id = query.run.as_deref().map(parse_run_id).transpose()?;
+    state.project.run(id.as_ref())
 }
 
-fn some_run(app: &RepoState, which: &RunQuery) -> Result<RunSource, RequestError> {
-    run_of(app, which)?.ok_or_else(|| RequestError::no_doc(Doc::Tree))
+fn require_run(state: &RepoState, query: &RunQuery) -> Result<RunSource, RequestError> {
+    resolve_run(state, query)?.ok_or_else(|| RequestError::no_doc(Doc::Tree))
 }
 
-/// The run and the iteration in an address.
-fn place(app: &RepoState, run: &str, iter: &str) -> Result<(RunSource, IterationNumber), RequestError> {
-    let (run, iter) = (run_id(run)?, iter_id(iter)?);
-    let found = app.project.run(Some(&run))?.ok_or_else(|| RequestError::no_run(&run))?;
-    Ok((found, iter))
+fn resolve_iteration(
+    state: &RepoState,
+    run: &str,
+    iter: &str,
+) -> Result<(RunSource, IterationNumber), RequestError> {
+    let id = parse_run_id(run)?;
+    let iter = parse_iteration(iter)?;
+    let run = state.project.run(Some(&id))?.ok_or_else(|| RequestError::no_run(&id))?;
+    Ok((run, iter))
 }
 
-async fn get_snapshot(State(app): Shared, which: Asked<RunQuery>, asked: HeaderMap) -> Reply {
-    answer(app, asked, move |app| {
-        let wanted = asked_for(which)?.run.as_deref().map(run_id).transpose()?;
-        snapshot::snapshot(&app.project, wanted.as_ref(), app.watch.watching())
+async fn get_snapshot(State(state): Shared, query: QueryResult<RunQuery>, headers: HeaderMap) -> Reply {
+    json_response(state, headers, move |state| {
+        let id = parse_query(query)?.run.as_deref().map(parse_run_id).transpose()?;
+        snapshot::snapshot(&state.project, id.as_ref(), state.watch.watching())
     })
     .await
 }
 
-async fn tree(State(app): Shared, which: Asked<RunQuery>, asked: HeaderMap) -> Reply {
-    aside(app, move |app| {
-        let which = asked_for(which)?;
-        let run = some_run(app, &which)?;
-        let tree = app.project.tree(&run)?;
+async fn get_tree(State(state): Shared, query: QueryResult<RunQuery>, headers: HeaderMap) -> Reply {
+    run_blocking(state, move |state| {
+        let query = parse_query(query)?;
+        let run = require_run(state, &query)?;
+        let tree = state.project.tree(&run)?;
         let tree = tree.as_ref().as_ref().map_err(|problems| RequestError::invalid_tree(problems.clone()))?;
-        if which.slim.is_some() {
-            return Ok(response::json(&asked, &tree_view::slim(tree, Some(run.id.to_string()))));
+        if query.slim.is_some() {
+            let columns = tree_view::tree_columns(tree, Some(run.id.to_string()));
+            return Ok(response::json(&headers, &columns));
         }
-        Ok(response::tagged(&asked, "application/json", tree.bytes().to_vec()))
+        Ok(response::tagged(&headers, "application/json", tree.bytes().to_vec()))
     })
     .await
 }
 
-async fn node(
-    State(app): Shared,
+async fn get_node(
+    State(state): Shared,
     Path(node): Path<String>,
-    which: Asked<RunQuery>,
-    asked: HeaderMap,
+    query: QueryResult<RunQuery>,
+    headers: HeaderMap,
 ) -> Reply {
-    answer(app, asked, move |app| {
-        let id = NodeId::new(node).map_err(|fault| RequestError::bad_request(format!("the node {fault}")))?;
-        let run = some_run(app, &asked_for(which)?)?;
-        let tree = app.project.tree(&run)?;
+    json_response(state, headers, move |state| {
+        let id = NodeId::new(node).map_err(|error| RequestError::bad_request(format!("the node {error}")))?;
+        let run = require_run(state, &parse_query(query)?)?;
+        let tree = state.project.tree(&run)?;
         let tree = tree.as_ref().as_ref().map_err(|problems| RequestError::invalid_tree(problems.clone()))?;
-        let rows = iterations::rows(&app.project, &run)?;
-        let state = app.project.state(&run);
-        tree_view::node(tree, &id, Some(run.id.to_string()), (&rows, state.as_ref()))
+        let rows = iterations::rows(&state.project, &run)?;
+        let run_state = state.project.state(&run);
+        tree_view::node_detail(tree, &id, Some(run.id.to_string()), &rows, run_state.as_ref())
             .ok_or_else(|| RequestError::no_node(&id))
     })
     .await
 }
 
-async fn run_state(State(app): Shared, which: Asked<RunQuery>, asked: HeaderMap) -> Reply {
-    aside(app, move |app| {
-        let run = some_run(app, &asked_for(which)?)?;
-        let bytes =
-            app.project.doc(&run, Doc::RunState)?.ok_or_else(|| RequestError::no_doc(Doc::RunState))?;
-        // As it stands, so long as it is JSON: a newer runner may write more into it than is known here.
-        let state: serde_json::Value = serde_json::from_slice(&bytes).map_err(|_| {
+async fn get_run_state(State(state): Shared, query: QueryResult<RunQuery>, headers: HeaderMap) -> Reply {
+    run_blocking(state, move |state| {
+        let run = require_run(state, &parse_query(query)?)?;
+        let bytes = state.project.doc(&run, Doc::RunState)?;
+        let bytes = bytes.ok_or_else(|| RequestError::no_doc(Doc::RunState))?;
+        // Any JSON is sent unchanged: a newer runner may write keys that this version does not know.
+        let document: serde_json::Value = serde_json::from_slice(&bytes).map_err(|_| {
             RequestError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_state", "run_state.json is not JSON")
         })?;
-        Ok(response::json(&asked, &state))
+        Ok(response::json(&headers, &document))
     })
     .await
 }
 
-async fn runs(State(app): Shared, asked: HeaderMap) -> Reply {
-    answer(app, asked, |app| snapshot::runs(&app.project)).await
+async fn get_runs(State(state): Shared, headers: HeaderMap) -> Reply {
+    json_response(state, headers, |state| snapshot::runs(&state.project)).await
 }
 
-async fn verdict(State(app): Shared, which: Asked<RunQuery>, asked: HeaderMap) -> Reply {
-    answer(app, asked, move |app| {
-        let run = some_run(app, &asked_for(which)?)?;
-        Ok(app.project.verdict_of(&run, || verify::verdict(&app.project, &run)))
+async fn get_verify(State(state): Shared, query: QueryResult<RunQuery>, headers: HeaderMap) -> Reply {
+    json_response(state, headers, move |state| {
+        let run = require_run(state, &parse_query(query)?)?;
+        Ok(state.project.verify_result(&run, || verify::verify(&state.project, &run)))
     })
     .await
 }
 
-async fn iterations(State(app): Shared, which: Asked<RunQuery>, asked: HeaderMap) -> Reply {
-    answer(app, asked, move |app| {
-        let which = asked_for(which)?;
-        let Some(run) = run_of(app, &which)? else {
+async fn get_iterations(State(state): Shared, query: QueryResult<RunQuery>, headers: HeaderMap) -> Reply {
+    json_response(state, headers, move |state| {
+        let query = parse_query(query)?;
+        let Some(run) = resolve_run(state, &query)? else {
             return Ok(api::IterationList { run: None, iterations: Vec::new() });
         };
-        let after = which.after.unwrap_or_default();
-        let rows = iterations::rows(&app.project, &run)?.into_iter().filter(|row| row.iter > after);
-        let iterations = rows.take(which.limit.unwrap_or(usize::MAX)).collect();
+        let after = query.after.unwrap_or_default();
+        let rows = iterations::rows(&state.project, &run)?.into_iter().filter(|row| row.iter > after);
+        let iterations = rows.take(query.limit.unwrap_or(usize::MAX)).collect();
         Ok(api::IterationList { run: Some(run.id.to_string()), iterations })
     })
     .await
 }
 
-async fn iteration(State(app): Shared, Path((run, iter)): Path<(String, String)>, asked: HeaderMap) -> Reply {
-    answer(app, asked, move |app| {
-        let (run, iter) = place(app, &run, &iter)?;
-        iterations::detail(&app.project, &run, iter)
+async fn get_iteration(State(state): Shared, Path(path): Path<IterationPath>, headers: HeaderMap) -> Reply {
+    json_response(state, headers, move |state| {
+        let (run, iter) = resolve_iteration(state, &path.run, &path.iter)?;
+        iterations::detail(&state.project, &run, iter)
     })
     .await
 }
 
-async fn search(State(app): Shared, which: Asked<RunQuery>, asked: HeaderMap) -> Reply {
-    answer(app, asked, move |app| {
-        let which = asked_for(which)?;
-        let run = some_run(app, &which)?;
-        let tree = app.project.tree(&run)?;
-        let found = tree.as_ref().as_ref().map(|tree| tree_view::find(tree, &which.q, FOUND_MAX));
-        let (nodes_total, nodes) = found.unwrap_or_default();
-        let wanted = which.q.to_lowercase();
-        let holds = |text: &str| text.to_lowercase().contains(&wanted);
-        let mut rows = iterations::rows(&app.project, &run)?;
+async fn search(State(state): Shared, query: QueryResult<RunQuery>, headers: HeaderMap) -> Reply {
+    json_response(state, headers, move |state| {
+        let query = parse_query(query)?;
+        let run = require_run(state, &query)?;
+        let tree = state.project.tree(&run)?;
+        let nodes = tree.as_ref().as_ref().map(|tree| tree_view::search(tree, &query.q, SEARCH_MAX));
+        let (nodes_total, nodes) = nodes.unwrap_or_default();
+        let wanted = query.q.to_lowercase();
+        let contains = |text: &str| text.to_lowercase().contains(&wanted);
+        let mut rows = iterations::rows(&state.project, &run)?;
         rows.retain(|row| {
-            holds(&row.summary) || holds(&row.path) || row.findings.iter().any(|text| holds(text))
+            contains(&row.summary) || contains(&row.path) || row.findings.iter().any(|text| contains(text))
         });
         let iterations_total = rows.len();
-        rows.truncate(FOUND_MAX);
+        rows.truncate(SEARCH_MAX);
         Ok(api::SearchResults { nodes_total, nodes, iterations_total, iterations: rows })
     })
     .await
 }
 
-/// The files that are logs, by the names they have in addresses.
+/// The file of a log, by its name in addresses.
 fn log_file(name: &str) -> Result<&'static str, RequestError> {
     Ok(match name {
         "guard" => "guard.log",
@@ -287,98 +331,88 @@ fn log_file(name: &str) -> Result<&'static str, RequestError> {
     })
 }
 
-type Log = (String, String, String);
-
-/// Opens a log and finds its lines.
-fn open_log(
-    app: &RepoState,
-    (run, iter, name): &Log,
-) -> Result<(RegularFile, Arc<crate::read::log_index::LogIndex>), RequestError> {
-    let name = log_file(name)?;
-    let (run, iter) = place(app, run, iter)?;
-    let file = iterations::folder(&app.project, &run, iter)?
+/// Opens a log and indexes its lines.
+fn open_log(state: &RepoState, path: &LogPath) -> Result<(RegularFile, Arc<LogIndex>), RequestError> {
+    let name = log_file(&path.log)?;
+    let (run, iter) = resolve_iteration(state, &path.run, &path.iter)?;
+    let file = iterations::folder(&state.project, &run, iter)?
         .file(name)
         .map_err(|error| RequestError::unreadable(name, &error))?;
-    let index = app.project.indexes.of(&format!("{}/{iter}/{name}", run.id), &file)?;
+    let index = state.project.indexes.index(&format!("{}/{iter}/{name}", run.id), &file)?;
     Ok((file, index))
 }
 
 async fn log_page(
-    State(app): Shared,
-    Path(place): Path<Log>,
-    part: Asked<LogQuery>,
-    asked: HeaderMap,
+    State(state): Shared,
+    Path(path): Path<LogPath>,
+    query: QueryResult<LogQuery>,
+    headers: HeaderMap,
 ) -> Reply {
-    answer(app, asked, move |app| {
-        let part = asked_for(part)?;
-        let (file, index) = open_log(app, &place)?;
-        Ok(logs::page(&file, &index, part.line, part.count.unwrap_or(logs::LINES_MAX))?)
+    json_response(state, headers, move |state| {
+        let query = parse_query(query)?;
+        let (file, index) = open_log(state, &path)?;
+        Ok(logs::page(&file, &index, query.line, query.count.unwrap_or(logs::LINES_MAX))?)
     })
     .await
 }
 
 async fn log_search(
-    State(app): Shared,
-    Path(place): Path<Log>,
-    part: Asked<LogQuery>,
-    asked: HeaderMap,
+    State(state): Shared,
+    Path(path): Path<LogPath>,
+    query: QueryResult<LogQuery>,
+    headers: HeaderMap,
 ) -> Reply {
-    answer(app, asked, move |app| {
-        let part = asked_for(part)?;
-        let (file, index) = open_log(app, &place)?;
-        Ok(logs::search(&file, &index, &part.q, part.case.is_some())?)
+    json_response(state, headers, move |state| {
+        let query = parse_query(query)?;
+        let case = if query.case.is_some() { LetterCase::Matters } else { LetterCase::Ignored };
+        let (file, index) = open_log(state, &path)?;
+        Ok(logs::search(&file, &index, &query.q, case)?)
     })
     .await
 }
 
-async fn log_errors(State(app): Shared, Path(place): Path<Log>, asked: HeaderMap) -> Reply {
-    answer(app, asked, move |app| {
-        let (file, index) = open_log(app, &place)?;
-        Ok(logs::failures(&file, &index)?)
+async fn log_errors(State(state): Shared, Path(path): Path<LogPath>, headers: HeaderMap) -> Reply {
+    json_response(state, headers, move |state| {
+        let (file, index) = open_log(state, &path)?;
+        Ok(logs::error_lines(&file, &index)?)
     })
     .await
 }
 
-async fn changed_files(
-    State(app): Shared,
-    Path((run, iter)): Path<(String, String)>,
-    asked: HeaderMap,
+async fn get_diff(State(state): Shared, Path(path): Path<IterationPath>, headers: HeaderMap) -> Reply {
+    json_response(state, headers, move |state| {
+        let (run, iter) = resolve_iteration(state, &path.run, &path.iter)?;
+        diff::diff_view(&state.project, &run, iter)
+    })
+    .await
+}
+
+async fn get_patch(
+    State(state): Shared,
+    Path(path): Path<IterationPath>,
+    query: QueryResult<LogQuery>,
+    headers: HeaderMap,
 ) -> Reply {
-    answer(app, asked, move |app| {
-        let (run, iter) = place(app, &run, &iter)?;
-        diff::view(&app.project, &run, iter)
+    json_response(state, headers, move |state| {
+        let query = parse_query(query)?;
+        let (run, iter) = resolve_iteration(state, &path.run, &path.iter)?;
+        diff::file_patch(&state.project, &run, iter, &query.path)
     })
     .await
 }
 
-async fn patch(
-    State(app): Shared,
-    Path((run, iter)): Path<(String, String)>,
-    part: Asked<LogQuery>,
-    asked: HeaderMap,
-) -> Reply {
-    answer(app, asked, move |app| {
-        let part = asked_for(part)?;
-        let (run, iter) = place(app, &run, &iter)?;
-        diff::patch(&app.project, &run, iter, &part.path)
-    })
-    .await
+/// A file of an iteration's log folder, unchanged. It is streamed, so it takes no turn among the readers.
+async fn get_file(State(state): Shared, Path(path): Path<FilePath>, headers: HeaderMap) -> Reply {
+    let opened = tokio::task::spawn_blocking(move || open_file(&state, &path)).await;
+    let file = opened.unwrap_or_else(|_| Err(RequestError::failed()));
+    file.and_then(|file| response::file(&headers, file)).unwrap_or_else(response::error)
 }
 
-/// A file of an iteration's folder as it stands.
-async fn file(State(app): Shared, Path(place): Path<Log>, asked: HeaderMap) -> Reply {
-    let opened = aside_open(app, place).await;
-    opened.and_then(|file| response::file(&asked, file)).unwrap_or_else(response::fault)
-}
-
-async fn aside_open(app: Arc<RepoState>, (run, iter, name): Log) -> Result<RegularFile, RequestError> {
-    let work = move || {
-        let known =
-            iterations::FILES.into_iter().find(|known| *known == name).ok_or_else(RequestError::not_found)?;
-        let (run, iter) = place(&app, &run, &iter)?;
-        iterations::folder(&app.project, &run, iter)?
-            .file(known)
-            .map_err(|error| RequestError::unreadable(known, &error))
-    };
-    tokio::task::spawn_blocking(work).await.map_err(|_| RequestError::failed())?
+fn open_file(state: &RepoState, path: &FilePath) -> Result<RegularFile, RequestError> {
+    let name = iterations::FILES.into_iter().find(|name| *name == path.file);
+    let name = name.ok_or_else(RequestError::not_found)?;
+    let (run, iter) = resolve_iteration(state, &path.run, &path.iter)?;
+    iterations::folder(&state.project, &run, iter)?
+        .file(name)
+        .map_err(|error| RequestError::unreadable(name, &error))
 }

@@ -1,4 +1,4 @@
-//! The stream of changes: numbered, kept for a while, sent to everyone who listens.
+//! The stream of change events: numbered, kept for a while for clients that reconnect, and sent to every client.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,105 +16,106 @@ use crate::read::snapshot::now_ms;
 use crate::server::assets;
 use crate::server::response::{Reply, plain};
 
-/// How many changes are kept for those who come back.
-const KEPT: usize = 1_024;
-/// How many changes a listener may lag behind.
+/// How many events are kept for clients that reconnect.
+const BACKLOG_MAX: usize = 1_024;
+/// How many events a client may lag behind.
 const LAG_MAX: usize = 256;
-/// How many may listen at once.
-const LISTENERS_MAX: usize = 64;
-/// How often a listener hears that the server lives.
+/// How many clients are served at once.
+const CLIENTS_MAX: usize = 64;
+/// How often a client gets a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-type Numbered = (u64, Bytes);
+type NumberedEvent = (u64, Bytes);
 
-/// The stream.
 #[derive(Debug)]
 pub(crate) struct EventStream {
-    /// Tells the numbers of this server from those of one before it.
+    /// Distinguishes the numbers of this server process from those of an earlier one.
     boot: String,
-    kept: Mutex<EventBacklog>,
-    sender: broadcast::Sender<Numbered>,
-    room: Arc<Semaphore>,
+    backlog: Mutex<EventBacklog>,
+    sender: broadcast::Sender<NumberedEvent>,
+    clients: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
 struct EventBacklog {
     last: u64,
-    changes: VecDeque<Numbered>,
+    events: VecDeque<NumberedEvent>,
 }
 
 impl EventStream {
     pub(crate) fn new() -> Self {
         Self {
             boot: format!("{:x}-{:x}", now_ms(), std::process::id()),
-            kept: Mutex::default(),
+            backlog: Mutex::default(),
             sender: broadcast::channel(LAG_MAX).0,
-            room: Arc::new(Semaphore::new(LISTENERS_MAX)),
+            clients: Arc::new(Semaphore::new(CLIENTS_MAX)),
         }
     }
 
-    /// Tells everyone.
     pub(crate) fn publish(&self, change: &ChangeEvent) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.last += 1;
-        let text = format!("id: {}.{}\n{}", self.boot, kept.last, written(change));
-        let numbered = (kept.last, Bytes::from(text));
-        kept.changes.push_back(numbered.clone());
-        if kept.changes.len() > KEPT {
-            kept.changes.pop_front();
+        let mut backlog = self.backlog.lock().unwrap_or_else(PoisonError::into_inner);
+        backlog.last += 1;
+        let text = format!("id: {}.{}\n{}", self.boot, backlog.last, event_text(change));
+        let numbered = (backlog.last, Bytes::from(text));
+        backlog.events.push_back(numbered.clone());
+        if backlog.events.len() > BACKLOG_MAX {
+            backlog.events.pop_front();
         }
-        // Nobody may be listening.
+        // Without clients, sending fails.
         let _ = self.sender.send(numbered);
     }
 
-    /// What someone who heard of everything up to `heard` must hear first, and the rest as it comes.
-    fn subscribe(&self, heard: Option<&str>) -> (Vec<Bytes>, Receiver<Numbered>) {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The events that a client missed since the one with the id `last_id`, and a receiver for those to come.
+    fn subscribe(&self, last_id: Option<&str>) -> (Vec<Bytes>, Receiver<NumberedEvent>) {
+        let backlog = self.backlog.lock().unwrap_or_else(PoisonError::into_inner);
         let receiver = self.sender.subscribe();
-        let Some(heard) = heard else { return (Vec::new(), receiver) };
-        let number = heard
+        let Some(last_id) = last_id else { return (Vec::new(), receiver) };
+        let number = last_id
             .strip_prefix(self.boot.as_str())
             .and_then(|rest| rest.strip_prefix('.')?.parse::<u64>().ok());
-        let oldest = kept.last + 1 - u64::try_from(kept.changes.len()).unwrap_or_default();
+        let oldest = backlog.last + 1 - u64::try_from(backlog.events.len()).unwrap_or_default();
         let missed = match number {
-            Some(number) if number <= kept.last && number + 1 >= oldest => {
-                kept.changes.iter().filter(|(of, _)| *of > number).map(|(_, text)| text.clone()).collect()
-            }
-            Some(_) | None => vec![Bytes::from(written(&ChangeEvent::Resync {}))],
+            Some(number) if number <= backlog.last && number + 1 >= oldest => backlog
+                .events
+                .iter()
+                .filter(|(event, _)| *event > number)
+                .map(|(_, text)| text.clone())
+                .collect(),
+            Some(_) | None => vec![Bytes::from(event_text(&ChangeEvent::Resync {}))],
         };
         (missed, receiver)
     }
 
-    /// Lets someone listen.
-    pub(crate) fn listen(&self, asked: &HeaderMap) -> Result<Reply, RequestError> {
-        let room = Arc::clone(&self.room).try_acquire_owned();
-        let room = room.map_err(|_| RequestError::busy("too many listen already"))?;
-        let heard = asked.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
-        let (missed, receiver) = self.subscribe(heard);
+    /// Responds with the stream of events.
+    pub(crate) fn listen(&self, headers: &HeaderMap) -> Result<Reply, RequestError> {
+        let permit = Arc::clone(&self.clients).try_acquire_owned();
+        let permit = permit.map_err(|_| RequestError::busy("too many clients are connected"))?;
+        let last_id = headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
+        let (missed, receiver) = self.subscribe(last_id);
         let (sender, body) = Channel::<Bytes, std::io::Error>::new(4);
-        tokio::spawn(send(sender, missed, receiver, room));
+        tokio::spawn(send(sender, missed, receiver, permit));
         Ok(plain(StatusCode::OK, "text/event-stream", Body::new(body)))
     }
 }
 
-/// A change as a stream has it.
-fn written(change: &ChangeEvent) -> String {
+/// An event in the format of the stream.
+fn event_text(change: &ChangeEvent) -> String {
     let value = serde_json::to_value(change).unwrap_or_default();
     let name = value.get("event").and_then(serde_json::Value::as_str).unwrap_or("change");
     format!("event: {name}\ndata: {value}\n\n")
 }
 
-/// Sends until the listener is gone. One that lags is told to read everything again.
+/// Sends events until the client disconnects. One that lags behind gets `resync`, and reloads everything.
 async fn send(
     mut sender: Sender<Bytes, std::io::Error>,
     missed: Vec<Bytes>,
-    mut receiver: Receiver<Numbered>,
-    _room: OwnedSemaphorePermit,
+    mut receiver: Receiver<NumberedEvent>,
+    _permit: OwnedSemaphorePermit,
 ) {
     let hello = ChangeEvent::Hello { build: assets::build().to_owned() };
-    let greeting = Bytes::from(format!("retry: 1000\n{}", written(&hello)));
+    let greeting = Bytes::from(format!("retry: 1000\n{}", event_text(&hello)));
     for text in std::iter::once(greeting).chain(missed) {
         if sender.send_data(text).await.is_err() {
             return;
@@ -123,7 +124,7 @@ async fn send(
     loop {
         let text = match tokio::time::timeout(HEARTBEAT, receiver.recv()).await {
             Ok(Ok((_, text))) => text,
-            Ok(Err(RecvError::Lagged(_))) => Bytes::from(written(&ChangeEvent::Resync {})),
+            Ok(Err(RecvError::Lagged(_))) => Bytes::from(event_text(&ChangeEvent::Resync {})),
             Ok(Err(RecvError::Closed)) => return,
             Err(_) => Bytes::from(format!("event: heartbeat\ndata: {{\"now_ms\":{}}}\n\n", now_ms())),
         };
@@ -141,33 +142,42 @@ mod tests {
         ChangeEvent::IterationAdded { run: "x".to_owned(), iter }
     }
 
-    fn missed(feed: &EventStream, heard: &str) -> String {
-        feed.subscribe(Some(heard)).0.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect()
+    fn missed(stream: &EventStream, last_id: &str) -> String {
+        stream
+            .subscribe(Some(last_id))
+            .0
+            .iter()
+            .map(|text| String::from_utf8_lossy(text).into_owned())
+            .collect()
     }
 
     #[test]
-    fn who_comes_back_hears_what_was_missed() {
-        let feed = EventStream::new();
-        (1..=3).for_each(|iter| feed.publish(&added(iter)));
-        let of = |number: u64| format!("{}.{number}", feed.boot);
-        let text = missed(&feed, &of(1));
+    fn reconnecting_client_gets_what_it_missed() {
+        let stream = EventStream::new();
+        (1..=3).for_each(|iter| stream.publish(&added(iter)));
+        let id = |number: u64| format!("{}.{number}", stream.boot);
+        let text = missed(&stream, &id(1));
         assert!(
             !text.contains("\"iter\":1") && text.contains("\"iter\":2") && text.contains("\"iter\":3"),
             "{text}"
         );
-        assert!(text.starts_with(&format!("id: {}\nevent: iteration_added\ndata: {{", of(2))), "{text}");
-        assert_eq!(missed(&feed, &of(3)), "");
-        assert!(feed.subscribe(None).0.is_empty());
+        assert!(text.starts_with(&format!("id: {}\nevent: iteration_added\ndata: {{", id(2))), "{text}");
+        assert_eq!(missed(&stream, &id(3)), "");
+        assert!(stream.subscribe(None).0.is_empty());
     }
 
     #[test]
-    fn who_missed_too_much_or_comes_from_another_server_reads_everything_again() {
-        let feed = EventStream::new();
-        (0..2_000).for_each(|iter| feed.publish(&added(iter)));
-        let of = |number: u64| format!("{}.{number}", feed.boot);
-        for heard in [of(1), of(900), of(5_000), "other.3".to_owned(), String::new(), "x".to_owned()] {
-            assert_eq!(missed(&feed, &heard), "event: resync\ndata: {\"event\":\"resync\"}\n\n", "{heard}");
+    fn client_that_missed_too_much_or_comes_from_another_server_gets_resync() {
+        let stream = EventStream::new();
+        (0..2_000).for_each(|iter| stream.publish(&added(iter)));
+        let id = |number: u64| format!("{}.{number}", stream.boot);
+        for last_id in [id(1), id(900), id(5_000), "other.3".to_owned(), String::new(), "x".to_owned()] {
+            assert_eq!(
+                missed(&stream, &last_id),
+                "event: resync\ndata: {\"event\":\"resync\"}\n\n",
+                "{last_id}"
+            );
         }
-        assert!(missed(&feed, &of(976)).contains("\"iter\":976"));
+        assert!(missed(&stream, &id(976)).contains("\"iter\":976"));
     }
 }

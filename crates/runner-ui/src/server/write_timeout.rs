@@ -1,4 +1,4 @@
-//! A connection that does not wait for ever for someone who never reads.
+//! A connection that fails if the client does not read for too long.
 
 use std::future::Future;
 use std::io;
@@ -10,10 +10,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// How long a reader may take nothing of what waits for it.
+/// How long a write may make no progress.
 const STALL_MAX: Duration = Duration::from_secs(30);
 
-/// The connection.
 #[derive(Debug)]
 pub(crate) struct TimedConnection {
     stream: TcpStream,
@@ -25,8 +24,8 @@ impl TimedConnection {
         Self { stream, stalled: None }
     }
 
-    /// Takes the outcome of a write; one that waits for too long has failed.
-    fn patience<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    /// Passes on the result of a write, or an error if it has been pending for too long.
+    fn check_stall<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
             return written;
@@ -52,12 +51,12 @@ impl AsyncRead for TimedConnection {
 impl AsyncWrite for TimedConnection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.patience(cx, written)
+        self.check_stall(cx, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        self.patience(cx, flushed)
+        self.check_stall(cx, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

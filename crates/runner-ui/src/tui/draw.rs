@@ -1,5 +1,5 @@
-//! Draws the whole screen from what was read and what was chosen. What has no room is left out in a fixed order: first
-//! the second pane, then the ends of lines.
+//! Draws the whole screen from the data and the view. Where there is not enough room, the second pane is omitted first, then
+//! the ends of lines.
 
 use std::time::Duration;
 
@@ -7,102 +7,118 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
+use runner_core::labels::NodeState;
 use runner_core::model::tree::LeafCount;
+use runner_core::run_status::LifecycleState;
 use runner_core::text::one_line;
 use runner_term::format::{clock, dollars, tokens};
-use runner_term::node_state::NodeState;
 use runner_term::progress::full_cells;
 use runner_term::{Glyph, TextRole};
 use unicode_width::UnicodeWidthStr;
 
 use super::reader::{LogKind, WatchData};
-use super::theme::{TuiTheme, look};
+use super::theme::TuiTheme;
 use super::tree_pane::TreeRow;
 use super::view::{FocusedPane, InputMode, KEYS, WatchView};
 use crate::api::{PageSnapshot, RunProgress, WatchMethod};
 
-/// A terminal narrower than this shows one pane at a time.
-const BOTH_PANES: u16 = 72;
-/// How wide the bar is.
-const BAR: usize = 12;
-/// How many lines tell why a run does not go on.
-const WHY_MAX: usize = 3;
+/// A narrower terminal shows one pane at a time.
+const TWO_PANES_WIDTH: u16 = 72;
+/// The width of the progress bar.
+const BAR_WIDTH: usize = 12;
+/// The width of the labels in the banner.
+const LABEL_WIDTH: usize = 6;
+/// How many details the banner shows.
+const DETAILS_MAX: usize = 3;
 
 /// Draws the screen.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     view: &mut WatchView,
-    shown: Option<&WatchData>,
-    paint: &TuiTheme,
+    data: Option<&WatchData>,
+    theme: &TuiTheme,
     now_ms: u64,
 ) {
     let area = frame.area();
-    let Some(shown) = shown else {
+    let Some(data) = data else {
         frame.render_widget(Paragraph::new("reading the run"), area);
         return;
     };
-    let banner = banner(&shown.snapshot, paint, area);
-    let rows = u16::try_from(banner.len()).unwrap_or_default();
-    let parts = [Constraint::Length(2), Constraint::Length(rows), Constraint::Min(1), Constraint::Length(1)];
-    let [head, stop, body, keys] = Layout::vertical(parts).areas(area);
-    frame
-        .render_widget(Paragraph::new(header(&shown.snapshot, paint, usize::from(area.width), now_ms)), head);
-    frame.render_widget(Paragraph::new(banner), stop);
-    frame.render_widget(Paragraph::new(keys_line(view, paint, usize::from(area.width))), keys);
+    let width = usize::from(area.width);
+    let banner = banner(&data.snapshot, theme, area);
+    let banner_height = u16::try_from(banner.len()).unwrap_or_default();
+    let parts =
+        [Constraint::Length(2), Constraint::Length(banner_height), Constraint::Min(1), Constraint::Length(1)];
+    let [header_area, banner_area, body, keys_area] = Layout::vertical(parts).areas(area);
+    frame.render_widget(Paragraph::new(header(&data.snapshot, theme, width, now_ms)), header_area);
+    frame.render_widget(Paragraph::new(banner), banner_area);
+    frame.render_widget(Paragraph::new(keys_line(view, theme, width)), keys_area);
     if view.mode == InputMode::Helping {
-        frame.render_widget(Paragraph::new(help(paint, usize::from(area.width))), body);
+        frame.render_widget(Paragraph::new(help(theme, width)), body);
         return;
     }
-    match (area.width >= BOTH_PANES, view.focus) {
+    match (area.width >= TWO_PANES_WIDTH, view.focus) {
         (true, _) => {
-            let left = (area.width * 2 / 5).clamp(24, 60);
-            let parts = [Constraint::Length(left), Constraint::Length(1), Constraint::Min(1)];
-            let [tree, between, text] = Layout::horizontal(parts).areas(body);
-            draw_tree(frame, view, shown, paint, tree);
-            let trunk = paint.glyph(Glyph::Trunk).trim_end();
-            let trunks = vec![Line::from(paint.span(TextRole::Faint, trunk)); usize::from(between.height)];
-            frame.render_widget(Paragraph::new(trunks), between);
-            draw_text(frame, view, shown, (paint, now_ms), text);
+            let tree_width = (area.width * 2 / 5).clamp(24, 60);
+            let parts = [Constraint::Length(tree_width), Constraint::Length(1), Constraint::Min(1)];
+            let [tree_area, border_area, log_area] = Layout::horizontal(parts).areas(body);
+            draw_tree(frame, view, data, theme, tree_area);
+            let border = Line::from(theme.span(TextRole::Faint, theme.glyph(Glyph::Trunk).trim_end()));
+            let border = vec![border; usize::from(border_area.height)];
+            frame.render_widget(Paragraph::new(border), border_area);
+            draw_log(frame, view, data, theme, log_area, now_ms);
         }
-        (false, FocusedPane::Tree) => draw_tree(frame, view, shown, paint, body),
-        (false, FocusedPane::Text) => draw_text(frame, view, shown, (paint, now_ms), body),
+        (false, FocusedPane::Tree) => draw_tree(frame, view, data, theme, body),
+        (false, FocusedPane::Text) => draw_log(frame, view, data, theme, body, now_ms),
     }
 }
 
-fn since(from_ms: u64, to_ms: u64) -> String {
+fn elapsed(from_ms: u64, to_ms: u64) -> String {
     clock(Duration::from_millis(to_ms.saturating_sub(from_ms)))
 }
 
-/// How the run stands, and how far it is.
-fn header(snapshot: &PageSnapshot, paint: &TuiTheme, width: usize, now_ms: u64) -> Vec<Line<'static>> {
-    let (glyph, word, ink) = look(snapshot.state);
-    let state = format!("{} {}", paint.glyph(glyph), word.to_uppercase());
+/// The state of the run, and its progress.
+fn header(snapshot: &PageSnapshot, theme: &TuiTheme, width: usize, now_ms: u64) -> Vec<Line<'static>> {
+    let status = &snapshot.status;
+    let label = status.label();
+    let state = format!("{} {}", theme.glyph(label.symbol.into()), label.text.to_uppercase());
     let run = snapshot.run.as_ref().map(|run| one_line(&run.id)).unwrap_or_default();
-    // A run at work has a clock that moves; nothing is drawn while nothing moves, so the rest have a moment.
-    let time = snapshot.since_ms.and_then(|since_ms| match &snapshot.stop {
-        None => Some(since(since_ms, now_ms)),
-        Some(_) => runner_host::clock::local(since_ms),
-    });
-    let time = time.unwrap_or_default();
-    let rest = format!("  {run}  {}", one_line(&snapshot.headline));
-    let room = width.saturating_sub(state.width() + time.width() + 1);
-    let rest = paint.pen.fit(&rest, room);
+    let time = header_time(snapshot, now_ms);
+    let rest = format!("  {run}  {}", one_line(&status.headline));
+    let rest = theme.styler.fit(&rest, width.saturating_sub(state.width() + time.width() + 1));
     let gap = " ".repeat(width.saturating_sub(state.width() + rest.width() + time.width()));
-    let first =
-        vec![paint.span(ink, state), Span::raw(rest), Span::raw(gap), paint.span(TextRole::Faint, time)];
-    vec![Line::from(first), progress(snapshot, paint, width, now_ms)]
+    let first = vec![
+        theme.span(label.tone.into(), state),
+        Span::raw(rest),
+        Span::raw(gap),
+        theme.span(TextRole::Faint, time),
+    ];
+    vec![Line::from(first), progress(snapshot, theme, width, now_ms)]
 }
 
-fn progress(snapshot: &PageSnapshot, paint: &TuiTheme, width: usize, now_ms: u64) -> Line<'static> {
+/// How long the state lasts, or will last. A live run has a running clock; the others show a time of day, because they are
+/// not redrawn.
+fn header_time(snapshot: &PageSnapshot, now_ms: u64) -> String {
+    let status = &snapshot.status;
+    let time = match (status.state, status.until_ms, status.since_ms) {
+        (LifecycleState::Waiting, Some(until_ms), _) => Some(format!("{} left", elapsed(now_ms, until_ms))),
+        (_, _, Some(since_ms)) if status.is_live() => Some(elapsed(since_ms, now_ms)),
+        (_, _, Some(since_ms)) => runner_host::clock::local(since_ms),
+        (_, _, None) => None,
+    };
+    time.unwrap_or_default()
+}
+
+fn progress(snapshot: &PageSnapshot, theme: &TuiTheme, width: usize, now_ms: u64) -> Line<'static> {
     let progress = &snapshot.progress;
     let leaves = LeafCount { total: progress.leaves_total, passed: progress.leaves_passed };
-    let full = full_cells(leaves, BAR);
+    let full = full_cells(leaves, BAR_WIDTH);
     let mut spans = vec![
-        paint.span(TextRole::Good, paint.glyph(Glyph::Full).repeat(full)),
-        paint.span(TextRole::Faint, paint.glyph(Glyph::Empty).repeat(BAR - full)),
+        theme.span(TextRole::Good, theme.glyph(Glyph::Full).repeat(full)),
+        theme.span(TextRole::Faint, theme.glyph(Glyph::Empty).repeat(BAR_WIDTH - full)),
     ];
-    let mut used = BAR;
-    for part in facts(progress, snapshot, now_ms) {
+    let mut used = BAR_WIDTH;
+    for part in progress_parts(progress, snapshot, now_ms) {
         used += part.width() + 2;
         if used > width {
             break;
@@ -112,168 +128,172 @@ fn progress(snapshot: &PageSnapshot, paint: &TuiTheme, width: usize, now_ms: u64
     Line::from(spans)
 }
 
-/// Leaves, iterations, time and cost, each against its limit where there is one; the most important first.
-fn facts(progress: &RunProgress, snapshot: &PageSnapshot, now_ms: u64) -> Vec<String> {
-    let against = |amount: String, max: Option<String>| match max {
+/// Tasks, iterations, time and cost, with their limits; the most important first.
+fn progress_parts(progress: &RunProgress, snapshot: &PageSnapshot, now_ms: u64) -> Vec<String> {
+    let with_max = |amount: String, max: Option<String>| match max {
         Some(max) => format!("{amount} of {max}"),
         None => amount,
     };
-    let mut facts = vec![format!("{}/{} leaves", progress.leaves_passed, progress.leaves_total)];
+    let mut parts = vec![format!("{}/{} tasks", progress.leaves_passed, progress.leaves_total)];
     let max = progress.iterations_max.map(|max| max.to_string());
-    facts.push(against(format!("#{}", progress.iterations), max));
-    let ended = if snapshot.stop.is_none() { None } else { progress.ended_ms };
-    facts.extend(progress.started_ms.map(|started| since(started, ended.unwrap_or(now_ms))));
+    parts.push(with_max(format!("#{}", progress.iterations), max));
+    let ended = if snapshot.status.is_live() { None } else { progress.ended_ms };
+    parts.extend(progress.started_ms.map(|started| elapsed(started, ended.unwrap_or(now_ms))));
     let cost = progress.cost_microdollars.or(progress.cost_microdollars_max.map(|_| 0));
-    facts.extend(cost.map(|cost| against(dollars(cost), progress.cost_microdollars_max.map(dollars))));
+    parts.extend(cost.map(|cost| with_max(dollars(cost), progress.cost_microdollars_max.map(dollars))));
     let used = progress.input_tokens.zip(progress.output_tokens).map(|(input, output)| input + output);
     let used = used.or(progress.tokens_max.map(|_| 0));
-    facts.extend(
-        used.map(|used| format!("{} tokens", against(tokens(used), progress.tokens_max.map(tokens)))),
+    parts.extend(
+        used.map(|used| format!("{} tokens", with_max(tokens(used), progress.tokens_max.map(tokens)))),
     );
     if snapshot.server.watching == WatchMethod::Polling {
-        facts.push("looks every 2 s".to_owned());
+        parts.push("polling every 2 s".to_owned());
     }
-    facts
+    parts
 }
 
-/// Why the run does not go on, what shows it, and what to type. Nothing while it does.
-fn banner(snapshot: &PageSnapshot, paint: &TuiTheme, area: Rect) -> Vec<Line<'static>> {
+/// Why the run stopped, which log line shows it, and what to type. Empty while it runs.
+fn banner(snapshot: &PageSnapshot, theme: &TuiTheme, area: Rect) -> Vec<Line<'static>> {
     let width = usize::from(area.width);
-    let line = |label: &str, ink: TextRole, text: &str| {
-        let text = paint.pen.fit(&one_line(text), width.saturating_sub(6));
-        Line::from(vec![paint.span(TextRole::Faint, format!("{label:<6}")), paint.span(ink, text)])
+    let line = |label: &str, role: TextRole, text: &str| {
+        let text = theme.styler.fit(&one_line(text), width.saturating_sub(LABEL_WIDTH));
+        let label = format!("{label:<LABEL_WIDTH$}");
+        Line::from(vec![theme.span(TextRole::Faint, label), theme.span(role, text)])
     };
-    let to_type = |label: &str, command: &str, what: &str| {
-        let mut line = line(label, TextRole::Active, command);
-        let room = width.saturating_sub(line.width() + 3);
-        line.push_span(paint.span(TextRole::Faint, format!("   {}", paint.pen.fit(what, room))));
-        line
-    };
-    let (mut why, mut next) = (Vec::new(), Vec::new());
-    why.extend(snapshot.problems.iter().map(|problem| line("fault", TextRole::Bad, problem)));
-    if let Some(stop) = &snapshot.stop {
-        why.extend(stop.why.iter().take(WHY_MAX).map(|text| line("why", TextRole::Strong, text)));
-        why.extend(stop.evidence.as_ref().map(|found| {
-            line(
-                "line",
-                TextRole::Warn,
-                &format!("#{} {}:{}  {}", found.iter, found.log, found.line + 1, found.text),
-            )
+    let mut reasons = Vec::new();
+    reasons.extend(snapshot.problems.iter().map(|problem| line("error", TextRole::Bad, problem)));
+    let mut commands = Vec::new();
+    if !snapshot.status.is_live() {
+        let details = snapshot.status.details.iter().take(DETAILS_MAX);
+        reasons.extend(details.map(|detail| line("", TextRole::Strong, detail)));
+        let evidence = snapshot.evidence.as_ref().and_then(|evidence| evidence.line.as_ref());
+        reasons.extend(evidence.map(|shown| {
+            let text = format!("#{} {}:{}  {}", shown.iter, shown.log, shown.line + 1, shown.text);
+            line("log", TextRole::Warn, &text)
         }));
-        let label = |nth: usize| if nth == 0 { "type" } else { "" };
-        next.extend(stop.next.iter().enumerate().map(|(nth, advice)| {
-            let command = advice.command.as_deref().unwrap_or_default();
-            to_type(label(nth), command, &advice.what)
-        }));
+        for next in &snapshot.status.next {
+            let label = if commands.is_empty() { "next" } else { "" };
+            let mut command = line(label, TextRole::Active, &next.command);
+            let room = width.saturating_sub(command.width() + 4);
+            let what = format!("  # {}", theme.styler.fit(&next.what, room));
+            command.push_span(theme.span(TextRole::Faint, what));
+            commands.push(command);
+        }
     }
-    // The first thing to type is always there; the rest as long as it leaves the panes most of the screen.
+    // The first command is always shown; the rest as long as the panes keep most of the screen.
     let room = usize::from(area.height.saturating_sub(4) / 3).max(1);
-    next.truncate(room.saturating_sub(why.len().min(room / 2)).max(1));
-    why.truncate(room.saturating_sub(next.len()));
-    why.into_iter().chain(next).collect()
+    commands.truncate(room.saturating_sub(reasons.len().min(room / 2)).max(1));
+    reasons.truncate(room.saturating_sub(commands.len()));
+    reasons.into_iter().chain(commands).collect()
 }
 
-/// What can be pressed now.
-fn keys_line(view: &WatchView, paint: &TuiTheme, width: usize) -> Line<'static> {
+/// The keys that work now, or a message.
+fn keys_line(view: &WatchView, theme: &TuiTheme, width: usize) -> Line<'static> {
     let text = match view.mode {
         InputMode::Filtering => {
-            format!("/{}_   enter keeps it, esc ends it", one_line(view.branches.filter()))
+            format!("/{}_   enter keeps the filter, esc clears it", one_line(view.tree.pane.filter()))
         }
         InputMode::Helping => "any key: back".to_owned(),
         InputMode::Reading if !view.note.is_empty() => one_line(&view.note),
         InputMode::Reading => {
             let follow = if view.is_following { "following" } else { "f follow" };
-            let filter = match view.branches.filter() {
+            let filter = match view.tree.pane.filter() {
                 "" => "/ filter".to_owned(),
-                text => format!("/{} (esc ends it)", one_line(text)),
+                text => format!("/{} (esc clears it)", one_line(text)),
             };
             format!("{follow}  ? help  q quit  tab pane  enter open  {filter}  [ ] iteration  1 3 log")
         }
     };
-    Line::from(paint.span(TextRole::Faint, paint.pen.fit(&text, width)))
+    Line::from(theme.span(TextRole::Faint, theme.styler.fit(&text, width)))
 }
 
-fn help(paint: &TuiTheme, width: usize) -> Vec<Line<'static>> {
-    let key = |(keys, says): &(&str, &str)| {
-        Line::from(vec![paint.span(TextRole::Strong, format!("  {keys:<20}")), Span::raw((*says).to_owned())])
-    };
-    let heading = paint.heading(("keys", ""), width, TextRole::Strong);
-    std::iter::once(heading).chain(KEYS.iter().map(key)).collect()
+fn help(theme: &TuiTheme, width: usize) -> Vec<Line<'static>> {
+    let mut lines = vec![theme.heading("keys", "", width, TextRole::Strong)];
+    for (keys, what) in KEYS {
+        let keys = theme.span(TextRole::Strong, format!("  {keys:<20}"));
+        lines.push(Line::from(vec![keys, Span::raw(*what)]));
+    }
+    lines
 }
 
-fn heading_ink(view: &WatchView, pane: FocusedPane) -> TextRole {
+fn heading_role(view: &WatchView, pane: FocusedPane) -> TextRole {
     if view.focus == pane { TextRole::Strong } else { TextRole::Faint }
 }
 
-/// The focus is marked without colour, too.
+/// The heading of a pane; the focused one is marked without colour, too.
 fn heading_text(view: &WatchView, pane: FocusedPane, text: &str) -> String {
     if view.focus == pane { format!("[{text}]") } else { text.to_owned() }
 }
 
-fn draw_tree(frame: &mut Frame<'_>, view: &mut WatchView, shown: &WatchData, paint: &TuiTheme, area: Rect) {
-    let (width, height) = (usize::from(area.width), usize::from(area.height).saturating_sub(1));
+fn draw_tree(frame: &mut Frame<'_>, view: &mut WatchView, data: &WatchData, theme: &TuiTheme, area: Rect) {
+    let width = usize::from(area.width);
+    let height = usize::from(area.height).saturating_sub(1);
     view.fit_tree(height);
-    let running = shown.snapshot.current.as_ref().and_then(|current| current.node.as_deref());
+    let running = data.snapshot.current.as_ref().and_then(|current| current.node.as_deref());
     let text = heading_text(view, FocusedPane::Tree, "tree");
-    let mut lines = vec![paint.heading((&text, ""), width, heading_ink(view, FocusedPane::Tree))];
-    for nth in (view.tree_top..).take(height) {
-        let Some(row) = view.branches.at(nth, running) else { break };
-        let line = tree_line(&row, paint, width);
-        let is_chosen = nth == view.branches.row();
-        lines.push(if is_chosen { line.patch_style(TuiTheme::chosen()) } else { line });
+    let mut lines = vec![theme.heading(&text, "", width, heading_role(view, FocusedPane::Tree))];
+    for row in (view.tree.top..).take(height) {
+        let Some(tree_row) = view.tree.pane.at(row, running) else { break };
+        let line = tree_line(&tree_row, theme, width);
+        let is_selected = row == view.tree.pane.row();
+        lines.push(if is_selected { line.patch_style(TuiTheme::selected()) } else { line });
     }
-    if view.branches.rows() == 0 {
-        lines.push(Line::from(paint.span(TextRole::Faint, "nothing to show")));
+    if view.tree.pane.row_count() == 0 {
+        lines.push(Line::from(theme.span(TextRole::Faint, "nothing to show")));
     }
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// A node: where it is, its glyph, its title, and its state in a word or its leaves in numbers.
-fn tree_line(row: &TreeRow, paint: &TuiTheme, width: usize) -> Line<'static> {
-    let says = match (row.is_leaf, row.attempts) {
-        (false, _) => format!("{}/{}", row.leaves.0, row.leaves.1),
-        (true, (0, _)) => row.state.word().to_owned(),
-        (true, _) if row.state == NodeState::Passed => row.state.word().to_owned(),
-        (true, (made, max)) => format!("{} {made}/{max}", row.state.word()),
+/// A node: indentation, glyph, title, and its state or the counts of its leaves.
+fn tree_line(row: &TreeRow, theme: &TuiTheme, width: usize) -> Line<'static> {
+    let label = row.state.label();
+    let state = match (row.is_leaf, row.attempts) {
+        (false, _) => format!("{}/{}", row.leaves_passed, row.leaves),
+        (true, 0) => label.text.to_owned(),
+        (true, _) if row.state == NodeState::Passed => label.text.to_owned(),
+        (true, attempts) => format!("{} {attempts}/{}", label.text, row.max_attempts),
     };
-    let (style, glyph) = (paint.style(row.state.role()), paint.glyph(row.state.glyph()));
+    let style = theme.style(label.tone.into());
+    let glyph = theme.glyph(label.symbol.into());
     let indent = " ".repeat((row.depth * 2).min(width / 3));
     let title = if row.title.is_empty() { &row.id } else { &row.title };
-    let title = if row.is_closed { format!("+ {title}") } else { title.clone() };
-    let room = width.saturating_sub(indent.width() + glyph.width() + says.width() + 3);
-    let title = paint.pen.fit(&title, room);
+    let title = if row.is_collapsed { format!("+ {title}") } else { title.clone() };
+    let room = width.saturating_sub(indent.width() + glyph.width() + state.width() + 3);
+    let title = theme.styler.fit(&title, room);
     let gap = " ".repeat(room.saturating_sub(title.width()) + 1);
     Line::from(vec![
         Span::styled(format!("{indent}{glyph} "), style),
         Span::raw(title),
         Span::raw(gap),
-        Span::styled(says, style),
+        Span::styled(state, style),
         Span::raw(" "),
     ])
 }
 
-fn draw_text(
+fn draw_log(
     frame: &mut Frame<'_>,
     view: &mut WatchView,
-    shown: &WatchData,
-    (paint, now_ms): (&TuiTheme, u64),
+    data: &WatchData,
+    theme: &TuiTheme,
     area: Rect,
+    now_ms: u64,
 ) {
-    let (width, height) = (usize::from(area.width), usize::from(area.height).saturating_sub(1));
-    view.fit_text(shown, paint, (width, height));
-    let text = heading_text(view, FocusedPane::Text, &text_heading(shown, now_ms));
+    let width = usize::from(area.width);
+    let height = usize::from(area.height).saturating_sub(1);
+    view.fit_text(data, theme, width, height);
+    let text = heading_text(view, FocusedPane::Text, &log_heading(data, now_ms));
     let below = view.rows.lines.len().saturating_sub(view.rows.top + height);
     let below = if below > 0 { format!("{below} below") } else { String::new() };
-    let mut lines = vec![paint.heading((&text, &below), width, heading_ink(view, FocusedPane::Text))];
+    let mut lines = vec![theme.heading(&text, &below, width, heading_role(view, FocusedPane::Text))];
     lines.extend(view.rows.lines.iter().skip(view.rows.top).take(height).cloned());
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// Which iteration it is, on what, which try, and how long it takes of what it may.
-fn text_heading(shown: &WatchData, now_ms: u64) -> String {
-    let Some(iter) = shown.text.iter else { return "transcript".to_owned() };
-    let row = shown.rows.iter().find(|row| row.iter == iter);
-    let log = if shown.text.log == Some(LogKind::Guard) { "guard" } else { "transcript" };
+/// The log, iteration, task, attempt, and the time it took so far with its limit.
+fn log_heading(data: &WatchData, now_ms: u64) -> String {
+    let Some(iter) = data.log.iter else { return "transcript".to_owned() };
+    let row = data.rows.iter().find(|row| row.iter == iter);
+    let log = if data.log.kind == Some(LogKind::Guard) { "guard" } else { "transcript" };
     let mut text = format!("{log} #{iter}");
     if let Some(node) = row.and_then(|row| row.node.as_ref()) {
         text.push_str(&format!(" {}", one_line(node)));
@@ -281,11 +301,11 @@ fn text_heading(shown: &WatchData, now_ms: u64) -> String {
     if let Some(attempt) = row.and_then(|row| row.attempt) {
         text.push_str(&format!(" {}/{}", attempt.nth, attempt.of));
     }
-    let current = shown.snapshot.current.as_ref().filter(|current| current.iter == iter);
+    let current = data.snapshot.current.as_ref().filter(|current| current.iter == iter);
     if let Some(started) = current.and_then(|current| current.started_ms) {
-        text.push_str(&format!(" {}", since(started, now_ms)));
+        text.push_str(&format!(" {}", elapsed(started, now_ms)));
         let timeout = current.and_then(|current| current.timeout_ms).filter(|timeout| *timeout > 0);
-        text.extend(timeout.map(|timeout| format!(" of {}", since(0, timeout))));
+        text.extend(timeout.map(|timeout| format!(" of {}", elapsed(0, timeout))));
     }
     text
 }

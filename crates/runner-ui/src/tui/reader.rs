@@ -1,17 +1,18 @@
-//! Reads what the view shows, on a thread of its own: a key never waits for a disk.
+//! Reads what the terminal UI shows, on its own thread, so that keys never wait for a disk.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use runner_core::model::id::{IterationNumber, RunId};
+use runner_core::run_status::RunPhase;
+use runner_core::step::{Outcome, RecordedEvent};
 use runner_term::{Glyph, TextRole};
-use serde_json::Value;
 
-use super::session::{plain, session};
+use super::session::{has_agent_events, plain, session_lines};
 use super::theme::StyledLine;
-use crate::api::{IterationRow, PageSnapshot, StateWord, TreeColumns};
+use crate::api::{IterationRow, PageSnapshot, TreeColumns};
 use crate::error::RequestError;
-use crate::read::error_lines::tells_of_failure;
+use crate::read::error_lines::is_error_line;
 use crate::read::iterations;
 use crate::read::logs;
 use crate::read::repo_reader::{ReadTree, RepoReader, RunSource};
@@ -19,54 +20,52 @@ use crate::read::snapshot;
 use crate::read::tree_view;
 use crate::watch::WatchState;
 
-/// The most lines of a log that are held.
+/// The most lines of a log that are loaded.
 const LINES_MAX: u64 = logs::LINES_MAX;
 
-/// What the view wants to be shown beside the run itself.
+/// The log that the view shows beside the tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LogRequest {
-    /// The iteration; none for the newest.
+    /// `None` for the newest.
     pub(super) iter: Option<u32>,
-    /// The log; none for the one that is being written.
+    /// `None` for the one that is being written.
     pub(super) log: Option<LogKind>,
-    /// The first line, so that what is read does not move away; none for the last lines.
+    /// The first line, so that the text does not move while it is read; `None` for the last lines.
     pub(super) from: Option<u64>,
 }
 
-/// Which log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogKind {
-    /// What the agent said and did.
+    /// The transcript of the agent.
     Session,
-    /// What the guard printed.
     Guard,
 }
 
-/// Why something is read.
+/// Why the reader reads.
 #[derive(Debug)]
 pub(super) enum ReadReason {
-    /// Something changed.
-    Look,
-    /// Something else is to be shown.
+    /// Files changed.
+    Changed,
+    /// The view shows another log.
     Show(LogRequest),
 }
 
-/// Everything that is shown.
+/// Everything that the screen shows.
 #[derive(Debug)]
 pub(super) struct WatchData {
-    /// Which look it is; texts of another look may differ.
-    pub(super) nth: u64,
+    /// Counts the reads: lines that were wrapped for an earlier one may be stale.
+    pub(super) revision: u64,
     pub(super) snapshot: PageSnapshot,
     pub(super) tree: Arc<TreeColumns>,
     pub(super) rows: Vec<IterationRow>,
-    pub(super) text: LogExcerpt,
+    pub(super) log: LogExcerpt,
 }
 
 /// A part of a log.
 #[derive(Debug, Default)]
 pub(super) struct LogExcerpt {
     pub(super) iter: Option<u32>,
-    pub(super) log: Option<LogKind>,
+    pub(super) kind: Option<LogKind>,
     /// The number of the first line, from 0.
     pub(super) from: u64,
     pub(super) lines: Vec<StyledLine>,
@@ -75,109 +74,116 @@ pub(super) struct LogExcerpt {
 /// Reads one run.
 #[derive(Debug)]
 pub(super) struct RunReader {
-    pub(super) project: Arc<RepoReader>,
-    pub(super) watch: Arc<WatchState>,
-    pub(super) run: Option<RunId>,
-    pub(super) nth: u64,
-    /// The tree as it was read last, and in columns.
-    pub(super) tree: Option<(ReadTree, Arc<TreeColumns>)>,
+    project: Arc<RepoReader>,
+    watch: Arc<WatchState>,
+    run: Option<RunId>,
+    revision: u64,
+    /// The last tree, and its columns.
+    tree: Option<(ReadTree, Arc<TreeColumns>)>,
 }
 
 impl RunReader {
-    /// Reads whenever it is asked to, until nobody asks any more.
+    pub(super) fn new(project: Arc<RepoReader>, watch: Arc<WatchState>, run: Option<RunId>) -> Self {
+        Self { project, watch, run, revision: 0, tree: None }
+    }
+
+    /// Reads for every request, until the channel closes.
     pub(super) fn serve(
         mut self,
-        asks: &Receiver<ReadReason>,
-        told: impl Fn(Result<WatchData, RequestError>),
+        requests: &Receiver<ReadReason>,
+        publish: impl Fn(Result<WatchData, RequestError>),
     ) {
-        let mut wish = LogRequest::default();
-        while let Ok(first) = asks.recv() {
-            for ask in std::iter::once(first).chain(asks.try_iter()) {
-                if let ReadReason::Show(other) = ask {
-                    wish = other;
+        let mut request = LogRequest::default();
+        while let Ok(first) = requests.recv() {
+            for reason in std::iter::once(first).chain(requests.try_iter()) {
+                if let ReadReason::Show(other) = reason {
+                    request = other;
                 }
             }
-            told(self.read(&wish));
+            publish(self.read(&request));
         }
     }
 
-    /// Reads everything once.
-    pub(super) fn read(&mut self, wish: &LogRequest) -> Result<WatchData, RequestError> {
-        self.nth += 1;
+    fn read(&mut self, request: &LogRequest) -> Result<WatchData, RequestError> {
+        self.revision += 1;
         let snapshot = snapshot::snapshot(&self.project, self.run.as_ref(), self.watch.watching())?;
-        let mut shown = WatchData {
-            nth: self.nth,
+        let mut data = WatchData {
+            revision: self.revision,
             snapshot,
             tree: Arc::default(),
             rows: Vec::new(),
-            text: LogExcerpt::default(),
+            log: LogExcerpt::default(),
         };
-        let Some(run) = self.project.run(self.run.as_ref())? else { return Ok(shown) };
-        shown.tree = self.tree(&run);
-        shown.rows = iterations::rows(&self.project, &run)?;
-        shown.text = self.text(&run, &shown, wish);
-        Ok(shown)
+        let Some(run) = self.project.run(self.run.as_ref())? else { return Ok(data) };
+        data.tree = self.tree_columns(&run);
+        data.rows = iterations::rows(&self.project, &run)?;
+        data.log = self.log_excerpt(&run, &data, request);
+        Ok(data)
     }
 
-    /// The tree in columns, made anew only if it is another one. One that cannot be read is none; the snapshot says why.
-    fn tree(&mut self, run: &RunSource) -> Arc<TreeColumns> {
+    /// The tree in columns, rebuilt only if it changed. Empty for an invalid tree; the snapshot has its problems.
+    fn tree_columns(&mut self, run: &RunSource) -> Arc<TreeColumns> {
         let Ok(read) = self.project.tree(run) else { return Arc::default() };
-        if let Some((known, slim)) = &self.tree
+        if let Some((known, columns)) = &self.tree
             && Arc::ptr_eq(known, &read)
         {
-            return Arc::clone(slim);
+            return Arc::clone(columns);
         }
-        let slim = read.as_ref().as_ref().map(|tree| tree_view::slim(tree, Some(run.id.to_string())));
-        let slim = Arc::new(slim.unwrap_or_default());
-        self.tree = Some((read, Arc::clone(&slim)));
-        slim
+        let tree = read.as_ref().as_ref();
+        let columns = tree.map(|tree| tree_view::tree_columns(tree, Some(run.id.to_string())));
+        let columns = Arc::new(columns.unwrap_or_default());
+        self.tree = Some((read, Arc::clone(&columns)));
+        columns
     }
 
-    fn text(&self, run: &RunSource, shown: &WatchData, wish: &LogRequest) -> LogExcerpt {
-        let newest = shown.rows.last().map(|row| row.iter);
-        let Some(iter) = wish.iter.or(newest) else { return LogExcerpt::default() };
-        let is_guarding = shown.snapshot.state == StateWord::Guarding && newest == Some(iter);
-        let log = wish.log.unwrap_or(if is_guarding { LogKind::Guard } else { LogKind::Session });
-        let (from, lines) = match log {
-            LogKind::Session => self.session(run, iter, wish.from),
-            LogKind::Guard => self.guard(run, iter, wish.from),
+    fn log_excerpt(&self, run: &RunSource, data: &WatchData, request: &LogRequest) -> LogExcerpt {
+        let newest = data.rows.last().map(|row| row.iter);
+        let Some(iter) = request.iter.or(newest) else { return LogExcerpt::default() };
+        let runs_guard = data.snapshot.status.phase == Some(RunPhase::Guard) && newest == Some(iter);
+        let kind = request.log.unwrap_or(if runs_guard { LogKind::Guard } else { LogKind::Session });
+        let (from, mut lines) = match kind {
+            LogKind::Session => self.session(run, iter, request.from),
+            LogKind::Guard => self.guard(run, iter, request.from),
         };
-        let mut text = LogExcerpt { iter: Some(iter), log: Some(log), from, lines };
-        if text.lines.is_empty() {
-            let row = shown.rows.iter().find(|row| row.iter == iter);
-            text.lines = absent(row, log);
+        if lines.is_empty() {
+            let row = data.rows.iter().find(|row| row.iter == iter);
+            lines = missing_log_lines(row, kind);
         } else if from > 0 {
             let earlier = format!("{from} earlier lines: runner log {iter}");
-            text.lines.insert(0, StyledLine::new(Glyph::Cut, Some(TextRole::Faint), earlier));
+            lines.insert(0, StyledLine::new(Glyph::Cut, Some(TextRole::Faint), earlier));
         }
-        text
+        LogExcerpt { iter: Some(iter), kind: Some(kind), from, lines }
     }
 
     fn session(&self, run: &RunSource, iter: u32, from: Option<u64>) -> (u64, Vec<StyledLine>) {
-        let (from, events) = self.lines(run, iter, "events.jsonl", from);
-        let events: Vec<Value> = events.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        let is_understood = events.iter().any(|event| event.get("kind").is_some());
-        // What an agent that is not understood prints is all that there is to show.
-        let printed = if is_understood { Vec::new() } else { self.lines(run, iter, "executor.log", None).1 };
-        (from, session(&events, &printed))
+        let (from, lines) = self.lines(run, iter, "events.jsonl", from);
+        let events: Vec<RecordedEvent> =
+            lines.iter().filter_map(|line| RecordedEvent::from_line(line.as_bytes())).collect();
+        // Without agent events, what the agent printed is all there is to show.
+        let printed = if has_agent_events(&events) {
+            Vec::new()
+        } else {
+            self.lines(run, iter, "executor.log", None).1
+        };
+        (from, session_lines(&events, &printed))
     }
 
     fn guard(&self, run: &RunSource, iter: u32, from: Option<u64>) -> (u64, Vec<StyledLine>) {
         let (from, lines) = self.lines(run, iter, "guard.log", from);
-        let told = |line: &String| {
+        let styled = |line: &String| {
             let text = plain(line);
-            let ink = tells_of_failure(&text).then_some(TextRole::Bad);
-            StyledLine::under(ink, text)
+            let role = is_error_line(&text).then_some(TextRole::Bad);
+            StyledLine::continued(role, text)
         };
-        (from, lines.iter().map(told).collect())
+        (from, lines.iter().map(styled).collect())
     }
 
-    /// Lines of a file of an iteration, and the number of the first: from a line on, or else the last ones.
+    /// Lines of a log and the number of the first one: from a line on, or else the last ones.
     fn lines(&self, run: &RunSource, iter: u32, name: &str, from: Option<u64>) -> (u64, Vec<String>) {
         let read = || {
             let iter = IterationNumber::new(iter)?;
             let file = iterations::folder(&self.project, run, iter).ok()?.file(name).ok()?;
-            let index = self.project.indexes.of(&format!("{}/{iter}/{name}", run.id), &file).ok()?;
+            let index = self.project.indexes.index(&format!("{}/{iter}/{name}", run.id), &file).ok()?;
             let last = index.lines().saturating_sub(LINES_MAX);
             logs::page(&file, &index, from.unwrap_or(last).min(index.lines()), LINES_MAX).ok()
         };
@@ -185,22 +191,23 @@ impl RunReader {
     }
 }
 
-/// What is said of a log that is not there.
-fn absent(row: Option<&IterationRow>, log: LogKind) -> Vec<StyledLine> {
+/// What is shown in place of an empty or missing log.
+fn missing_log_lines(row: Option<&IterationRow>, kind: LogKind) -> Vec<StyledLine> {
     let faint = |text: &str| StyledLine::new(Glyph::Open, Some(TextRole::Faint), text);
-    let Some(row) = row else { return vec![faint("there is no such iteration")] };
-    let mut told = vec![match log {
-        LogKind::Session if row.has_logs => faint("nothing is said yet"),
-        LogKind::Session => faint("the logs are not in this clone; git knows this much:"),
-        LogKind::Guard => faint("the guard has printed nothing"),
-    }];
-    if log == LogKind::Session && !row.has_logs {
-        told.extend(row.outcome.as_ref().map(|word| StyledLine::under(None, word.replace('_', " "))));
-        told.extend(plain_lines(&row.summary));
+    let Some(row) = row else { return vec![faint("no such iteration")] };
+    match kind {
+        LogKind::Session if row.has_logs => vec![faint("no output yet")],
+        LogKind::Guard => vec![faint("the guard printed nothing")],
+        LogKind::Session => {
+            let mut lines = vec![faint("the logs are missing in this clone; from the commit:")];
+            lines.extend(row.outcome.as_deref().map(outcome_line));
+            lines.extend(row.summary.lines().map(|line| StyledLine::continued(None, plain(line))));
+            lines
+        }
     }
-    told
 }
 
-fn plain_lines(text: &str) -> Vec<StyledLine> {
-    text.lines().map(|line| StyledLine::under(None, plain(line))).collect()
+fn outcome_line(name: &str) -> StyledLine {
+    let text = Outcome::from_name(name).map(|outcome| outcome.label().text.to_owned());
+    StyledLine::continued(None, text.unwrap_or_else(|| name.replace('_', " ")))
 }

@@ -1,14 +1,14 @@
-//! What a session said and did, as lines for people. Events come from this runner, an older or a newer one: nothing is
-//! assumed to be of the type it should be, and nothing that acts on a terminal gets through.
+//! Turns the events of a session into lines for the terminal. Control characters in the texts of agents are removed.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use runner_core::agents::{ActivityState, AgentEvent, AgentEventKind};
+use runner_core::format::{counted, dollars, duration, tokens};
+use runner_core::step::{
+    AttemptCharge, Event, GuardEnd, GuardExit, ProviderError, RecordedEvent, SessionCheck, SessionExit, Usage,
+};
 use runner_core::text::{head, one_line, tail};
-use runner_term::format::{clock, dollars, tokens};
 use runner_term::{Glyph, TextRole, agent_event_line};
-use serde_json::Value;
 
 use super::theme::StyledLine;
 
@@ -16,84 +16,76 @@ use super::theme::StyledLine;
 const LINES_MAX: usize = 60;
 /// How many lines of a command's output are shown.
 const OUTPUT_LINES_MAX: usize = 6;
-/// How much of a text is looked at.
+/// How much of a text is processed.
 const BYTES_MAX: usize = 16 << 10;
 
-/// The lines of an iteration from its events and, where the agent is not understood, from what it printed.
-pub(super) fn session(events: &[Value], printed: &[String]) -> Vec<StyledLine> {
-    let (mut rows, mut places): (Vec<Vec<StyledLine>>, BTreeMap<String, usize>) =
-        (Vec::new(), BTreeMap::new());
-    let mut ended = None;
-    for event in events {
-        let is_agents = word(event, "event") == "agent";
-        if !is_agents && word(event, "event") == "agent_ended" && ended.is_none() {
-            ended = Some(rows.len());
+/// The lines of an iteration: from its events and, if the runner does not understand the agent's output, from what the
+/// agent printed.
+pub(super) fn session_lines(events: &[RecordedEvent], printed: &[String]) -> Vec<StyledLine> {
+    let mut groups: Vec<Vec<StyledLine>> = Vec::new();
+    let mut group_by_id: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut agent_end = None;
+    for RecordedEvent { event, .. } in events {
+        if matches!(event, Event::AgentEnded { .. }) && agent_end.is_none() {
+            agent_end = Some(groups.len());
         }
-        let told = if is_agents { of_agent(event) } else { of_runner(event) };
-        let id = event.get("id").and_then(Value::as_str).filter(|_| is_agents);
-        match id.and_then(|id| places.get(id)).and_then(|place| rows.get_mut(*place)) {
-            Some(earlier) => *earlier = told,
+        let (id, lines) = if let Event::Agent { activity, .. } = event {
+            (activity.id.as_deref(), agent_lines(activity))
+        } else {
+            (None, runner_lines(event))
+        };
+        // A later event with the same id replaces the earlier one.
+        match id.and_then(|id| group_by_id.get(id)).and_then(|index| groups.get_mut(*index)) {
+            Some(earlier) => *earlier = lines,
             None => {
-                places.extend(id.map(|id| (id.to_owned(), rows.len())));
-                rows.push(told);
+                group_by_id.extend(id.map(|id| (id, groups.len())));
+                groups.push(lines);
             }
         }
     }
-    if events.iter().all(|event| word(event, "event") != "agent") {
-        let lines = printed.iter().map(|line| StyledLine::under(None, plain(line))).collect();
-        rows.insert(ended.unwrap_or(rows.len()), lines);
+    if !has_agent_events(events) {
+        let lines = printed.iter().map(|line| StyledLine::continued(None, plain(line))).collect();
+        groups.insert(agent_end.unwrap_or(groups.len()), lines);
     }
-    rows.into_iter().flatten().collect()
+    groups.into_iter().flatten().collect()
 }
 
-/// A line of a log without what acts on a terminal; its indent stays.
+/// Whether the runner understood the agent's output.
+pub(super) fn has_agent_events(events: &[RecordedEvent]) -> bool {
+    events.iter().any(|recorded| matches!(recorded.event, Event::Agent { .. }))
+}
+
+/// A line of a log without control characters; its indentation stays.
 pub(super) fn plain(line: &str) -> String {
     let text = runner_core::text::lines(head(line, BYTES_MAX));
     text.trim_end().to_owned()
 }
 
-fn word<'v>(event: &'v Value, key: &str) -> &'v str {
-    event.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn number(event: &Value, pointer: &str) -> Option<u64> {
-    event.pointer(pointer).and_then(Value::as_u64)
-}
-
-/// A name as words.
-fn words(name: &str) -> String {
-    one_line(&name.replace('_', " "))
-}
-
-/// What an agent that the runner understands says and does.
-fn of_agent(event: &Value) -> Vec<StyledLine> {
-    let Ok(AgentEvent { said, parent, .. }) = serde_json::from_value(event.clone()) else {
-        return vec![StyledLine::new(Glyph::Open, Some(TextRole::Faint), words(word(event, "kind")))];
-    };
-    let mut told = of_said(&said);
-    if parent.is_some() {
-        told.iter_mut().for_each(|line| line.text.insert_str(0, "  "));
+fn agent_lines(event: &AgentEvent) -> Vec<StyledLine> {
+    let mut lines = activity_lines(&event.kind);
+    if event.parent.is_some() {
+        lines.iter_mut().for_each(|line| line.text.insert_str(0, "  "));
     }
-    told
+    lines
 }
 
-fn of_said(said: &AgentEventKind) -> Vec<StyledLine> {
-    let line = |glyph, ink| {
-        agent_event_line::line(said).map(|text| StyledLine::new(glyph, ink, text)).into_iter().collect()
+fn activity_lines(activity: &AgentEventKind) -> Vec<StyledLine> {
+    let line = |glyph, role| {
+        agent_event_line::line(activity).map(|text| StyledLine::new(glyph, role, text)).into_iter().collect()
     };
-    match said {
-        AgentEventKind::Message { text } => body(text, None),
-        AgentEventKind::Reasoning { text } => body(text, Some(TextRole::Faint)),
+    match activity {
+        AgentEventKind::Message { text } => text_lines(text, None),
+        AgentEventKind::Reasoning { text } => text_lines(text, Some(TextRole::Faint)),
         AgentEventKind::Command { state, exit, output, .. } => {
-            let ink = match (state, exit) {
+            let role = match (state, exit) {
                 (ActivityState::Started, _) => Some(TextRole::Active),
-                // A test that fails is work, not a fault of the session.
                 (_, Some(0)) => None,
+                // A test that fails is part of the work, not an error of the session.
                 (_, _) => Some(TextRole::Warn),
             };
-            let mut told: Vec<StyledLine> = line(Glyph::Arrow, ink);
-            told.extend(last_lines(output));
-            told
+            let mut lines: Vec<StyledLine> = line(Glyph::Arrow, role);
+            lines.extend(output_lines(output));
+            lines
         }
         AgentEventKind::Edit { state, .. }
         | AgentEventKind::Read { state, .. }
@@ -102,7 +94,7 @@ fn of_said(said: &AgentEventKind) -> Vec<StyledLine> {
         | AgentEventKind::Tool { state, .. } => match state {
             ActivityState::Started => line(Glyph::Arrow, Some(TextRole::Active)),
             ActivityState::Failed => line(Glyph::Arrow, Some(TextRole::Warn)),
-            ActivityState::Done => finished(said),
+            ActivityState::Done => finished_line(activity),
         },
         AgentEventKind::Retry { .. } | AgentEventKind::RateLimit { .. } => {
             line(Glyph::Retried, Some(TextRole::Warn))
@@ -119,197 +111,274 @@ fn of_said(said: &AgentEventKind) -> Vec<StyledLine> {
     }
 }
 
-/// What went well, in the words for its beginning: some agents tell of it only then.
-fn finished(said: &AgentEventKind) -> Vec<StyledLine> {
-    let mut begun = said.clone();
+/// A successful activity, worded like its start: some agents only report the end.
+fn finished_line(activity: &AgentEventKind) -> Vec<StyledLine> {
+    let mut started = activity.clone();
     if let AgentEventKind::Edit { state, .. }
     | AgentEventKind::Read { state, .. }
     | AgentEventKind::Search { state, .. }
     | AgentEventKind::Web { state, .. }
-    | AgentEventKind::Tool { state, .. } = &mut begun
+    | AgentEventKind::Tool { state, .. } = &mut started
     {
         *state = ActivityState::Started;
     }
-    agent_event_line::line(&begun).map(|text| StyledLine::new(Glyph::Arrow, None, text)).into_iter().collect()
+    let text = agent_event_line::line(&started);
+    text.map(|text| StyledLine::new(Glyph::Arrow, None, text)).into_iter().collect()
 }
 
-/// A text of several lines, cut where it is too long.
-fn body(text: &str, ink: Option<TextRole>) -> Vec<StyledLine> {
+/// A message of several lines, truncated if it is too long.
+fn text_lines(text: &str, role: Option<TextRole>) -> Vec<StyledLine> {
     let text = runner_core::text::lines(head(text, BYTES_MAX));
     let all: Vec<&str> = text.trim().lines().collect();
-    let mut told: Vec<StyledLine> =
-        all.iter().take(LINES_MAX).map(|line| StyledLine::under(ink, *line)).collect();
-    if let Some(first) = told.first_mut() {
+    let mut lines: Vec<StyledLine> =
+        all.iter().take(LINES_MAX).map(|line| StyledLine::continued(role, *line)).collect();
+    if let Some(first) = lines.first_mut() {
         first.glyph = Some(Glyph::Open);
     }
     if all.len() > LINES_MAX {
-        let more = format!("{} more lines", all.len() - LINES_MAX);
-        told.push(StyledLine::new(Glyph::Cut, Some(TextRole::Faint), more));
+        let more = counted(all.len() - LINES_MAX, "more line", "more lines");
+        lines.push(StyledLine::new(Glyph::Cut, Some(TextRole::Faint), more));
     }
-    told
+    lines
 }
 
-fn last_lines(output: &str) -> Vec<StyledLine> {
+/// The last lines of a command's output.
+fn output_lines(output: &str) -> Vec<StyledLine> {
     let text = runner_core::text::lines(tail(output, BYTES_MAX));
     let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let skipped = all.len().saturating_sub(OUTPUT_LINES_MAX);
-    all.iter().skip(skipped).map(|line| StyledLine::under(Some(TextRole::Faint), *line)).collect()
+    all.iter().skip(skipped).map(|line| StyledLine::continued(Some(TextRole::Faint), *line)).collect()
 }
 
-/// What the runner itself announces.
-fn of_runner(event: &Value) -> Vec<StyledLine> {
-    let said = |key: &str| one_line(word(event, key));
-    let one = |glyph, ink, text: String| vec![StyledLine::new(glyph, ink, text)];
-    match word(event, "event") {
-        "planned" => {
-            let path = said("path");
-            let path = if path.is_empty() { "the tree" } else { &path };
-            let nth = number(event, "/attempt/nth").zip(number(event, "/attempt/of"));
-            let nth = nth.map(|(nth, of)| format!(", attempt {nth} of {of}")).unwrap_or_default();
-            one(Glyph::Next, Some(TextRole::Strong), format!("session on {path}{nth}"))
+fn runner_lines(event: &Event) -> Vec<StyledLine> {
+    let one = |glyph, role, text: String| vec![StyledLine::new(glyph, Some(role), text)];
+    match event {
+        Event::Planned { path, attempt, .. } => {
+            let path = one_line(path);
+            let task = if path.is_empty() { "repair of the tree" } else { &path };
+            let text = format!("session on {task}, attempt {} of {}", attempt.nth, attempt.of);
+            one(Glyph::Next, TextRole::Strong, text)
         }
-        "recovered" => one(Glyph::Retried, Some(TextRole::Warn), "taken up again after a crash".to_owned()),
-        "agent_ended" => agent_ended(event),
-        "checked" => judged(event),
-        "guard_started" => {
-            let command: Vec<String> = texts(event, "command");
-            one(Glyph::Arrow, Some(TextRole::Strong), format!("guard: {}", command.join(" ")))
+        Event::Recovered { .. } => one(Glyph::Retried, TextRole::Warn, "recovered after a crash".to_owned()),
+        Event::AgentEnded { exit, usage, .. } => agent_ended_lines(exit, *usage),
+        Event::Checked { result, status, findings, .. } => {
+            let status = status.map(runner_core::model::agent_output::AgentStatus::as_str);
+            checked_lines(*result, status, findings)
         }
-        "guard_ended" => match number(event, "/exit/code") {
-            Some(0) => one(Glyph::Passed, Some(TextRole::Good), "the guard passes".to_owned()),
-            Some(code) => one(Glyph::Failed, Some(TextRole::Bad), format!("the guard fails: exit {code}")),
-            None => {
-                one(Glyph::Failed, Some(TextRole::Bad), format!("the guard fails: {}", words(&said("end"))))
-            }
-        },
-        "decided" => {
-            let (glyph, ink) = match said("outcome").as_str() {
-                "passed" | "repaired" => (Glyph::Passed, TextRole::Good),
-                "decomposed" | "replanned" => (Glyph::Next, TextRole::Active),
-                _ => (Glyph::Retried, TextRole::Warn),
-            };
-            let charge = if said("charge") == "charged" { ", costs an attempt" } else { "" };
-            one(glyph, Some(ink), format!("outcome: {}{charge}", words(&said("outcome"))))
+        Event::BaselineStarted { command } | Event::GuardStarted { command, .. } => {
+            let command = one_line(&command.words().join(" "));
+            one(Glyph::Arrow, TextRole::Strong, format!("guard: {command}"))
         }
-        "committed" => {
-            let commit = said("commit");
-            one(Glyph::Open, Some(TextRole::Faint), format!("committed {}", head(&commit, 8)))
+        Event::GuardEnded { end, exit, .. } => guard_ended_lines(*end, *exit),
+        Event::Decided { outcome, charge, .. } => {
+            let label = outcome.label();
+            let used = if *charge == AttemptCharge::Charged { ", used an attempt" } else { "" };
+            one(label.symbol.into(), label.tone.into(), format!("outcome: {}{used}", label.text))
         }
-        "waiting" => {
-            let secs = Duration::from_secs(number(event, "/wait/secs").unwrap_or_default());
-            one(Glyph::Retried, Some(TextRole::Warn), format!("waiting {}", clock(secs)))
+        Event::Committed { commit, .. } => {
+            let commit = one_line(commit);
+            one(Glyph::Open, TextRole::Faint, format!("committed {}", head(&commit, 8)))
         }
-        "stopped" => {
-            let reason = event.pointer("/stop/reason").and_then(Value::as_str).unwrap_or("unknown");
-            one(Glyph::Halted, Some(TextRole::Strong), format!("the run stops: {}", words(reason)))
+        Event::Waiting { wait, .. } => {
+            let secs = u64::try_from(wait.secs.get()).unwrap_or_default();
+            let reason = format!("{}, {}", wait.outcome.label().text, one_line(&wait.agent));
+            one(Glyph::Retried, TextRole::Warn, format!("waiting {} ({reason})", duration(secs)))
         }
-        other => one(Glyph::Open, Some(TextRole::Faint), words(other)),
+        Event::Stopped { stop, .. } => {
+            let label = stop.label();
+            one(label.symbol.into(), TextRole::Strong, format!("the run stopped: {}", label.text))
+        }
+        Event::Paused => one(Glyph::Halted, TextRole::Warn, "paused".to_owned()),
+        Event::Resumed => one(Glyph::Next, TextRole::Faint, "resumed".to_owned()),
+        Event::BaselineEnded { guard, .. } => {
+            one(Glyph::Open, TextRole::Faint, format!("guard before the first session: {}", guard.as_str()))
+        }
+        Event::BudgetUnenforceable { limits, agent } => {
+            let limits: Vec<&str> = limits.iter().map(|limit| limit.as_str()).collect();
+            let agent = one_line(agent);
+            let text = format!("{} cannot be enforced: {agent} does not report it", limits.join(", "));
+            one(Glyph::Open, TextRole::Warn, text)
+        }
+        Event::HookRan { hook, fault } => {
+            let fault = fault.as_deref().map(|fault| format!(" failed: {}", one_line(fault)));
+            let text = format!("hook {}{}", one_line(hook), fault.unwrap_or_default());
+            one(Glyph::Open, TextRole::Faint, text)
+        }
+        Event::Unknown => one(Glyph::Open, TextRole::Faint, "event of a newer runner".to_owned()),
+        // Agent events have their own lines.
+        Event::Agent { .. } => Vec::new(),
     }
 }
 
-fn texts(event: &Value, key: &str) -> Vec<String> {
-    let list = event.get(key).and_then(Value::as_array);
-    list.into_iter().flatten().filter_map(Value::as_str).map(one_line).collect()
+fn agent_ended_lines(exit: &SessionExit, usage: Usage) -> Vec<StyledLine> {
+    let tokens = usage.input_tokens.map(|count| format!(", {} tokens read", tokens(count)));
+    let cost = usage.cost_microdollars.map(|cost| format!(", {}", dollars(cost)));
+    let usage = format!("{}{}", tokens.unwrap_or_default(), cost.unwrap_or_default());
+    let (reason, detail) = match exit {
+        SessionExit::Finished { code: 0 } => {
+            return vec![StyledLine::new(Glyph::Passed, None, format!("the agent finished{usage}"))];
+        }
+        SessionExit::Finished { code } => (format!("exit {code}"), None),
+        SessionExit::Killed { signal } => (format!("signal {signal}"), None),
+        SessionExit::TimedOut => ("time limit".to_owned(), None),
+        SessionExit::Idle => ("no output".to_owned(), None),
+        SessionExit::Interrupted { .. } => ("interrupted".to_owned(), None),
+        SessionExit::NotStarted { why } => ("not started".to_owned(), Some(why)),
+        SessionExit::Provider { fault } => provider_error_text(fault),
+    };
+    let text = format!("agent failed: {reason}{usage}");
+    let mut lines = vec![StyledLine::new(Glyph::Failed, Some(TextRole::Bad), text)];
+    let detail = detail.map(|detail| one_line(detail)).filter(|detail| !detail.is_empty());
+    lines.extend(detail.map(|detail| StyledLine::continued(None, detail)));
+    lines
 }
 
-fn agent_ended(event: &Value) -> Vec<StyledLine> {
-    let kind = event.pointer("/exit/kind").and_then(Value::as_str).unwrap_or("ended");
-    let code = number(event, "/exit/code");
-    let used = number(event, "/usage/input_tokens").map(|count| format!("{} tokens read", tokens(count)));
-    let cost = number(event, "/usage/cost_microdollars").map(dollars);
-    let spent: String = [used, cost].into_iter().flatten().map(|part| format!(", {part}")).collect();
-    if kind == "finished" && code == Some(0) {
-        return vec![StyledLine::new(Glyph::Passed, None, format!("the agent is done{spent}"))];
-    }
-    let code = code.map(|code| format!(" {code}")).unwrap_or_default();
-    let ended = format!("the agent ended: {}{code}{spent}", words(kind));
-    let mut told = vec![StyledLine::new(Glyph::Failed, Some(TextRole::Bad), ended)];
-    let why = event.pointer("/exit/why").and_then(Value::as_str).map(one_line);
-    told.extend(why.filter(|why| !why.is_empty()).map(|why| StyledLine::under(None, why)));
-    told
+/// The error in a few words, and the provider's message if there is one.
+fn provider_error_text(error: &ProviderError) -> (String, Option<&String>) {
+    let (text, why) = match error {
+        ProviderError::RateLimited { .. } => ("rate limited by the provider", None),
+        ProviderError::Overloaded => ("the provider is overloaded", None),
+        ProviderError::Disconnected => ("could not connect to the provider", None),
+        ProviderError::UsageLimit { .. } => ("usage limit reached", None),
+        ProviderError::Refused { why } => ("refused by the provider", Some(why)),
+        ProviderError::NotLoggedIn { why } => ("not logged in", Some(why)),
+        ProviderError::ContextFull => ("the model's context is full", None),
+        ProviderError::SchemaViolated { why } => ("the answer does not match the schema", Some(why)),
+        ProviderError::Crashed { why } => ("the agent crashed", Some(why)),
+    };
+    (text.to_owned(), why)
 }
 
-fn judged(event: &Value) -> Vec<StyledLine> {
-    let (judgement, status) = (word(event, "result"), word(event, "status"));
-    let said = if status.is_empty() {
-        "no answer that counts".to_owned()
+fn checked_lines(result: SessionCheck, status: Option<&str>, findings: &[String]) -> Vec<StyledLine> {
+    let answer = status.map_or_else(|| "no answer".to_owned(), |status| format!("answer: {status}"));
+    let problem = match result {
+        SessionCheck::NoAnswer | SessionCheck::Accepted => None,
+        SessionCheck::InvalidTree => Some("invalid tree"),
+        SessionCheck::RuleViolations => Some("rules violated"),
+    };
+    let text = problem.map_or_else(|| answer.clone(), |problem| format!("{answer}, {problem}"));
+    let mut lines = vec![if result == SessionCheck::Accepted {
+        StyledLine::new(Glyph::Open, None, text)
     } else {
-        format!("the agent says {}", words(status))
-    };
-    let mut told = match judgement {
-        "accepted" => vec![StyledLine::new(Glyph::Open, None, said)],
-        other => {
-            vec![StyledLine::new(Glyph::Failed, Some(TextRole::Bad), format!("{said}: {}", words(other)))]
+        StyledLine::new(Glyph::Failed, Some(TextRole::Bad), text)
+    }];
+    let warn = Some(TextRole::Warn);
+    lines.extend(findings.iter().map(|finding| StyledLine::continued(warn, one_line(finding))));
+    lines
+}
+
+fn guard_ended_lines(end: GuardEnd, exit: Option<GuardExit>) -> Vec<StyledLine> {
+    let failure = match (end, exit) {
+        (_, Some(GuardExit::Code(0))) => {
+            return vec![StyledLine::new(Glyph::Passed, Some(TextRole::Good), "guard passed")];
         }
+        (_, Some(GuardExit::Code(code))) => format!("exit {code}"),
+        (_, Some(GuardExit::Signal(signal))) => format!("signal {signal}"),
+        (GuardEnd::NotStarted, None) => "not started".to_owned(),
+        (GuardEnd::TimedOut, None) => "time limit".to_owned(),
+        (GuardEnd::Interrupted, None) => "interrupted".to_owned(),
+        (GuardEnd::Ended | GuardEnd::Skipped, None) => "not run".to_owned(),
     };
-    told.extend(
-        texts(event, "findings").into_iter().map(|finding| StyledLine::under(Some(TextRole::Warn), finding)),
-    );
-    told
+    vec![StyledLine::new(Glyph::Failed, Some(TextRole::Bad), format!("guard failed: {failure}"))]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    fn texts_of(events: &[Value], printed: &[&str]) -> Vec<String> {
+    /// Events as a file has them.
+    fn events(values: &[Value]) -> Vec<RecordedEvent> {
+        let line = |value: &Value| {
+            let mut value = value.clone();
+            value["t_ms"] = 1.into();
+            RecordedEvent::from_line(value.to_string().as_bytes()).unwrap()
+        };
+        values.iter().map(line).collect()
+    }
+
+    fn agent(mut value: Value) -> Value {
+        value["event"] = "agent".into();
+        value["iter"] = 1.into();
+        value["seq"] = 1.into();
+        value
+    }
+
+    fn texts(values: &[Value], printed: &[&str]) -> Vec<String> {
         let printed: Vec<String> = printed.iter().map(|line| (*line).to_owned()).collect();
-        session(events, &printed).into_iter().map(|told| told.text).collect()
+        session_lines(&events(values), &printed).into_iter().map(|line| line.text).collect()
     }
 
     #[test]
-    fn a_later_event_takes_the_place_of_the_earlier_one() {
-        let command = |state: &str, exit: Value, output: &str| json!({ "event": "agent", "id": "c", "kind": "command", "command": "ls", "state": state, "exit": exit, "output": output });
-        let events = [
+    fn later_event_replaces_the_earlier_one_with_its_id() {
+        let command = |state: &str, exit: Value, output: &str| {
+            agent(json!({ "id": "c", "kind": "command", "command": "ls", "state": state, "exit": exit,
+                "output": output }))
+        };
+        let values = [
             command("started", json!(null), ""),
-            json!({ "event": "agent", "kind": "message", "text": "one\ntwo" }),
+            agent(json!({ "kind": "message", "text": "one\ntwo" })),
             command("done", json!(0), "a\n\nb\n"),
         ];
-        assert_eq!(texts_of(&events, &[]), ["$ ls (exit 0)", "a", "b", "one", "two"]);
+        assert_eq!(texts(&values, &[]), ["$ ls (exit 0)", "a", "b", "one", "two"]);
     }
 
     #[test]
-    fn what_went_well_stays_as_it_was_told() {
-        let read = |state: &str| json!({ "event": "agent", "id": "r", "kind": "read", "path": "a.rs", "state": state });
-        let told = [StyledLine::new(Glyph::Arrow, None, "reads a.rs")];
-        assert_eq!(session(&[read("started"), read("done")], &[]), told);
-        assert_eq!(session(&[read("done")], &[]), told);
+    fn successful_activity_keeps_the_words_of_its_start() {
+        let read = |state: &str| agent(json!({ "id": "r", "kind": "read", "path": "a.rs", "state": state }));
+        let started = session_lines(&events(&[read("started")]), &[]);
+        let done = session_lines(&events(&[read("started"), read("done")]), &[]);
+        assert_eq!(done, session_lines(&events(&[read("done")]), &[]));
+        assert_eq!(started[0].text, done[0].text);
+        assert_eq!((started[0].role, done[0].role), (Some(TextRole::Active), None));
     }
 
     #[test]
-    fn what_an_agent_prints_stands_before_its_end() {
-        let events = [
-            json!({ "event": "planned", "path": "root/a", "attempt": { "nth": 2, "of": 3 } }),
-            json!({ "event": "agent_ended", "exit": { "kind": "finished", "code": 0 } }),
-            json!({ "event": "guard_ended", "exit": { "code": 1 } }),
+    fn printed_lines_come_before_the_end_of_the_agent() {
+        let values = [
+            json!({ "event": "recovered", "iter": 1, "exit": { "kind": "timed_out" } }),
+            json!({ "event": "agent_ended", "iter": 1, "exit": { "kind": "finished", "code": 0 },
+                "usage": Usage::default(), "processes_left": 0 }),
+            json!({ "event": "guard_ended", "iter": 1, "end": "ended", "exit": { "code": 1 } }),
         ];
-        let told = texts_of(&events, &["\u{1b}[31mred\u{1b}[0m", "  in\u{202e}dented"]);
+        let lines = texts(&values, &["\u{1b}[31mred\u{1b}[0m", "  in\u{202e}dented"]);
         assert_eq!(
-            told,
-            [
-                "session on root/a, attempt 2 of 3",
-                "red",
-                "  indented",
-                "the agent is done",
-                "the guard fails: exit 1"
-            ]
+            lines,
+            ["recovered after a crash", "red", "  indented", "the agent finished", "guard failed: exit 1"]
         );
     }
 
     #[test]
-    fn hostile_and_unknown_events_are_told_as_plain_text() {
+    fn failed_sessions_name_the_failure() {
+        let ended = |exit: Value| {
+            json!({ "event": "agent_ended", "iter": 1, "exit": exit, "usage": Usage::default(),
+                "processes_left": 0 })
+        };
+        let checked = |result: &str, status: Value| json!({ "event": "checked", "iter": 1, "result": result, "status": status, "findings": ["why"] });
+        let disconnected = json!({ "kind": "provider", "fault": { "fault": "disconnected" } });
+        for (value, expected) in [
+            (ended(disconnected), vec!["agent failed: could not connect to the provider"]),
+            (ended(json!({ "kind": "not_started", "why": "x" })), vec!["agent failed: not started", "x"]),
+            (checked("no_answer", json!(null)), vec!["no answer", "why"]),
+            (checked("invalid_tree", json!("done")), vec!["answer: done, invalid tree", "why"]),
+            (checked("accepted", json!("retry")), vec!["answer: retry", "why"]),
+        ] {
+            assert_eq!(texts(&[value], &[]), expected);
+        }
+    }
+
+    #[test]
+    fn hostile_and_unknown_events_are_plain_text() {
         let hostile = "a\u{1b}]0;title\u{7}b\u{9b}2Jc\0\u{200b}d";
-        let events = [
-            json!({ "event": "agent", "kind": "message", "text": hostile }),
-            json!({ "event": "agent", "kind": "sings", "loud": hostile }),
-            json!({ "event": "agent", "kind": "command", "command": 7 }),
+        let values = [
+            agent(json!({ "kind": "message", "text": hostile })),
+            agent(json!({ "kind": "sings", "loud": hostile })),
+            agent(json!({ "kind": "command", "command": 7 })),
             json!({ "event": hostile }),
-            json!([1]),
         ];
-        let told = texts_of(&events, &[]);
-        assert_eq!(told.len(), 5);
-        assert_eq!(told.first().map(String::as_str), Some("abcd"));
-        assert!(told.iter().all(|text| !text.chars().any(char::is_control)), "{told:?}");
+        let lines = texts(&values, &[]);
+        assert_eq!(lines.len(), 4);
+        assert_eq!(lines.first().map(String::as_str), Some("abcd"));
+        assert!(lines.iter().all(|text| !text.chars().any(char::is_control)), "{lines:?}");
     }
 }

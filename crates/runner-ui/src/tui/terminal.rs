@@ -1,4 +1,4 @@
-//! The terminal: taken over whole, and given back as it was, however the program ends.
+//! The terminal in raw mode on the alternate screen, restored however the program ends.
 
 use std::io::{self, Write, stdout};
 use std::mem::ManuallyDrop;
@@ -13,42 +13,42 @@ use ratatui::crossterm::terminal::{
 use ratatui::{DefaultTerminal, Frame};
 use rustix::process::{Signal, getpid, kill_process};
 
-/// Whether the terminal is taken. Giving it back twice would move the cursor over what was told in between.
-static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+/// Whether the terminal is in raw mode. Restoring it twice would move the cursor over what was printed in between.
+static IS_RAW: AtomicBool = AtomicBool::new(false);
 
-/// The terminal, as long as this lives.
+/// The terminal; dropping this restores it.
 pub(super) struct TuiTerminal {
-    /// Not dropped by itself: it would complain, on a terminal that is gone, that it cannot show the cursor there.
+    /// Never dropped: on a closed terminal its `Drop` prints an error, because it cannot show the cursor.
     terminal: ManuallyDrop<DefaultTerminal>,
 }
 
 impl TuiTerminal {
-    /// Takes the terminal over. From here on a panic gives it back before it tells of itself.
-    pub(super) fn take() -> io::Result<Self> {
-        let tell = std::panic::take_hook();
+    /// Enters raw mode and the alternate screen. From here on, a panic restores the terminal before it prints its message.
+    pub(super) fn enter() -> io::Result<Self> {
+        let print_panic = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            give_back();
-            tell(panic);
+            restore();
+            print_panic(panic);
         }));
-        let terminal = enter().inspect_err(|_| give_back())?;
+        let terminal = enter().inspect_err(|_| restore())?;
         Ok(Self { terminal })
     }
 
-    /// Draws what differs from what is there.
+    /// Draws what differs from the last frame.
     pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         self.terminal.draw(draw).map(|_| ())
     }
 
-    /// Draws everything anew next time, whatever other programs left there.
+    /// Clears the screen, so that the next frame is drawn in full.
     pub(super) fn repaint(&mut self) -> io::Result<()> {
         let old = std::mem::replace(&mut self.terminal, enter()?);
         drop(ManuallyDrop::into_inner(old));
         Ok(())
     }
 
-    /// Gives the terminal back and stands still until someone lets the program go on.
+    /// Restores the terminal and stops the process until SIGCONT.
     pub(super) fn suspend(&mut self) -> io::Result<()> {
-        give_back();
+        restore();
         kill_process(getpid(), Signal::STOP)?;
         self.repaint()
     }
@@ -56,21 +56,21 @@ impl TuiTerminal {
 
 impl Drop for TuiTerminal {
     fn drop(&mut self) {
-        give_back();
+        restore();
     }
 }
 
-/// Takes the terminal over, empty. Its own `clear` would ask it where its cursor is, and not every one answers.
+/// Clears the screen directly: `Terminal::clear` would query the cursor's position, and not every terminal answers.
 fn enter() -> io::Result<ManuallyDrop<DefaultTerminal>> {
-    IS_TAKEN.store(true, Ordering::SeqCst);
+    IS_RAW.store(true, Ordering::SeqCst);
     enable_raw_mode()?;
     execute!(stdout(), EnterAlternateScreen, Clear(ClearType::All))?;
     DefaultTerminal::new(CrosstermBackend::new(stdout())).map(ManuallyDrop::new)
 }
 
-/// A terminal that is gone needs nothing any more, so faults are none.
-fn give_back() {
-    if !IS_TAKEN.swap(false, Ordering::SeqCst) {
+/// Errors are ignored: the terminal may already be closed.
+fn restore() {
+    if !IS_RAW.swap(false, Ordering::SeqCst) {
         return;
     }
     let _ = disable_raw_mode();

@@ -1,22 +1,26 @@
-//! The screen, drawn as terminals of three sizes would show it, and what keys do.
+//! The screen on terminals of three sizes, and the effect of keys.
 
 use std::sync::Arc;
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use runner_core::labels::NodeState;
+use runner_core::model::id::NodeId;
+use runner_core::run_status::{LifecycleState, NextCommand, RunPhase, RunStatus};
+use runner_core::step::{RecordedEvent, StopReason};
 use runner_term::Styler;
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
 use super::draw::draw;
 use super::reader::{LogExcerpt, LogKind, LogRequest, WatchData};
-use super::session::session;
+use super::session::session_lines;
 use super::theme::{StyledLine, TuiTheme};
 use super::view::{FocusedPane, TuiAction, WatchView};
 use crate::api::{
-    AttemptOrdinal, CurrentIteration, IterationRow, LogLine, NextCommand, PageSnapshot, RunHead, RunProgress,
-    ServerSubject, ServerView, StateWord, StopView, TreeColumns, WatchMethod,
+    AttemptOrdinal, CurrentIteration, IterationRow, LogLine, PageSnapshot, RunHead, RunProgress,
+    ServerSubject, ServerView, StopEvidence, TreeColumns, WatchMethod,
 };
 use crate::read::tree_view::{EXHAUSTED, LEAF, PASSES};
 
@@ -38,6 +42,14 @@ fn tree() -> Arc<TreeColumns> {
         parent: vec![-1, 0, 1, 1, 0, 0],
         depth: vec![0, 1, 2, 2, 1, 1],
         flags: vec![0, 0, LEAF | PASSES, LEAF, LEAF, LEAF | EXHAUSTED],
+        state: vec![
+            NodeState::Open,
+            NodeState::Open,
+            NodeState::Passed,
+            NodeState::Next,
+            NodeState::Open,
+            NodeState::Stuck,
+        ],
         attempts: vec![0, 0, 1, 1, 0, 3],
         max_attempts: vec![3; 6],
         leaves: vec![4, 2, 1, 1, 1, 1],
@@ -73,8 +85,6 @@ fn snapshot() -> PageSnapshot {
         path: "root/auth/rate-limit".to_owned(),
         title: String::new(),
         attempt: Some(AttemptOrdinal { nth: 2, of: 3 }),
-        phase: "planned".to_owned(),
-        phase_since_ms: None,
         started_ms: Some(NOW_MS - 252_000),
         timeout_ms: Some(1_800_000),
     };
@@ -88,10 +98,18 @@ fn snapshot() -> PageSnapshot {
             shows: ServerSubject::Repository,
         },
         run: Some(head),
-        state: StateWord::Running,
-        headline: "the agent is at work".to_owned(),
-        since_ms: Some(NOW_MS - 42_000),
-        stop: None,
+        status: RunStatus {
+            state: LifecycleState::Running,
+            phase: Some(RunPhase::Agent),
+            stop: None,
+            since_ms: Some(NOW_MS - 42_000),
+            until_ms: None,
+            headline: "iteration 3: the agent is working on root/auth/rate-limit".to_owned(),
+            task: None,
+            details: Vec::new(),
+            next: Vec::new(),
+        },
+        evidence: None,
         progress,
         current: Some(current),
         problems: Vec::new(),
@@ -99,13 +117,20 @@ fn snapshot() -> PageSnapshot {
 }
 
 fn transcript() -> Vec<StyledLine> {
-    let agent = |value: serde_json::Value| {
-        let mut value = value;
+    let agent = |mut value: serde_json::Value| {
         value["event"] = json!("agent");
+        value["iter"] = json!(3);
+        value["seq"] = json!(1);
+        value["t_ms"] = json!(1);
         value
     };
+    let planned = r#"{"t_ms": 1, "event": "planned", "run_id": "nightly", "iter": 3, "mode": "leaf", "node": "rate-limit",
+        "path": "root/auth/rate-limit", "title": "", "attempt": {"nth": 2, "of": 3}, "agent": "codex",
+        "rung": {"nth": 1, "of": 1}, "budget": {}, "spent": {"tokens": 0, "microdollars": 0, "estimated_microdollars": 0,
+        "sessions_without_tokens": 0, "sessions_without_cost": 0}, "prompt_bytes": 1,
+        "prompt_sha256": "0000000000000000000000000000000000000000000000000000000000000000"}"#;
     let events = [
-        json!({ "event": "planned", "path": "root/auth/rate-limit", "attempt": { "nth": 2, "of": 3 } }),
+        serde_json::from_str(planned).unwrap(),
         agent(
             json!({ "kind": "message", "text": "I begin with the test that failed.\nThen the limit itself." }),
         ),
@@ -121,7 +146,9 @@ fn transcript() -> Vec<StyledLine> {
             json!({ "kind": "command", "id": "3", "command": "cargo test limit", "state": "started", "exit": null, "output": "" }),
         ),
     ];
-    session(&events, &[])
+    let events: Vec<RecordedEvent> =
+        events.iter().filter_map(|event| RecordedEvent::from_line(event.to_string().as_bytes())).collect();
+    session_lines(&events, &[])
 }
 
 fn rows() -> Vec<IterationRow> {
@@ -136,57 +163,54 @@ fn rows() -> Vec<IterationRow> {
 }
 
 fn running() -> WatchData {
-    let text = LogExcerpt { iter: Some(3), log: Some(LogKind::Session), from: 0, lines: transcript() };
-    WatchData { nth: 1, snapshot: snapshot(), tree: tree(), rows: rows(), text }
+    let log = LogExcerpt { iter: Some(3), kind: Some(LogKind::Session), from: 0, lines: transcript() };
+    WatchData { revision: 1, snapshot: snapshot(), tree: tree(), rows: rows(), log }
 }
 
 fn stuck() -> WatchData {
-    let advice =
-        |what: &str, command: &str| NextCommand { what: what.to_owned(), command: Some(command.to_owned()) };
-    let stop = StopView {
-        why: vec![
-            "root/auth/rate-limit has used its 3 attempts".to_owned(),
-            "the last session said: the limit works now".to_owned(),
-        ],
+    let next = |what: &str, command: &str| NextCommand { what: what.to_owned(), command: command.to_owned() };
+    let evidence = StopEvidence {
         iterations: vec![3, 2],
-        evidence: Some(LogLine {
+        line: Some(LogLine {
             iter: 3,
             log: "guard".to_owned(),
             line: 11,
             text: "error: limit::retry_after".to_owned(),
         }),
+    };
+    let status = RunStatus {
+        state: LifecycleState::Stopped,
+        phase: None,
+        stop: Some(StopReason::Stuck { node: NodeId::new("rate-limit").unwrap() }),
+        since_ms: None,
+        until_ms: None,
+        headline: "`rate-limit` failed 3 of 3 attempts".to_owned(),
+        task: Some("root/auth/rate-limit".to_owned()),
+        details: vec!["last attempt, #3, guard failed: the limit works now".to_owned()],
         next: vec![
-            advice("allow it more attempts", "runner node allow rate-limit"),
-            advice("or ask for something else", "runner node edit rate-limit --goal \"…\""),
-            advice("go on", "runner loop"),
+            next("allow more attempts", "runner node allow rate-limit"),
+            next("or change the task", "runner node edit rate-limit --goal \"…\""),
+            next("continue", "runner loop"),
         ],
     };
-    let snapshot = PageSnapshot {
-        state: StateWord::Stuck,
-        headline: "rate-limit has no attempts left".to_owned(),
-        since_ms: None,
-        stop: Some(stop),
-        current: None,
-        ..snapshot()
-    };
+    let snapshot = PageSnapshot { status, evidence: Some(evidence), current: None, ..snapshot() };
     let lines = vec![
-        StyledLine::under(None, "checking"),
-        StyledLine::under(Some(runner_term::TextRole::Bad), "error: limit::retry_after"),
+        StyledLine::continued(None, "checking"),
+        StyledLine::continued(Some(runner_term::TextRole::Bad), "error: limit::retry_after"),
     ];
-    let text = LogExcerpt { iter: Some(3), log: Some(LogKind::Guard), from: 0, lines };
-    WatchData { nth: 1, snapshot, tree: tree(), rows: rows(), text }
+    let log = LogExcerpt { iter: Some(3), kind: Some(LogKind::Guard), from: 0, lines };
+    WatchData { revision: 1, snapshot, tree: tree(), rows: rows(), log }
 }
 
-/// The screen as text, without the blanks at the ends of its rows.
-fn screen(
-    view: &mut WatchView,
-    shown: Option<&WatchData>,
-    (width, height): (u16, u16),
-    pen: Styler,
-) -> String {
+/// A terminal's width and height.
+type Size = (u16, u16);
+
+/// The screen as text, without trailing blanks.
+fn screen(view: &mut WatchView, data: Option<&WatchData>, size: Size, styler: Styler) -> String {
+    let (width, height) = size;
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    let paint = TuiTheme { pen };
-    terminal.draw(|frame| draw(frame, view, shown, &paint, NOW_MS)).unwrap();
+    let theme = TuiTheme { styler };
+    terminal.draw(|frame| draw(frame, view, data, &theme, NOW_MS)).unwrap();
     let buffer = terminal.backend().buffer();
     let row = |y: u16| {
         let (mut text, mut x) = (String::new(), 0);
@@ -200,12 +224,12 @@ fn screen(
     (0..height).map(row).collect()
 }
 
-fn drawn(view: &mut WatchView, shown: &WatchData, size: (u16, u16)) -> String {
-    screen(view, Some(shown), size, Styler::plain(usize::from(size.0)))
+fn drawn(view: &mut WatchView, data: &WatchData, size: Size) -> String {
+    screen(view, Some(data), size, Styler::plain(usize::from(size.0)))
 }
 
-fn press(view: &mut WatchView, shown: &WatchData, keys: &str) -> TuiAction {
-    let mut act = TuiAction::Draw;
+fn press(view: &mut WatchView, data: &WatchData, keys: &str) -> TuiAction {
+    let mut action = TuiAction::Draw;
     for key in keys.chars() {
         let code = match key {
             '\n' => KeyCode::Enter,
@@ -214,151 +238,156 @@ fn press(view: &mut WatchView, shown: &WatchData, keys: &str) -> TuiAction {
             '\u{8}' => KeyCode::Backspace,
             other => KeyCode::Char(other),
         };
-        act = view.press(KeyEvent::from(code), Some(shown));
+        action = view.press(KeyEvent::from(code), Some(data));
     }
-    act
+    action
 }
 
-fn viewed(shown: &WatchData) -> WatchView {
+fn view_of(data: &WatchData) -> WatchView {
     let mut view = WatchView::new();
-    view.take(shown);
+    view.update(data);
     view
 }
 
 #[test]
-fn a_run_at_work_on_every_size() {
+fn running_run_is_drawn_on_every_size() {
     for size in SIZES {
-        let shown = running();
-        let mut view = viewed(&shown);
-        insta::assert_snapshot!(format!("running_{}x{}", size.0, size.1), drawn(&mut view, &shown, size));
+        let data = running();
+        let mut view = view_of(&data);
+        insta::assert_snapshot!(format!("running_{}x{}", size.0, size.1), drawn(&mut view, &data, size));
     }
-    let shown = running();
-    let mut view = viewed(&shown);
-    press(&mut view, &shown, "\t");
-    insta::assert_snapshot!("running_40x15_transcript", drawn(&mut view, &shown, (40, 15)));
+    let data = running();
+    let mut view = view_of(&data);
+    press(&mut view, &data, "\t");
+    insta::assert_snapshot!("running_40x15_transcript", drawn(&mut view, &data, (40, 15)));
 }
 
 #[test]
-fn a_run_that_is_stuck_says_what_to_type_on_every_size() {
+fn stuck_run_shows_what_to_type_on_every_size() {
     for size in SIZES {
-        let shown = stuck();
-        let mut view = viewed(&shown);
-        let text = drawn(&mut view, &shown, size);
+        let data = stuck();
+        let mut view = view_of(&data);
+        let text = drawn(&mut view, &data, size);
         assert!(text.contains("runner node allow rate-limit"), "{text}");
         insta::assert_snapshot!(format!("stuck_{}x{}", size.0, size.1), text);
     }
 }
 
 #[test]
-fn the_help_lists_every_key() {
-    let shown = running();
-    let mut view = viewed(&shown);
-    press(&mut view, &shown, "?");
-    insta::assert_snapshot!("help_80x24", drawn(&mut view, &shown, (80, 24)));
-    assert_eq!(press(&mut view, &shown, "q"), TuiAction::Draw, "any key only leaves the help");
-    assert_eq!(press(&mut view, &shown, "q"), TuiAction::Quit);
+fn help_lists_every_key() {
+    let data = running();
+    let mut view = view_of(&data);
+    press(&mut view, &data, "?");
+    insta::assert_snapshot!("help_80x24", drawn(&mut view, &data, (80, 24)));
+    assert_eq!(press(&mut view, &data, "q"), TuiAction::Draw, "any key leaves the help");
+    assert_eq!(press(&mut view, &data, "q"), TuiAction::Quit);
 }
 
 #[test]
-fn any_size_can_be_drawn() {
-    for shown in [running(), stuck()] {
-        let mut view = viewed(&shown);
+fn every_size_can_be_drawn() {
+    for data in [running(), stuck()] {
+        let mut view = view_of(&data);
         for size in [1, 2, 5, 17, 33, 71, 72]
             .into_iter()
             .flat_map(|width| [1, 2, 3, 4, 7, 12].map(|height| (width, height)))
         {
-            drawn(&mut view, &shown, size);
+            drawn(&mut view, &data, size);
         }
     }
     screen(&mut WatchView::new(), None, (80, 24), Styler::plain(80));
 }
 
 #[test]
-fn every_state_is_told_without_colour() {
-    let shown = running();
-    let text = drawn(&mut viewed(&shown), &shown, (120, 40));
+fn states_are_shown_without_colour() {
+    let data = running();
+    let text = drawn(&mut view_of(&data), &data, (120, 40));
     for word in ["RUNNING", "passed", "running", "stuck 3/3", "open", "1/4"] {
         assert!(text.contains(word), "{word}: {text}");
     }
 }
 
 #[test]
-fn while_it_follows_the_node_at_work_is_chosen_and_the_end_is_shown() {
-    let mut shown = running();
-    let mut view = viewed(&shown);
-    assert_eq!(view.branches.chosen().as_deref(), Some("rate-limit"));
-    shown.text.lines.extend((0..50).map(|nth| StyledLine::under(None, format!("line {nth}"))));
-    shown.nth += 1;
-    view.take(&shown);
-    assert!(drawn(&mut view, &shown, (80, 24)).contains("line 49"));
+fn following_selects_the_running_node_and_shows_the_end() {
+    let mut data = running();
+    let mut view = view_of(&data);
+    assert_eq!(view.tree.pane.selected().as_deref(), Some("rate-limit"));
+    data.log.lines.extend((0..50).map(|nth| StyledLine::continued(None, format!("line {nth}"))));
+    data.revision += 1;
+    view.update(&data);
+    assert!(drawn(&mut view, &data, (80, 24)).contains("line 49"));
 }
 
 #[test]
-fn what_is_read_does_not_move_once_it_was_scrolled() {
-    let mut shown = running();
-    shown.text.lines.extend((0..50).map(|nth| StyledLine::under(None, format!("line {nth}"))));
-    let mut view = viewed(&shown);
-    drawn(&mut view, &shown, (80, 24));
-    press(&mut view, &shown, "\tkkk");
+fn scrolled_text_does_not_move() {
+    let mut data = running();
+    data.log.lines.extend((0..50).map(|nth| StyledLine::continued(None, format!("line {nth}"))));
+    let mut view = view_of(&data);
+    drawn(&mut view, &data, (80, 24));
+    press(&mut view, &data, "\tkkk");
     assert!(!view.is_following);
-    assert_eq!(view.wish, LogRequest { iter: Some(3), log: Some(LogKind::Session), from: None });
-    assert_eq!(view.take(&shown), TuiAction::Show, "the first line is held");
-    assert_eq!(view.wish.from, Some(0));
+    assert_eq!(view.request, LogRequest { iter: Some(3), log: Some(LogKind::Session), from: None });
+    assert_eq!(view.update(&data), TuiAction::Show, "the first line is kept");
+    assert_eq!(view.request.from, Some(0));
     let before = view.rows.top;
-    shown.text.lines.extend((50..90).map(|nth| StyledLine::under(None, format!("line {nth}"))));
-    shown.nth += 1;
-    shown.snapshot.current.as_mut().unwrap().node = Some("docs".to_owned());
-    assert_eq!(view.take(&shown), TuiAction::Draw);
-    assert!(drawn(&mut view, &shown, (80, 24)).contains("below"));
-    assert_eq!((view.rows.top, view.branches.chosen().as_deref()), (before, Some("rate-limit")));
-    assert_eq!(press(&mut view, &shown, "f"), TuiAction::Show);
-    view.take(&shown);
-    assert_eq!((&view.wish, view.branches.chosen().as_deref()), (&LogRequest::default(), Some("docs")));
+    data.log.lines.extend((50..90).map(|nth| StyledLine::continued(None, format!("line {nth}"))));
+    data.revision += 1;
+    data.snapshot.current.as_mut().unwrap().node = Some("docs".to_owned());
+    assert_eq!(view.update(&data), TuiAction::Draw);
+    assert!(drawn(&mut view, &data, (80, 24)).contains("below"));
+    assert_eq!((view.rows.top, view.tree.pane.selected().as_deref()), (before, Some("rate-limit")));
+    assert_eq!(press(&mut view, &data, "f"), TuiAction::Show);
+    view.update(&data);
+    assert_eq!((&view.request, view.tree.pane.selected().as_deref()), (&LogRequest::default(), Some("docs")));
 }
 
 #[test]
-fn keys_choose_nodes_iterations_and_logs() {
-    let shown = running();
-    let mut view = viewed(&shown);
-    drawn(&mut view, &shown, (80, 24));
-    assert_eq!(press(&mut view, &shown, "gjj\n"), TuiAction::Show);
-    assert_eq!((view.wish.iter, view.focus), (Some(1), FocusedPane::Text), "the last iteration on `login`");
-    assert_eq!(press(&mut view, &shown, "]]["), TuiAction::Show);
-    assert_eq!(view.wish.iter, Some(2), "two further and one back");
-    press(&mut view, &shown, "3");
-    assert_eq!((view.wish.log, view.wish.from), (Some(LogKind::Guard), None));
-    press(&mut view, &shown, "\u{1b}g");
-    assert_eq!(press(&mut view, &shown, "\n"), TuiAction::Draw);
+fn keys_select_nodes_iterations_and_logs() {
+    let data = running();
+    let mut view = view_of(&data);
+    drawn(&mut view, &data, (80, 24));
+    assert_eq!(press(&mut view, &data, "gjj\n"), TuiAction::Show);
+    assert_eq!(
+        (view.request.iter, view.focus),
+        (Some(1), FocusedPane::Text),
+        "the last iteration on `login`"
+    );
+    assert_eq!(press(&mut view, &data, "]]["), TuiAction::Show);
+    assert_eq!(view.request.iter, Some(2), "two forward and one back");
+    press(&mut view, &data, "3");
+    assert_eq!((view.request.log, view.request.from), (Some(LogKind::Guard), None));
+    press(&mut view, &data, "\u{1b}g");
+    assert_eq!(press(&mut view, &data, "\n"), TuiAction::Draw);
     assert!(view.note.contains("no iteration"), "{}", view.note);
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-    assert_eq!(view.press(interrupt, Some(&shown)), TuiAction::Interrupt);
+    assert_eq!(view.press(interrupt, Some(&data)), TuiAction::Interrupt);
 }
 
 #[test]
-fn what_stopped_the_run_is_one_key_away() {
-    let mut shown = stuck();
-    shown.text.iter = Some(1);
-    let mut view = viewed(&shown);
-    assert_eq!(press(&mut view, &shown, "s"), TuiAction::Show);
-    assert_eq!((view.wish.iter, view.wish.log), (Some(3), Some(LogKind::Guard)));
-    let filler = (0..40).map(|nth| StyledLine::under(None, format!("fine {nth}")));
-    shown.text.lines = filler.clone().chain(shown.text.lines).chain(filler).collect();
-    (shown.text.iter, shown.nth) = (Some(3), 2);
-    assert_eq!(view.take(&shown), TuiAction::Show);
-    assert!(drawn(&mut view, &shown, (80, 24)).contains("  error: limit::retry_after"));
-    let shown = running();
-    assert_eq!(press(&mut viewed(&shown), &shown, "s"), TuiAction::Draw);
+fn one_key_shows_why_the_run_stopped() {
+    let mut data = stuck();
+    data.log.iter = Some(1);
+    let mut view = view_of(&data);
+    assert_eq!(press(&mut view, &data, "s"), TuiAction::Show);
+    assert_eq!((view.request.iter, view.request.log), (Some(3), Some(LogKind::Guard)));
+    let filler = (0..40).map(|nth| StyledLine::continued(None, format!("fine {nth}")));
+    data.log.lines = filler.clone().chain(data.log.lines).chain(filler).collect();
+    data.log.iter = Some(3);
+    data.revision = 2;
+    assert_eq!(view.update(&data), TuiAction::Show);
+    assert!(drawn(&mut view, &data, (80, 24)).contains("  error: limit::retry_after"));
+    let data = running();
+    assert_eq!(press(&mut view_of(&data), &data, "s"), TuiAction::Draw);
 }
 
 #[test]
-fn a_filter_is_typed_kept_and_ended() {
-    let shown = running();
-    let mut view = viewed(&shown);
-    press(&mut view, &shown, "/docq\u{8}s");
-    let text = drawn(&mut view, &shown, (80, 24));
+fn filter_is_typed_kept_and_cleared() {
+    let data = running();
+    let mut view = view_of(&data);
+    press(&mut view, &data, "/docq\u{8}s");
+    let text = drawn(&mut view, &data, (80, 24));
     assert!(text.contains("/docs_") && !text.contains("Log in"), "{text}");
-    press(&mut view, &shown, "\n");
-    assert!(drawn(&mut view, &shown, (80, 24)).contains("/docs (esc ends it)"));
-    press(&mut view, &shown, "\u{1b}");
-    assert!(drawn(&mut view, &shown, (80, 24)).contains("Log in"));
+    press(&mut view, &data, "\n");
+    assert!(drawn(&mut view, &data, (80, 24)).contains("/docs (esc clears it)"));
+    press(&mut view, &data, "\u{1b}");
+    assert!(drawn(&mut view, &data, (80, 24)).contains("Log in"));
 }

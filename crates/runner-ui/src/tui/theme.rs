@@ -1,47 +1,44 @@
-//! How the view looks: inks as the terminal's own colours, glyphs that it has, lines that fit.
+//! The look of the terminal UI: styles in the terminal's own colours, glyphs, and wrapped lines.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use runner_term::{Glyph, Styler, TextRole};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::api::StateWord;
-
-/// What a text takes when it goes on in the next row.
+/// The indentation of wrapped rows.
 const INDENT: usize = 2;
 
-/// Draws for one terminal.
 #[derive(Clone, Debug)]
 pub(super) struct TuiTheme {
-    pub(super) pen: Styler,
+    pub(super) styler: Styler,
 }
 
-/// A line of what is read: a mark before it, and how it looks.
+/// A line of text with its glyph and style.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct StyledLine {
     pub(super) glyph: Option<Glyph>,
-    pub(super) ink: Option<TextRole>,
+    pub(super) role: Option<TextRole>,
     pub(super) text: String,
 }
 
 impl StyledLine {
-    pub(super) fn new(glyph: Glyph, ink: Option<TextRole>, text: impl Into<String>) -> Self {
-        Self { glyph: Some(glyph), ink, text: text.into() }
+    pub(super) fn new(glyph: Glyph, role: Option<TextRole>, text: impl Into<String>) -> Self {
+        Self { glyph: Some(glyph), role, text: text.into() }
     }
 
-    /// A line that belongs to the one before it.
-    pub(super) fn under(ink: Option<TextRole>, text: impl Into<String>) -> Self {
-        Self { glyph: None, ink, text: text.into() }
+    /// A line that continues the one before it.
+    pub(super) fn continued(role: Option<TextRole>, text: impl Into<String>) -> Self {
+        Self { glyph: None, role, text: text.into() }
     }
 }
 
 impl TuiTheme {
-    /// The style of an ink. Without colour there is none at all.
-    pub(super) fn style(&self, ink: TextRole) -> Style {
-        if !self.pen.is_coloured() {
+    /// The style of a role; without colour, no style at all.
+    pub(super) fn style(&self, role: TextRole) -> Style {
+        if !self.styler.is_coloured() {
             return Style::new();
         }
-        match ink {
+        match role {
             TextRole::Good => Style::new().fg(Color::Green),
             TextRole::Bad => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
             TextRole::Warn => Style::new().fg(Color::Yellow),
@@ -51,51 +48,52 @@ impl TuiTheme {
         }
     }
 
-    /// What is chosen stands out without any colour.
-    pub(super) fn chosen() -> Style {
+    /// The style of the selected row, which does not depend on colour.
+    pub(super) fn selected() -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 
     pub(super) fn glyph(&self, glyph: Glyph) -> &'static str {
-        self.pen.glyph(glyph)
+        self.styler.glyph(glyph)
     }
 
-    pub(super) fn span(&self, ink: TextRole, text: impl Into<String>) -> Span<'static> {
-        Span::styled(text.into(), self.style(ink))
+    pub(super) fn span(&self, role: TextRole, text: impl Into<String>) -> Span<'static> {
+        Span::styled(text.into(), self.style(role))
     }
 
-    /// A rule across the screen with a heading in it, and at its right end what must be seen.
-    pub(super) fn heading(&self, (text, right): (&str, &str), width: usize, ink: TextRole) -> Line<'static> {
+    /// A horizontal rule with a heading, and a note at its right end.
+    pub(super) fn heading(&self, text: &str, right: &str, width: usize, role: TextRole) -> Line<'static> {
         let rule = self.glyph(Glyph::Rule);
         let right = if right.is_empty() { String::new() } else { format!(" {right} ") };
-        let text = self.pen.fit(text, width.saturating_sub(4 + right.width()));
+        let text = self.styler.fit(text, width.saturating_sub(4 + right.width()));
         let rest = width.saturating_sub(text.width() + 3 + right.width());
         Line::from(vec![
             self.span(TextRole::Faint, format!("{rule} ")),
-            self.span(ink, text),
+            self.span(role, text),
             self.span(TextRole::Faint, format!(" {}", rule.repeat(rest))),
             self.span(TextRole::Active, right),
         ])
     }
 
-    /// A line in as many rows as it needs.
-    pub(super) fn wrapped(&self, told: &StyledLine, width: usize) -> Vec<Line<'static>> {
-        let style = told.ink.map(|ink| self.style(ink)).unwrap_or_default();
-        let mark = told
-            .glyph
-            .map_or_else(|| " ".repeat(INDENT), |glyph| format!("{:INDENT$}", self.glyph(glyph).trim_end()));
-        let rows = rows(&told.text, width.saturating_sub(INDENT).max(1));
-        let row = |(nth, text): (usize, String)| {
-            let before = if nth == 0 { mark.clone() } else { " ".repeat(INDENT) };
-            Line::from(vec![Span::styled(before, style), Span::styled(text, style)])
-        };
-        rows.into_iter().enumerate().map(row).collect()
+    /// A line wrapped into as many rows as it needs.
+    pub(super) fn wrapped(&self, line: &StyledLine, width: usize) -> Vec<Line<'static>> {
+        let style = line.role.map(|role| self.style(role)).unwrap_or_default();
+        let glyph = line.glyph.map(|glyph| self.glyph(glyph).trim_end()).unwrap_or_default();
+        let mut prefix = format!("{glyph:INDENT$}");
+        let mut rows = Vec::new();
+        for text in wrap(&line.text, width.saturating_sub(INDENT).max(1)) {
+            rows.push(Line::from(vec![Span::styled(prefix, style), Span::styled(text, style)]));
+            prefix = " ".repeat(INDENT);
+        }
+        rows
     }
 }
 
-/// A text cut into rows of so many cells, between words where that is possible.
-fn rows(text: &str, width: usize) -> Vec<String> {
-    let (mut rows, mut row, mut used) = (Vec::new(), String::new(), 0);
+/// A text in rows of at most `width` cells, wrapped between words where possible.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut rows = Vec::new();
+    let mut row = String::new();
+    let mut used = 0;
     for word in text.replace('\t', "    ").split_inclusive(' ') {
         let cells = word.trim_end().width();
         if used > 0 && used + cells > width {
@@ -119,45 +117,25 @@ fn rows(text: &str, width: usize) -> Vec<String> {
     rows
 }
 
-/// How a run stands, as people see it.
-pub(super) fn look(state: StateWord) -> (Glyph, &'static str, TextRole) {
-    match state {
-        StateWord::Empty => (Glyph::Open, "no run", TextRole::Faint),
-        StateWord::Invalid => (Glyph::Failed, "invalid", TextRole::Bad),
-        StateWord::Running => (Glyph::Next, "running", TextRole::Active),
-        StateWord::Guarding => (Glyph::Next, "guarding", TextRole::Active),
-        StateWord::Committing => (Glyph::Next, "committing", TextRole::Active),
-        StateWord::Waiting => (Glyph::Retried, "waiting", TextRole::Warn),
-        StateWord::Paused => (Glyph::Halted, "paused", TextRole::Warn),
-        StateWord::Complete => (Glyph::Passed, "complete", TextRole::Good),
-        StateWord::Stuck => (Glyph::Failed, "stuck", TextRole::Bad),
-        StateWord::Limit => (Glyph::Halted, "limit reached", TextRole::Warn),
-        StateWord::Failed => (Glyph::Failed, "failed", TextRole::Bad),
-        StateWord::Interrupted => (Glyph::Halted, "interrupted", TextRole::Warn),
-        StateWord::Died => (Glyph::Failed, "died", TextRole::Bad),
-        StateWord::Idle => (Glyph::Open, "idle", TextRole::Strong),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_between_words_and_long_words_anywhere() {
-        assert_eq!(rows("one two three", 7), ["one two", "three"]);
-        assert_eq!(rows("abcdefgh ij", 3), ["abc", "def", "gh ", "ij"]);
-        assert_eq!(rows("日本語", 4), ["日本", "語"]);
-        assert_eq!(rows("  deep\tin", 40), ["  deep    in"]);
-        assert_eq!(rows("", 5), [""]);
+    fn text_wraps_between_words_and_long_words_anywhere() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefgh ij", 3), ["abc", "def", "gh ", "ij"]);
+        assert_eq!(wrap("日本語", 4), ["日本", "語"]);
+        assert_eq!(wrap("  deep\tin", 40), ["  deep    in"]);
+        assert_eq!(wrap("", 5), [""]);
     }
 
     #[test]
-    fn no_row_is_wider_than_the_pane() {
-        let paint = TuiTheme { pen: Styler::plain(80) };
-        let told = StyledLine::new(Glyph::Next, None, "a 日本語 of many words and averyveryverylongone");
+    fn wrapped_rows_are_not_wider_than_the_pane() {
+        let theme = TuiTheme { styler: Styler::plain(80) };
+        let line = StyledLine::new(Glyph::Next, None, "a 日本語 of many words and averyveryverylongone");
         for width in 3..30 {
-            let rows = paint.wrapped(&told, width);
+            let rows = theme.wrapped(&line, width);
             assert!(rows.iter().all(|row| row.width() <= width.max(4)), "{width}: {rows:?}");
         }
     }

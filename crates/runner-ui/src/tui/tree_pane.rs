@@ -1,31 +1,31 @@
-//! The rows of a tree: which are shown, and how each stands.
+//! The rows of the tree pane: which nodes are visible, which one is selected, and the state of each.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use runner_term::node_state::{NodeFlags, NodeState};
+use runner_core::labels::NodeState;
 
 use crate::api::TreeColumns;
-use crate::read::tree_view::{EXHAUSTED, LEAF, PASSES};
+use crate::read::tree_view::LEAF;
 
-/// A tree larger than this is closed at first, but for the way to what comes next.
-const SMALL_NODES: usize = 200;
+/// A larger tree starts collapsed, except for the path to the next task.
+const EXPANDED_NODES_MAX: usize = 200;
 
-/// A tree, and which parts of it are shown.
+/// A tree and which parts of it are visible. Nodes are addressed by their index in the columns.
 #[derive(Debug, Default)]
 pub(super) struct TreePane {
     tree: Arc<TreeColumns>,
-    /// Where each node's descendants end in the columns.
+    /// For each node, the index after its last descendant.
     ends: Vec<usize>,
-    closed: BTreeSet<String>,
+    collapsed: BTreeSet<String>,
     filter: String,
-    /// The nodes that have a row, by their place in the columns.
-    shown: Vec<usize>,
-    /// The chosen row.
+    /// The node of each visible row.
+    visible: Vec<usize>,
+    /// The selected row.
     row: usize,
 }
 
-/// One row.
+/// One visible row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TreeRow {
     pub(super) id: String,
@@ -33,191 +33,198 @@ pub(super) struct TreeRow {
     pub(super) depth: usize,
     pub(super) state: NodeState,
     pub(super) is_leaf: bool,
-    pub(super) is_closed: bool,
-    /// Attempts made and allowed.
-    pub(super) attempts: (u32, u32),
-    /// Leaves that pass, and all.
-    pub(super) leaves: (u32, u32),
+    pub(super) is_collapsed: bool,
+    pub(super) attempts: u32,
+    pub(super) max_attempts: u32,
+    pub(super) leaves_passed: u32,
+    pub(super) leaves: u32,
 }
 
 impl TreePane {
-    /// Takes another tree in. What was open, closed and chosen stays so, by name.
-    pub(super) fn take(&mut self, tree: &Arc<TreeColumns>) {
+    /// Replaces the tree. Collapsed and selected nodes stay so, by id.
+    pub(super) fn update(&mut self, tree: &Arc<TreeColumns>) {
         if Arc::ptr_eq(&self.tree, tree) {
             return;
         }
-        let chosen = self.chosen();
+        let selected = self.selected();
         if self.tree.id.is_empty() {
-            self.closed = closed_at_first(tree);
+            self.collapsed = initially_collapsed(tree);
         }
         self.tree = Arc::clone(tree);
-        self.ends = ends(tree);
-        self.refresh(chosen.as_deref());
+        self.ends = subtree_ends(tree);
+        self.refresh(selected.as_deref());
     }
 
-    /// Finds the rows anew, and the chosen one among them.
-    fn refresh(&mut self, chosen: Option<&str>) {
-        self.shown = if self.filter.is_empty() { self.unclosed() } else { self.matching() };
-        let place = chosen.and_then(|id| self.tree.id.iter().position(|known| known == id));
-        let row = place.and_then(|place| self.shown.iter().rposition(|shown| *shown <= place));
-        self.row = row.unwrap_or(self.row).min(self.shown.len().saturating_sub(1));
+    /// Computes the visible rows, and the selected one among them.
+    fn refresh(&mut self, selected: Option<&str>) {
+        self.visible = if self.filter.is_empty() { self.expanded() } else { self.matching() };
+        let index = selected.and_then(|id| self.index_of(id));
+        let row = index.and_then(|index| self.visible.iter().rposition(|visible| *visible <= index));
+        self.row = row.unwrap_or(self.row).min(self.visible.len().saturating_sub(1));
     }
 
-    fn unclosed(&self) -> Vec<usize> {
-        let (mut shown, mut place) = (Vec::new(), 0);
-        while let Some(id) = self.tree.id.get(place) {
-            shown.push(place);
-            let end = self.ends.get(place).copied().unwrap_or_default();
-            place = if self.closed.contains(id) { end.max(place + 1) } else { place + 1 };
+    fn index_of(&self, id: &str) -> Option<usize> {
+        self.tree.id.iter().position(|known| known == id)
+    }
+
+    /// The nodes that are not below a collapsed one.
+    fn expanded(&self) -> Vec<usize> {
+        let mut visible = Vec::new();
+        let mut index = 0;
+        while let Some(id) = self.tree.id.get(index) {
+            visible.push(index);
+            let end = self.ends.get(index).copied().unwrap_or_default();
+            index = if self.collapsed.contains(id) { end.max(index + 1) } else { index + 1 };
         }
-        shown
+        visible
     }
 
-    /// What matches the filter, with the nodes on the way to it.
+    /// The nodes that match the filter, with their ancestors.
     fn matching(&self) -> Vec<usize> {
         let wanted = self.filter.to_lowercase();
-        let holds = |text: Option<&String>| text.is_some_and(|text| text.to_lowercase().contains(&wanted));
-        let mut shown = BTreeSet::new();
-        for place in 0..self.tree.id.len() {
-            if holds(self.tree.id.get(place)) || holds(self.tree.title.get(place)) {
-                shown.extend(std::iter::successors(Some(place), |place| self.parent(*place)));
+        let matches = |text: Option<&String>| text.is_some_and(|text| text.to_lowercase().contains(&wanted));
+        let mut visible = BTreeSet::new();
+        for index in 0..self.tree.id.len() {
+            if matches(self.tree.id.get(index)) || matches(self.tree.title.get(index)) {
+                visible.extend(std::iter::successors(Some(index), |index| self.parent(*index)));
             }
         }
-        shown.into_iter().collect()
+        visible.into_iter().collect()
     }
 
-    fn parent(&self, place: usize) -> Option<usize> {
-        self.tree.parent.get(place).and_then(|parent| usize::try_from(*parent).ok())
+    fn parent(&self, index: usize) -> Option<usize> {
+        self.tree.parent.get(index).and_then(|parent| usize::try_from(*parent).ok())
     }
 
-    pub(super) fn rows(&self) -> usize {
-        self.shown.len()
+    pub(super) fn row_count(&self) -> usize {
+        self.visible.len()
     }
 
-    /// The number of the chosen row.
+    /// The number of the selected row.
     pub(super) fn row(&self) -> usize {
         self.row
     }
 
-    /// The chosen node.
-    pub(super) fn chosen(&self) -> Option<String> {
-        self.shown.get(self.row).and_then(|place| self.tree.id.get(*place)).cloned()
+    /// The id of the selected node.
+    pub(super) fn selected(&self) -> Option<String> {
+        self.visible.get(self.row).and_then(|index| self.tree.id.get(*index)).cloned()
     }
 
     pub(super) fn filter(&self) -> &str {
         &self.filter
     }
 
-    /// Shows what holds a text, or everything.
+    /// Shows the nodes that contain a text, or all.
     pub(super) fn set_filter(&mut self, text: String) {
-        let chosen = self.chosen();
+        let selected = self.selected();
         self.filter = text;
-        self.refresh(chosen.as_deref());
+        self.refresh(selected.as_deref());
     }
 
-    /// Chooses another row, so many further down or up.
-    pub(super) fn step(&mut self, by: isize) {
-        self.row = self.row.saturating_add_signed(by).min(self.shown.len().saturating_sub(1));
+    /// Moves the selection down or up.
+    pub(super) fn move_selection(&mut self, by: isize) {
+        self.row = self.row.saturating_add_signed(by).min(self.visible.len().saturating_sub(1));
     }
 
-    /// Chooses a node, and opens the way to it.
-    pub(super) fn choose(&mut self, id: &str) {
-        if self.chosen().as_deref() == Some(id) {
+    /// Selects a node and expands its ancestors.
+    pub(super) fn select(&mut self, id: &str) {
+        if self.selected().as_deref() == Some(id) {
             return;
         }
-        let Some(place) = self.tree.id.iter().position(|known| known == id) else { return };
-        let way: Vec<usize> =
-            std::iter::successors(self.parent(place), |place| self.parent(*place)).collect();
-        for above in way {
-            if let Some(above) = self.tree.id.get(above) {
-                self.closed.remove(above);
+        let Some(index) = self.index_of(id) else { return };
+        let mut ancestor = self.parent(index);
+        while let Some(index) = ancestor {
+            if let Some(id) = self.tree.id.get(index) {
+                self.collapsed.remove(id);
             }
+            ancestor = self.parent(index);
         }
         self.refresh(Some(id));
     }
 
-    /// Closes the chosen node, or goes to the one above it.
-    pub(super) fn close(&mut self) {
-        let Some(place) = self.shown.get(self.row).copied() else { return };
-        let id = self.tree.id.get(place).cloned().unwrap_or_default();
-        if !self.is_leaf(place) && !self.closed.contains(&id) && self.filter.is_empty() {
-            self.closed.insert(id.clone());
+    /// Collapses the selected node, or selects its parent.
+    pub(super) fn collapse(&mut self) {
+        let Some(index) = self.visible.get(self.row).copied() else { return };
+        let id = self.tree.id.get(index).cloned().unwrap_or_default();
+        if !self.is_leaf(index) && !self.collapsed.contains(&id) && self.filter.is_empty() {
+            self.collapsed.insert(id.clone());
             self.refresh(Some(&id));
-        } else if let Some(above) = self.parent(place).and_then(|place| self.tree.id.get(place)).cloned() {
-            self.refresh(Some(&above));
+        } else if let Some(parent) = self.parent(index).and_then(|index| self.tree.id.get(index)).cloned() {
+            self.refresh(Some(&parent));
         }
     }
 
-    /// Opens the chosen node, or goes to the first one below it.
-    pub(super) fn open(&mut self) {
-        let Some(id) = self.chosen() else { return };
-        if self.closed.remove(&id) {
+    /// Expands the selected node, or selects its first child.
+    pub(super) fn expand(&mut self) {
+        let Some(id) = self.selected() else { return };
+        if self.collapsed.remove(&id) {
             self.refresh(Some(&id));
-        } else if self.shown.get(self.row).is_some_and(|place| !self.is_leaf(*place)) {
-            self.step(1);
+        } else if self.visible.get(self.row).is_some_and(|index| !self.is_leaf(*index)) {
+            self.move_selection(1);
         }
     }
 
-    fn is_leaf(&self, place: usize) -> bool {
-        self.tree.flags.get(place).is_some_and(|flags| flags & LEAF != 0)
+    fn is_leaf(&self, index: usize) -> bool {
+        self.tree.flags.get(index).is_some_and(|flags| flags & LEAF != 0)
     }
 
-    /// A row as it is to be drawn; `running` is the node that is worked on.
+    /// A visible row; `running` is the node that a session works on.
     pub(super) fn at(&self, row: usize, running: Option<&str>) -> Option<TreeRow> {
-        let place = *self.shown.get(row)?;
+        let index = *self.visible.get(row)?;
         let tree = &self.tree;
-        let (id, flags) = (tree.id.get(place)?, *tree.flags.get(place)?);
-        let number = |column: &[u32]| column.get(place).copied().unwrap_or_default();
-        let attempts = (number(&tree.attempts), number(&tree.max_attempts));
-        let marks = NodeFlags {
-            passes: flags & PASSES != 0,
-            is_running: running == Some(id),
-            is_exhausted: flags & EXHAUSTED != 0,
-            is_next: tree.selected.as_ref() == Some(id),
-            is_tried: flags & LEAF != 0 && attempts.0 > 0,
-        };
+        let id = tree.id.get(index)?;
+        let state = tree.state.get(index).copied().unwrap_or(NodeState::Open);
+        let is_running = running == Some(id) && state != NodeState::Passed;
+        let number = |column: &[u32]| column.get(index).copied().unwrap_or_default();
         Some(TreeRow {
             id: id.clone(),
-            title: runner_core::text::one_line(tree.title.get(place)?),
+            title: runner_core::text::one_line(tree.title.get(index)?),
             depth: usize::try_from(number(&tree.depth)).unwrap_or_default(),
-            state: NodeState::of(marks),
-            is_leaf: flags & LEAF != 0,
-            is_closed: self.filter.is_empty() && self.closed.contains(id),
-            attempts,
-            leaves: (number(&tree.passed), number(&tree.leaves)),
+            state: if is_running { NodeState::Running } else { state },
+            is_leaf: self.is_leaf(index),
+            is_collapsed: self.filter.is_empty() && self.collapsed.contains(id),
+            attempts: number(&tree.attempts),
+            max_attempts: number(&tree.max_attempts),
+            leaves_passed: number(&tree.passed),
+            leaves: number(&tree.leaves),
         })
     }
 }
 
-/// Where each node's descendants end in the columns: the place behind the last one.
-fn ends(tree: &TreeColumns) -> Vec<usize> {
+/// For each node, the index after its last descendant.
+fn subtree_ends(tree: &TreeColumns) -> Vec<usize> {
     let mut ends: Vec<usize> = (1..=tree.id.len()).collect();
-    for place in (0..tree.id.len()).rev() {
-        let end = ends.get(place).copied().unwrap_or_default();
-        let parent = tree.parent.get(place).and_then(|parent| usize::try_from(*parent).ok());
-        if let Some(of_parent) = parent.and_then(|parent| ends.get_mut(parent)) {
-            *of_parent = end.max(*of_parent);
+    for index in (0..tree.id.len()).rev() {
+        let end = ends.get(index).copied().unwrap_or_default();
+        let parent = tree.parent.get(index).and_then(|parent| usize::try_from(*parent).ok());
+        if let Some(parent_end) = parent.and_then(|parent| ends.get_mut(parent)) {
+            *parent_end = end.max(*parent_end);
         }
     }
     ends
 }
 
-/// Which nodes are closed at first: in a large tree all below the root that are not on the way to what comes next.
-fn closed_at_first(tree: &TreeColumns) -> BTreeSet<String> {
-    if tree.id.len() <= SMALL_NODES {
+/// The nodes that start collapsed: in a large tree, all below the root that are not on the path to the next task.
+fn initially_collapsed(tree: &TreeColumns) -> BTreeSet<String> {
+    if tree.id.len() <= EXPANDED_NODES_MAX {
         return BTreeSet::new();
     }
     let next = tree.selected.as_ref().and_then(|id| tree.id.iter().position(|known| known == id));
-    let parent = |place: &usize| tree.parent.get(*place).and_then(|parent| usize::try_from(*parent).ok());
-    let way: BTreeSet<usize> = std::iter::successors(next, parent).collect();
-    let is_closed = |(place, depth): &(usize, &u32)| **depth >= 1 && !way.contains(place);
-    let closed = tree.depth.iter().enumerate().filter(is_closed);
-    closed.filter_map(|(place, _)| tree.id.get(place).cloned()).collect()
+    let parent = |index: &usize| tree.parent.get(*index).and_then(|parent| usize::try_from(*parent).ok());
+    let path: BTreeSet<usize> = std::iter::successors(next, parent).collect();
+    let mut collapsed = BTreeSet::new();
+    for (index, (id, depth)) in tree.id.iter().zip(&tree.depth).enumerate() {
+        if *depth >= 1 && !path.contains(&index) {
+            collapsed.insert(id.clone());
+        }
+    }
+    collapsed
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read::tree_view::{EXHAUSTED, PASSES};
 
     /// root with a (a1, a2) and b.
     fn tree() -> Arc<TreeColumns> {
@@ -228,6 +235,13 @@ mod tests {
             parent: vec![-1, 0, 1, 1, 0],
             depth: vec![0, 1, 2, 2, 1],
             flags: vec![0, 0, LEAF | PASSES, LEAF | EXHAUSTED, LEAF],
+            state: vec![
+                NodeState::Open,
+                NodeState::Open,
+                NodeState::Passed,
+                NodeState::Stuck,
+                NodeState::Retried,
+            ],
             attempts: vec![0, 0, 0, 3, 1],
             max_attempts: vec![3; 5],
             leaves: vec![3, 2, 1, 1, 1],
@@ -237,66 +251,68 @@ mod tests {
         })
     }
 
-    fn ids(branches: &TreePane) -> Vec<String> {
-        (0..branches.rows()).filter_map(|row| branches.at(row, None)).map(|row| row.id).collect()
+    fn ids(pane: &TreePane) -> Vec<String> {
+        (0..pane.row_count()).filter_map(|row| pane.at(row, None)).map(|row| row.id).collect()
     }
 
     #[test]
-    fn what_is_closed_hides_what_is_below_it_and_keeps_the_choice() {
-        let mut branches = TreePane::default();
-        branches.take(&tree());
-        assert_eq!(ids(&branches), ["root", "a", "a1", "a2", "b"]);
-        branches.choose("a2");
-        branches.close();
-        assert_eq!(branches.chosen().as_deref(), Some("a"));
-        branches.close();
+    fn collapsed_node_hides_its_descendants_and_keeps_the_selection() {
+        let mut pane = TreePane::default();
+        pane.update(&tree());
+        assert_eq!(ids(&pane), ["root", "a", "a1", "a2", "b"]);
+        pane.select("a2");
+        pane.collapse();
+        assert_eq!(pane.selected().as_deref(), Some("a"));
+        pane.collapse();
         assert_eq!(
-            (ids(&branches), branches.chosen().as_deref()),
+            (ids(&pane), pane.selected().as_deref()),
             (["root", "a", "b"].map(str::to_owned).into(), Some("a"))
         );
-        branches.take(&tree());
+        pane.update(&tree());
         assert_eq!(
-            (branches.rows(), branches.chosen().as_deref()),
+            (pane.row_count(), pane.selected().as_deref()),
             (3, Some("a")),
-            "another look changes nothing"
+            "an update changes nothing"
         );
-        branches.open();
-        branches.open();
-        assert_eq!(branches.chosen().as_deref(), Some("a1"));
-        branches.close();
-        branches.close();
-        branches.choose("a2");
-        assert_eq!((branches.rows(), branches.chosen().as_deref()), (5, Some("a2")));
+        pane.expand();
+        pane.expand();
+        assert_eq!(pane.selected().as_deref(), Some("a1"));
+        pane.collapse();
+        pane.collapse();
+        pane.select("a2");
+        assert_eq!((pane.row_count(), pane.selected().as_deref()), (5, Some("a2")));
     }
 
     #[test]
-    fn a_filter_shows_what_matches_and_the_way_to_it() {
-        let mut branches = TreePane::default();
-        branches.take(&tree());
-        branches.set_filter("TWO".to_owned());
-        assert_eq!(ids(&branches), ["root", "a", "a2"]);
-        branches.set_filter("nothing".to_owned());
-        assert_eq!((ids(&branches), branches.chosen()), (Vec::new(), None));
-        branches.set_filter(String::new());
-        assert_eq!(branches.rows(), 5);
+    fn filter_shows_matches_with_their_ancestors() {
+        let mut pane = TreePane::default();
+        pane.update(&tree());
+        pane.set_filter("TWO".to_owned());
+        assert_eq!(ids(&pane), ["root", "a", "a2"]);
+        pane.set_filter("nothing".to_owned());
+        assert_eq!((ids(&pane), pane.selected()), (Vec::new(), None));
+        pane.set_filter(String::new());
+        assert_eq!(pane.row_count(), 5);
     }
 
     #[test]
-    fn every_node_stands_as_its_marks_say() {
-        let mut branches = TreePane::default();
-        branches.take(&tree());
+    fn running_node_is_shown_as_running() {
+        let mut pane = TreePane::default();
+        pane.update(&tree());
         let states: Vec<NodeState> =
-            (0..5).filter_map(|row| branches.at(row, Some("b"))).map(|row| row.state).collect();
+            (0..5).filter_map(|row| pane.at(row, Some("b"))).map(|row| row.state).collect();
         assert_eq!(
             states,
             [NodeState::Open, NodeState::Open, NodeState::Passed, NodeState::Stuck, NodeState::Running]
         );
-        let last = branches.at(4, None).map(|row| (row.state, row.attempts));
-        assert_eq!(last, Some((NodeState::Retried, (1, 3))));
+        let last = pane.at(4, None).map(|row| (row.state, row.attempts, row.max_attempts));
+        assert_eq!(last, Some((NodeState::Retried, 1, 3)));
+        let passed = pane.at(2, Some("a1")).map(|row| row.state);
+        assert_eq!(passed, Some(NodeState::Passed));
     }
 
     #[test]
-    fn a_large_tree_is_open_only_where_the_work_is() {
+    fn large_tree_is_only_expanded_to_the_next_task() {
         let mut large = TreeColumns { selected: Some("n150".to_owned()), ..TreeColumns::default() };
         for nth in 0..300_i64 {
             large.id.push(format!("n{nth}"));
@@ -305,8 +321,8 @@ mod tests {
             large.depth.push(if nth == 0 { 0 } else { u32::from(nth > 100) + 1 });
             large.flags.push(0);
         }
-        let mut branches = TreePane::default();
-        branches.take(&Arc::new(large));
-        assert!(branches.rows() < 300 && ids(&branches).contains(&"n150".to_owned()), "{}", branches.rows());
+        let mut pane = TreePane::default();
+        pane.update(&Arc::new(large));
+        assert!(pane.row_count() < 300 && ids(&pane).contains(&"n150".to_owned()), "{}", pane.row_count());
     }
 }

@@ -1,6 +1,6 @@
-//! What the reader of the screen has chosen, and what each key does to that. Nothing here draws or reads.
+//! The state of the terminal UI and the keys that change it. Nothing here draws or reads files.
 
-#![expect(clippy::wildcard_enum_match_arm, reason = "of the many keys there are, few mean something")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "most keys have no meaning here")]
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::Line;
@@ -10,35 +10,35 @@ use super::theme::TuiTheme;
 use super::tree_pane::TreePane;
 use runner_term::TextRole;
 
-/// How many rows stay in sight around what is jumped to.
-const AROUND: usize = 3;
+/// How many rows are visible above a jump target.
+const CONTEXT_ROWS: usize = 3;
 
 /// The keys, as the help lists them.
 pub(super) const KEYS: &[(&str, &str)] = &[
     ("j k  down up", "move"),
-    ("h l  left right", "close or open a node"),
-    ("space b  PgDn PgUp", "a screen further or back"),
+    ("h l  left right", "collapse or expand a node"),
+    ("space b  PgDn PgUp", "page down, page up"),
     ("g G  Home End", "first, last"),
-    ("tab", "the other pane"),
-    ("enter", "the last iteration on the node"),
+    ("tab", "other pane"),
+    ("enter", "last iteration on the node"),
     ("[ ]", "previous, next iteration"),
     ("1 3", "transcript, guard log"),
-    ("e", "the first line here that tells of a fault"),
-    ("s", "what stopped the run: the line that tells"),
-    ("/", "filter the tree; esc ends that"),
+    ("e", "first error"),
+    ("s", "log line that shows why the run stopped"),
+    ("/", "filter the tree; esc clears the filter"),
     ("f", "follow the run, or stop following"),
-    ("^L ^Z", "draw anew, suspend"),
-    ("q ^C", "quit; the run goes on"),
+    ("^L ^Z", "redraw, suspend"),
+    ("q ^C", "quit; the run continues"),
 ];
 
-/// Where keys go.
+/// The pane that keys act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FocusedPane {
     Tree,
     Text,
 }
 
-/// What is being done.
+/// How keys are interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InputMode {
     Reading,
@@ -46,11 +46,11 @@ pub(super) enum InputMode {
     Helping,
 }
 
-/// What a key asks of the program.
+/// What the event loop does after a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TuiAction {
     Draw,
-    /// Another text is wanted.
+    /// Request the log of the current [`LogRequest`].
     Show,
     Repaint,
     Suspend,
@@ -58,104 +58,111 @@ pub(super) enum TuiAction {
     Interrupt,
 }
 
-/// Where in a text to go, once its rows are known.
+/// Where to scroll once the log is wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ScrollTo {
     End,
-    Fault,
+    FirstError,
 }
 
-/// A text in the rows that it has on this screen.
+/// A log, wrapped for the width of its pane.
 #[derive(Debug, Default)]
 pub(super) struct WrappedText {
-    /// The look and the width that they are made for.
-    made_for: (u64, usize),
+    /// The revision of the data and the width that the lines are wrapped for.
+    wrapped_for: (u64, usize),
     pub(super) lines: Vec<Line<'static>>,
-    /// The row of the first line that tells of a fault.
-    fault: Option<usize>,
-    /// The first row in sight.
+    /// The row of the first line that reports an error.
+    first_error: Option<usize>,
+    /// The first visible row.
     pub(super) top: usize,
-    /// How many are in sight.
+    /// How many rows are visible.
     height: usize,
 }
 
-/// What the reader has chosen.
+/// What is selected, focused and scrolled to.
 #[derive(Debug)]
 pub(super) struct WatchView {
-    pub(super) branches: TreePane,
+    pub(super) tree: TreeView,
     pub(super) focus: FocusedPane,
     pub(super) mode: InputMode,
     pub(super) is_following: bool,
-    pub(super) wish: LogRequest,
+    pub(super) request: LogRequest,
     pub(super) rows: WrappedText,
-    /// The first row of the tree in sight, and how many are.
-    pub(super) tree_top: usize,
-    tree_height: usize,
-    /// Something to say once.
+    /// A message that the next key clears.
     pub(super) note: String,
-    goto: Option<ScrollTo>,
-    shows: (Option<u32>, Option<LogKind>),
+    scroll_to: Option<ScrollTo>,
+    /// The iteration and the log that are shown.
+    shown: (Option<u32>, Option<LogKind>),
+}
+
+/// The tree pane and its scroll position.
+#[derive(Debug)]
+pub(super) struct TreeView {
+    pub(super) pane: TreePane,
+    /// The first visible row.
+    pub(super) top: usize,
+    /// How many rows are visible.
+    height: usize,
 }
 
 impl WatchView {
     pub(super) fn new() -> Self {
         Self {
-            branches: TreePane::default(),
+            tree: TreeView { pane: TreePane::default(), top: 0, height: 1 },
             focus: FocusedPane::Tree,
             mode: InputMode::Reading,
             is_following: true,
-            wish: LogRequest::default(),
+            request: LogRequest::default(),
             rows: WrappedText::default(),
-            tree_top: 0,
-            tree_height: 1,
             note: String::new(),
-            goto: Some(ScrollTo::End),
-            shows: (None, None),
+            scroll_to: Some(ScrollTo::End),
+            shown: (None, None),
         }
     }
 
-    /// Takes in what was read. While it follows, the node at work is chosen; else nothing that is looked at moves.
-    pub(super) fn take(&mut self, shown: &WatchData) -> TuiAction {
-        self.branches.take(&shown.tree);
-        let shows = (shown.text.iter, shown.text.log);
-        let is_another = std::mem::replace(&mut self.shows, shows) != shows;
+    /// Shows new data. While following, the running node is selected and the end of the log is shown; otherwise nothing
+    /// moves.
+    pub(super) fn update(&mut self, data: &WatchData) -> TuiAction {
+        self.tree.pane.update(&data.tree);
+        let shown = (data.log.iter, data.log.kind);
+        let is_another = std::mem::replace(&mut self.shown, shown) != shown;
         if self.is_following {
-            let node = shown.snapshot.current.as_ref().and_then(|current| current.node.as_ref());
-            if let Some(node) = node.or(shown.tree.selected.as_ref()) {
-                self.branches.choose(node);
+            let node = data.snapshot.current.as_ref().and_then(|current| current.node.as_ref());
+            if let Some(node) = node.or(data.tree.selected.as_ref()) {
+                self.tree.pane.select(node);
             }
-            self.goto = Some(ScrollTo::End);
+            self.scroll_to = Some(ScrollTo::End);
             return TuiAction::Draw;
         }
-        if is_another && self.goto.is_none() {
-            self.goto =
-                Some(if shown.text.log == Some(LogKind::Guard) { ScrollTo::Fault } else { ScrollTo::End });
+        if is_another && self.scroll_to.is_none() {
+            let is_guard = data.log.kind == Some(LogKind::Guard);
+            self.scroll_to = Some(if is_guard { ScrollTo::FirstError } else { ScrollTo::End });
         }
-        if self.wish.from.is_none() && (self.wish.iter, self.wish.log) == shows {
-            self.wish.from = Some(shown.text.from);
+        if self.request.from.is_none() && (self.request.iter, self.request.log) == shown {
+            self.request.from = Some(data.log.from);
             return TuiAction::Show;
         }
         TuiAction::Draw
     }
 
-    /// Makes the rows of the text for a pane of this size.
-    pub(super) fn fit_text(&mut self, shown: &WatchData, paint: &TuiTheme, (width, height): (usize, usize)) {
+    /// Wraps the log for a pane of this size, and scrolls it.
+    pub(super) fn fit_text(&mut self, data: &WatchData, theme: &TuiTheme, width: usize, height: usize) {
         let rows = &mut self.rows;
-        if rows.made_for != (shown.nth, width) {
+        if rows.wrapped_for != (data.revision, width) {
             rows.lines.clear();
-            rows.fault = None;
-            for told in &shown.text.lines {
-                if told.ink == Some(TextRole::Bad) && rows.fault.is_none() {
-                    rows.fault = Some(rows.lines.len());
+            rows.first_error = None;
+            for line in &data.log.lines {
+                if line.role == Some(TextRole::Bad) && rows.first_error.is_none() {
+                    rows.first_error = Some(rows.lines.len());
                 }
-                rows.lines.extend(paint.wrapped(told, width));
+                rows.lines.extend(theme.wrapped(line, width));
             }
-            rows.made_for = (shown.nth, width);
+            rows.wrapped_for = (data.revision, width);
         }
         rows.height = height;
         let end = rows.lines.len().saturating_sub(height);
-        match (self.goto.take(), rows.fault) {
-            (Some(ScrollTo::Fault), Some(fault)) => rows.top = fault.saturating_sub(AROUND),
+        match (self.scroll_to.take(), rows.first_error) {
+            (Some(ScrollTo::FirstError), Some(row)) => rows.top = row.saturating_sub(CONTEXT_ROWS),
             (Some(_), _) => rows.top = end,
             (None, _) => {}
         }
@@ -165,17 +172,18 @@ impl WatchView {
         rows.top = rows.top.min(end);
     }
 
-    /// Keeps the chosen row of the tree in sight.
+    /// Scrolls the tree so that the selected row is visible.
     pub(super) fn fit_tree(&mut self, height: usize) {
-        self.tree_height = height.max(1);
-        let (row, rows) = (self.branches.row(), self.branches.rows());
-        let lowest = row.saturating_sub(self.tree_height - 1);
-        self.tree_top = self.tree_top.clamp(lowest, row.max(lowest));
-        self.tree_top = self.tree_top.min(rows.saturating_sub(self.tree_height));
+        let tree = &mut self.tree;
+        tree.height = height.max(1);
+        let row = tree.pane.row();
+        let lowest = row.saturating_sub(tree.height - 1);
+        tree.top = tree.top.clamp(lowest, row.max(lowest));
+        tree.top = tree.top.min(tree.pane.row_count().saturating_sub(tree.height));
     }
 
-    /// What a key does.
-    pub(super) fn press(&mut self, key: KeyEvent, shown: Option<&WatchData>) -> TuiAction {
+    /// Handles a key.
+    pub(super) fn press(&mut self, key: KeyEvent, data: Option<&WatchData>) -> TuiAction {
         self.note.clear();
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return match key.code {
@@ -194,12 +202,12 @@ impl WatchView {
                 self.type_filter(key.code);
                 TuiAction::Draw
             }
-            InputMode::Reading => self.read(key.code, shown),
+            InputMode::Reading => self.command(key.code, data),
         }
     }
 
     fn type_filter(&mut self, code: KeyCode) {
-        let mut text = self.branches.filter().to_owned();
+        let mut text = self.tree.pane.filter().to_owned();
         match code {
             KeyCode::Char(c) => text.push(c),
             KeyCode::Backspace => drop(text.pop()),
@@ -210,10 +218,10 @@ impl WatchView {
             KeyCode::Enter => self.mode = InputMode::Reading,
             _ => {}
         }
-        self.branches.set_filter(text);
+        self.tree.pane.set_filter(text);
     }
 
-    fn read(&mut self, code: KeyCode, shown: Option<&WatchData>) -> TuiAction {
+    fn command(&mut self, code: KeyCode, data: Option<&WatchData>) -> TuiAction {
         match code {
             KeyCode::Char('q') => return TuiAction::Quit,
             KeyCode::Char('?') => self.mode = InputMode::Helping,
@@ -222,31 +230,33 @@ impl WatchView {
                     if self.focus == FocusedPane::Tree { FocusedPane::Text } else { FocusedPane::Tree };
             }
             KeyCode::Char('/') => {
-                self.stay(shown);
-                (self.mode, self.focus) = (InputMode::Filtering, FocusedPane::Tree);
+                self.stop_following(data);
+                self.mode = InputMode::Filtering;
+                self.focus = FocusedPane::Tree;
             }
-            KeyCode::Char('f') => return self.toggle_follow(shown),
-            KeyCode::Char('1') => return self.show(shown, Some(LogKind::Session)),
-            KeyCode::Char('3') => return self.show(shown, Some(LogKind::Guard)),
-            KeyCode::Char('[') => return self.turn(shown, PageDirection::Back),
-            KeyCode::Char(']') => return self.turn(shown, PageDirection::On),
+            KeyCode::Char('f') => return self.toggle_follow(data),
+            KeyCode::Char('1') => return self.show_log(data, Some(LogKind::Session)),
+            KeyCode::Char('3') => return self.show_log(data, Some(LogKind::Guard)),
+            KeyCode::Char('[') => return self.show_neighbour(data, PageDirection::Back),
+            KeyCode::Char(']') => return self.show_neighbour(data, PageDirection::Forward),
             KeyCode::Char('e') => {
-                self.stay(shown);
-                (self.focus, self.goto) = (FocusedPane::Text, Some(ScrollTo::Fault));
+                self.stop_following(data);
+                self.focus = FocusedPane::Text;
+                self.scroll_to = Some(ScrollTo::FirstError);
             }
-            KeyCode::Char('s') => return self.show_stop(shown),
-            KeyCode::Enter if self.focus == FocusedPane::Tree => return self.enter(shown),
-            KeyCode::Esc if !self.branches.filter().is_empty() => self.branches.set_filter(String::new()),
+            KeyCode::Char('s') => return self.show_evidence(data),
+            KeyCode::Enter if self.focus == FocusedPane::Tree => return self.show_last_iteration(data),
+            KeyCode::Esc if !self.tree.pane.filter().is_empty() => self.tree.pane.set_filter(String::new()),
             KeyCode::Esc => self.focus = FocusedPane::Tree,
-            code => self.go(code, shown),
+            code => self.scroll(code, data),
         }
         TuiAction::Draw
     }
 
-    /// Keys that move, in the pane that has them.
-    fn go(&mut self, code: KeyCode, shown: Option<&WatchData>) {
+    /// Handles the keys that move within the focused pane.
+    fn scroll(&mut self, code: KeyCode, data: Option<&WatchData>) {
         let page = match self.focus {
-            FocusedPane::Tree => self.tree_height,
+            FocusedPane::Tree => self.tree.height,
             FocusedPane::Text => self.rows.height,
         };
         let page = isize::try_from(page.saturating_sub(1).max(1)).unwrap_or(1);
@@ -258,98 +268,98 @@ impl WatchView {
             KeyCode::Char('g') | KeyCode::Home => isize::MIN / 2,
             KeyCode::Char('G') | KeyCode::End => isize::MAX / 2,
             KeyCode::Char('h') | KeyCode::Left if self.focus == FocusedPane::Tree => {
-                self.stay(shown);
-                return self.branches.close();
+                self.stop_following(data);
+                return self.tree.pane.collapse();
             }
             KeyCode::Char('l') | KeyCode::Right if self.focus == FocusedPane::Tree => {
-                self.stay(shown);
-                return self.branches.open();
+                self.stop_following(data);
+                return self.tree.pane.expand();
             }
             _ => return,
         };
-        self.stay(shown);
+        self.stop_following(data);
         match self.focus {
-            FocusedPane::Tree => self.branches.step(by),
+            FocusedPane::Tree => self.tree.pane.move_selection(by),
             FocusedPane::Text => self.rows.top = self.rows.top.saturating_add_signed(by),
         }
     }
 
-    /// Stops following: what is on the screen stays there.
-    fn stay(&mut self, shown: Option<&WatchData>) {
-        if let (true, Some(shown)) = (self.is_following, shown) {
-            let text = &shown.text;
-            self.wish = LogRequest { iter: text.iter, log: text.log, from: None };
+    /// Stops following: the screen stays at what it shows.
+    fn stop_following(&mut self, data: Option<&WatchData>) {
+        if let (true, Some(data)) = (self.is_following, data) {
+            self.request = LogRequest { iter: data.log.iter, log: data.log.kind, from: None };
             self.is_following = false;
         }
     }
 
-    fn toggle_follow(&mut self, shown: Option<&WatchData>) -> TuiAction {
+    fn toggle_follow(&mut self, data: Option<&WatchData>) -> TuiAction {
         if self.is_following {
-            self.stay(shown);
+            self.stop_following(data);
         } else {
-            (self.is_following, self.wish) = (true, LogRequest::default());
+            self.is_following = true;
+            self.request = LogRequest::default();
         }
         TuiAction::Show
     }
 
-    /// Shows another log of the iteration that is shown.
-    fn show(&mut self, shown: Option<&WatchData>, log: Option<LogKind>) -> TuiAction {
-        self.stay(shown);
-        self.wish = LogRequest { log, from: None, ..self.wish.clone() };
+    /// Shows another log of the shown iteration.
+    fn show_log(&mut self, data: Option<&WatchData>, log: Option<LogKind>) -> TuiAction {
+        self.stop_following(data);
+        self.request = LogRequest { log, from: None, ..self.request.clone() };
         self.focus = FocusedPane::Text;
         TuiAction::Show
     }
 
-    /// Shows the line that tells best why the run does not go on.
-    fn show_stop(&mut self, shown: Option<&WatchData>) -> TuiAction {
-        let stop = shown.and_then(|shown| shown.snapshot.stop.as_ref());
-        let Some(found) = stop.and_then(|stop| stop.evidence.as_ref()) else {
-            self.note = "no line of a log tells why".to_owned();
+    /// Shows the log line that explains best why the run stopped.
+    fn show_evidence(&mut self, data: Option<&WatchData>) -> TuiAction {
+        let evidence = data.and_then(|data| data.snapshot.evidence.as_ref());
+        let Some(line) = evidence.and_then(|evidence| evidence.line.as_ref()) else {
+            self.note = "no log line explains it".to_owned();
             return TuiAction::Draw;
         };
-        let log = if found.log == "guard" { LogKind::Guard } else { LogKind::Session };
+        let log = if line.log == "guard" { LogKind::Guard } else { LogKind::Session };
         self.is_following = false;
-        self.wish = LogRequest { iter: Some(found.iter), log: Some(log), from: None };
-        (self.focus, self.goto) = (FocusedPane::Text, Some(ScrollTo::Fault));
-        // It is shown already, and no other text will come to be gone to.
-        if self.shows == (self.wish.iter, self.wish.log) { TuiAction::Draw } else { TuiAction::Show }
+        self.request = LogRequest { iter: Some(line.iter), log: Some(log), from: None };
+        self.focus = FocusedPane::Text;
+        self.scroll_to = Some(ScrollTo::FirstError);
+        // If the log is already shown, no other one arrives to be scrolled.
+        if self.shown == (self.request.iter, self.request.log) { TuiAction::Draw } else { TuiAction::Show }
     }
 
-    fn turn(&mut self, shown: Option<&WatchData>, turn: PageDirection) -> TuiAction {
-        self.stay(shown);
-        let Some(shown) = shown else { return TuiAction::Draw };
-        let iters: Vec<u32> = shown.rows.iter().map(|row| row.iter).collect();
-        let from = self.wish.iter.or(shown.text.iter);
-        let place = iters.iter().position(|iter| Some(*iter) == from).unwrap_or_default();
-        let other = match turn {
-            PageDirection::Back => place.checked_sub(1),
-            PageDirection::On => place.checked_add(1),
+    /// Shows the iteration before or after the shown one.
+    fn show_neighbour(&mut self, data: Option<&WatchData>, direction: PageDirection) -> TuiAction {
+        self.stop_following(data);
+        let Some(data) = data else { return TuiAction::Draw };
+        let from = self.request.iter.or(data.log.iter);
+        let index = data.rows.iter().position(|row| Some(row.iter) == from).unwrap_or_default();
+        let other = match direction {
+            PageDirection::Back => index.checked_sub(1),
+            PageDirection::Forward => index.checked_add(1),
         };
-        let Some(iter) = other.and_then(|place| iters.get(place)).copied() else {
-            self.note = "there is no iteration beyond this one".to_owned();
+        let Some(iter) = other.and_then(|index| data.rows.get(index)).map(|row| row.iter) else {
+            self.note = "no more iterations".to_owned();
             return TuiAction::Draw;
         };
-        self.wish = LogRequest { iter: Some(iter), log: self.wish.log, from: None };
+        self.request = LogRequest { iter: Some(iter), log: self.request.log, from: None };
         TuiAction::Show
     }
 
-    /// Shows the last iteration on the chosen node.
-    fn enter(&mut self, shown: Option<&WatchData>) -> TuiAction {
-        self.stay(shown);
-        let (Some(shown), Some(node)) = (shown, self.branches.chosen()) else { return TuiAction::Draw };
-        let Some(row) = shown.rows.iter().rev().find(|row| row.node.as_deref() == Some(&node)) else {
-            self.note = "no iteration has worked on this node itself".to_owned();
+    /// Shows the last iteration on the selected node.
+    fn show_last_iteration(&mut self, data: Option<&WatchData>) -> TuiAction {
+        self.stop_following(data);
+        let (Some(data), Some(node)) = (data, self.tree.pane.selected()) else { return TuiAction::Draw };
+        let Some(row) = data.rows.iter().rev().find(|row| row.node.as_deref() == Some(&node)) else {
+            self.note = "no iteration worked on this node".to_owned();
             return TuiAction::Draw;
         };
-        self.wish = LogRequest { iter: Some(row.iter), log: Some(LogKind::Session), from: None };
+        self.request = LogRequest { iter: Some(row.iter), log: Some(LogKind::Session), from: None };
         self.focus = FocusedPane::Text;
         TuiAction::Show
     }
 }
 
-/// Which way to turn the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PageDirection {
     Back,
-    On,
+    Forward,
 }

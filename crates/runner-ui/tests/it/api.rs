@@ -1,13 +1,13 @@
-//! Every address answers with what it is for: on a finished run, on a clone without logs, on nothing at all.
+//! The responses of every address: for a finished run, a clone without logs, and a repository without a run.
 
 use serde_json::json;
 use testkit::run_builder::{BRANCH, RUN};
 use testkit::test_repo::TestRepo;
 
-use crate::server::{Server, everything, finished_run};
+use crate::server::{Server, addresses, all_files, finished_run};
 
 #[test]
-fn the_contracts_endpoints_show_a_finished_run() {
+fn endpoints_of_the_contract_show_a_finished_run() {
     let sandbox = finished_run();
     let server = Server::on(&sandbox.path(".runner/state"));
     let tree = server.get("/api/tree");
@@ -28,7 +28,7 @@ fn the_contracts_endpoints_show_a_finished_run() {
 }
 
 #[test]
-fn the_first_screen_is_one_request() {
+fn first_screen_is_one_request() {
     let sandbox = finished_run();
     let server = Server::on(sandbox.root());
     let snapshot = server.get("/api/snapshot").ok();
@@ -38,31 +38,37 @@ fn the_first_screen_is_one_request() {
     assert_eq!((&progress["leaves_passed"], &progress["leaves_total"]), (&json!(2), &json!(2)));
     assert_eq!(progress["iterations"], 4);
     assert!(progress["busy_ms"].as_u64() > Some(0));
-    let next = snapshot["stop"]["next"].as_array().unwrap();
-    assert!(next.iter().any(|advice| advice["command"] == format!("git log --oneline {BRANCH}")));
+    assert_eq!(
+        (&snapshot["headline"], &snapshot["stop"]["reason"]),
+        (&json!("all 2 tasks passed"), &json!("complete"))
+    );
+    assert_eq!(snapshot["details"][0], "4 iterations, 1 failed attempt");
+    assert_eq!(snapshot["next"][0]["command"], format!("git log --oneline {BRANCH}"));
 }
 
 #[test]
-fn tree_nodes_and_searches_are_answered() {
+fn tree_nodes_and_searches_are_sent() {
     let sandbox = finished_run();
     let server = Server::on(sandbox.root());
-    let slim = server.get("/api/tree?slim=1").ok();
-    assert_eq!((&slim["id"], &slim["parent"]), (&json!(["root", "a", "b"]), &json!([-1, 0, 0])));
+    let columns = server.get("/api/tree?slim=1").ok();
+    assert_eq!((&columns["id"], &columns["parent"]), (&json!(["root", "a", "b"]), &json!([-1, 0, 0])));
     assert_eq!(
-        (&slim["leaves"], &slim["passed"], &slim["flags"]),
+        (&columns["leaves"], &columns["passed"], &columns["flags"]),
         (&json!([2, 1, 1]), &json!([2, 1, 1]), &json!([1, 3, 3]))
     );
+    assert_eq!(columns["state"], json!(["passed", "passed", "passed"]));
     let node = server.get("/api/tree/a").ok();
+    assert_eq!(node["state"], "passed");
     assert_eq!((&node["iterations"], &node["passes"]), (&json!([2, 3]), &json!(true)));
     assert_eq!(node["path"].as_array().map(Vec::len), Some(2));
     assert_eq!(server.get("/api/tree/none").status, 404);
-    let found = server.get("/api/search?q=GOOD%20now").ok();
-    assert_eq!((&found["iterations_total"], &found["iterations"][0]["iter"]), (&json!(1), &json!(3)));
+    let results = server.get("/api/search?q=GOOD%20now").ok();
+    assert_eq!((&results["iterations_total"], &results["iterations"][0]["iter"]), (&json!(1), &json!(3)));
     assert_eq!(server.get("/api/iterations?after=2&limit=1").ok()["iterations"][0]["iter"], 3);
 }
 
 #[test]
-fn logs_come_by_the_page_with_search_and_faults() {
+fn logs_are_sent_in_pages_and_searched() {
     let sandbox = finished_run();
     let lines: String = (0..3_000).map(|line| format!("line {line}\n")).collect();
     sandbox.write(&format!(".runner/iterations/{RUN}/0002/guard.log"), lines + "error: at last\n");
@@ -76,7 +82,8 @@ fn logs_come_by_the_page_with_search_and_faults() {
     assert_eq!(server.iteration(2, "/log/agent").ok()["lines"], json!(["thinking <b>hard</b>"]));
     let events = server.iteration(2, "/log/events").ok();
     assert!(events["lines"][0].as_str().unwrap().contains("\"event\":\"planned\""));
-    let piece = server.ask("GET", &format!("/api/iterations/{RUN}/2/guard.log"), &[("Range", "bytes=5-8")]);
+    let piece =
+        server.request("GET", &format!("/api/iterations/{RUN}/2/guard.log"), &[("Range", "bytes=5-8")]);
     assert_eq!((piece.status, piece.text().as_str()), (206, "0\nli"));
     assert_eq!(piece.header("content-range"), Some("bytes 5-8/28905"));
     for file in [
@@ -93,12 +100,12 @@ fn logs_come_by_the_page_with_search_and_faults() {
 }
 
 #[test]
-fn changes_come_file_by_file_and_node_by_node() {
+fn diff_lists_files_and_nodes() {
     let sandbox = finished_run();
     let server = Server::on(sandbox.root());
     let diff = server.iteration(3, "/diff").ok();
     assert_eq!((&diff["files"][0]["path"], &diff["files"][0]["added"]), (&json!("a"), &json!(1)));
-    assert_eq!(diff["files"][1]["is_runners"], true);
+    assert_eq!(diff["files"][1]["is_runner_file"], true);
     assert_eq!((&diff["tree"][0]["id"], &diff["tree"][0]["what"]), (&json!("a"), &json!("passed")));
     let patch = server.iteration(3, "/diff/file?path=a").ok();
     let kinds: Vec<_> = patch["lines"].as_array().unwrap().iter().map(|line| line["kind"].clone()).collect();
@@ -109,7 +116,7 @@ fn changes_come_file_by_file_and_node_by_node() {
 }
 
 #[test]
-fn a_clone_without_logs_shows_tree_and_history() {
+fn clone_without_logs_shows_tree_and_history() {
     let sandbox = finished_run();
     let clone = sandbox.outside().join("clone");
     sandbox.git(&["switch", "-q", "main"]);
@@ -140,19 +147,19 @@ fn a_clone_without_logs_shows_tree_and_history() {
 }
 
 #[test]
-fn a_repository_without_a_run_says_how_to_begin() {
+fn repository_without_a_run_shows_how_to_start() {
     let sandbox = TestRepo::with_commit("unused");
     let server = Server::on(sandbox.root());
     let snapshot = server.get("/api/snapshot").ok();
-    assert_eq!((&snapshot["state"], &snapshot["run"]), (&json!("empty"), &json!(null)));
-    assert_eq!(snapshot["stop"]["next"][0]["command"], "runner init && runner start");
+    assert_eq!((&snapshot["state"], &snapshot["run"]), (&json!("no_run"), &json!(null)));
+    assert_eq!(snapshot["next"][0]["command"], "runner init");
     assert_eq!(server.get("/api/iterations").ok()["iterations"], json!([]));
     assert_eq!(server.get("/api/tree").status, 404);
     assert_eq!(server.get("/api/runs").ok()["runs"], json!([]));
 }
 
 #[test]
-fn a_tree_that_breaks_its_rules_is_told_and_nothing_else_fails() {
+fn invalid_tree_is_reported_and_nothing_else_fails() {
     let sandbox = finished_run();
     sandbox.write(".runner/state/tree.json", "{\"version\": 1, \"root\": {}}");
     let server = Server::on(sandbox.root());
@@ -165,64 +172,44 @@ fn a_tree_that_breaks_its_rules_is_told_and_nothing_else_fails() {
 }
 
 #[test]
-fn the_proof_of_a_run_is_asked_of_the_runner() {
+fn run_is_verified_by_the_runner() {
     let sandbox = finished_run();
     let server = Server::on(sandbox.root());
-    let verdict = server.get("/api/verify").ok();
-    assert!(["held", "unknown"].contains(&verdict["verdict"].as_str().unwrap()), "{verdict}");
-    assert_eq!(verdict["command"], "runner verify demo");
+    let result = server.get("/api/verify").ok();
+    assert!(["verified", "unknown"].contains(&result["verdict"].as_str().unwrap()), "{result}");
+    assert_eq!(result["command"], "runner verify demo");
 }
 
 #[test]
-fn what_did_not_change_is_not_sent_again() {
+fn unchanged_document_is_not_sent_again() {
     let sandbox = finished_run();
     let server = Server::on(sandbox.root());
     let first = server.get("/api/tree");
     let tag = first.header("etag").unwrap();
-    let again = server.ask("GET", "/api/tree", &[("If-None-Match", tag)]);
+    let again = server.request("GET", "/api/tree", &[("If-None-Match", tag)]);
     assert_eq!((again.status, again.body.len()), (304, 0));
-    let head = server.ask("HEAD", "/api/tree", &[]);
+    let head = server.request("HEAD", "/api/tree", &[]);
     assert_eq!((head.status, head.body.len()), (200, 0));
 }
 
 #[test]
-fn reading_leaves_the_repository_as_it_was() {
+fn requests_do_not_change_the_repository() {
     let sandbox = finished_run();
-    let before = everything(sandbox.root());
+    let before = all_files(sandbox.root());
     let server = Server::on(sandbox.root());
-    for path in [
-        "/",
-        "/healthz",
-        "/api/snapshot",
-        "/api/tree",
-        "/api/tree/a",
-        "/api/run-state",
-        "/api/runs",
-        "/api/search?q=a",
-        "/api/iterations",
-    ] {
-        assert_eq!(server.get(path).status, 200, "{path}");
+    let own = ["/", "/healthz"].map(str::to_owned);
+    for address in own.into_iter().chain(addresses()) {
+        assert_eq!(server.get(&address).status, 200, "{address}");
     }
-    for rest in [
-        "",
-        "/diff",
-        "/diff/file?path=a",
-        "/log/guard",
-        "/log/guard/search?q=a",
-        "/log/guard/errors",
-        "/guard.log",
-    ] {
-        assert_eq!(server.iteration(3, rest).status, 200, "{rest}");
-    }
-    assert!(everything(sandbox.root()) == before, "a file was changed, made or removed");
+    assert!(all_files(sandbox.root()) == before, "a file was changed, created or removed");
 }
 
 #[test]
-fn a_folder_that_is_no_repository_is_refused_with_a_hint() {
+fn folder_outside_a_repository_is_refused_with_a_hint() {
     let sandbox = TestRepo::empty("unused");
     let ran = testkit::test_repo::run(
         std::process::Command::new(env!("CARGO_BIN_EXE_runner-ui")).arg("--project-dir").arg(sandbox.root()),
     );
-    let told = ran.refused(2);
-    assert!(told.contains("is not in a git repository") && told.contains("--project-dir DIR"), "{told}");
+    let error = ran.refused(2);
+    assert!(error.contains("is not in a git repository") && error.contains("--project-dir DIR"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! The results of an evaluation, and the runs of its trials.
+//! The results of an evaluation and the runs of its trials.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 use testkit::processes::wait_for;
 use testkit::test_repo::{TestRepo, run};
 
-use crate::server::{Server, everything, next_event, runner};
+use crate::server::{Server, all_files, next_event, runner};
 
-/// Another crate's program: only there if someone built it.
+/// The `runner-eval` binary. It belongs to another crate, so it only exists if it was built before.
 fn evaluator() -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_runner-ui")).with_file_name("runner-eval");
     assert!(path.is_file(), "`{}` is not built: cargo build -p runner-eval", path.display());
     path
 }
 
-/// A folder with two cases, one that the agent of each solves and one that none does.
+/// A folder with two cases: one that its agent solves, and one that it does not.
 struct Suite {
     sandbox: TestRepo,
 }
@@ -33,8 +33,8 @@ impl Suite {
         suite
     }
 
-    /// A case that wants a file `done.txt`.
-    fn add(&self, name: &str, acts: &str) {
+    /// A case that requires a file `done.txt`.
+    fn add(&self, name: &str, actions: &str) {
         self.sandbox.write(
             &format!("eval/cases/{name}/case.toml"),
             format!(
@@ -43,23 +43,23 @@ impl Suite {
                  [config.guard]\ncommand = [\"sh\", \"-c\", \"echo checked\"]\n[[checks]]\ntype = \"file_exists\"\npath = \"done.txt\"\n"
             ),
         );
-        let session = format!("[[session]]\nanswer = {{ status = \"done\", summary = \"done\" }}\n{acts}");
+        let session = format!("[[session]]\nanswer = {{ status = \"done\", summary = \"done\" }}\n{actions}");
         self.sandbox.write(&format!("eval/cases/{name}/agent.toml"), session);
     }
 
-    fn run_command(&self, name: &str, words: &[&str]) -> Command {
+    fn run_command(&self, name: &str, args: &[&str]) -> Command {
         let mut command = self.sandbox.runner_command(&["run", "--run", name]);
-        command.arg("--runner").arg(runner()).args(words);
+        command.arg("--runner").arg(runner()).args(args);
         command
     }
 
-    fn run(&self, name: &str, words: &[&str]) {
-        let ran = run(&mut self.run_command(name, words));
+    fn run(&self, name: &str, args: &[&str]) {
+        let ran = run(&mut self.run_command(name, args));
         assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
     }
 
-    fn eval(&self, words: &[&str]) -> Value {
-        let ran = self.sandbox.runner(words);
+    fn eval(&self, args: &[&str]) -> Value {
+        let ran = self.sandbox.runner(args);
         serde_json::from_str(&ran.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}{}", ran.stdout, ran.stderr))
     }
@@ -70,17 +70,20 @@ impl Suite {
 }
 
 #[test]
-fn the_grid_has_every_trial_and_the_very_numbers_of_the_report() {
+fn grid_has_every_trial_and_the_numbers_of_the_report() {
     let suite = Suite::new();
     suite.run("monday", &["--trials", "2", "--agent", "oracle", "--agent", "nop"]);
     let server = suite.server();
     assert_eq!(server.get("/api/snapshot").ok()["server"]["shows"], "evaluation");
     let view = server.get("/api/eval").ok();
     assert_eq!((&view["runs"][0]["run"], &view["runs"][0]["done"]), (&json!("monday"), &json!(8)));
-    let (grid, report) = (&view["grid"], suite.eval(&["report", "table", "monday", "--json"]));
+    let grid = &view["grid"];
+    let report = suite.eval(&["report", "table", "monday", "--json"]);
     for rows in ["agents", "cases"] {
-        let pairs = grid[rows].as_array().unwrap().iter().zip(report[rows].as_array().unwrap());
-        for (shown, computed) in pairs {
+        let shown = grid[rows].as_array().unwrap();
+        let computed = report[rows].as_array().unwrap();
+        assert_eq!(shown.len(), computed.len());
+        for (shown, computed) in shown.iter().zip(computed) {
             for (key, report_key) in [
                 ("rate", "pass_rate"),
                 ("interval", "confidence_interval"),
@@ -90,12 +93,12 @@ fn the_grid_has_every_trial_and_the_very_numbers_of_the_report() {
                 assert_eq!(shown[key], computed[report_key], "{key}");
             }
         }
-        assert_eq!(grid[rows].as_array().unwrap().len(), report[rows].as_array().unwrap().len());
     }
     assert!(grid["cases"][0]["interval"]["high"].as_f64().unwrap() > 0.5);
     let trials = grid["trials"].as_array().unwrap();
-    let find =
-        |id: &str, case: &str| trials.iter().find(|one| one["id"] == id && one["case"] == case).unwrap();
+    let find = |id: &str, case: &str| {
+        trials.iter().find(|trial| trial["id"] == id && trial["case"] == case).unwrap()
+    };
     let good = find("monday.oracle.t02.a1", "solved");
     assert_eq!(
         (&good["outcome"], &good["is_scored"], &good["cause"]),
@@ -107,32 +110,35 @@ fn the_grid_has_every_trial_and_the_very_numbers_of_the_report() {
         (&json!("fail"), &json!("agent"), &json!(false))
     );
     assert_eq!(server.get("/api/eval?run=tuesday").status, 404);
-    assert_eq!(server.get("/api/tree").status, 404, "an evaluation as a whole has no tree");
+    assert_eq!(server.get("/api/tree").status, 404, "an evaluation has no tree");
 }
 
 #[test]
-fn two_results_are_compared_as_runner_eval_compares_them() {
+fn comparison_is_that_of_runner_eval() {
     let suite = Suite::new();
     suite.run("monday", &["--agent", "nop"]);
     suite.run("tuesday", &["--agent", "oracle"]);
     let server = suite.server();
-    let found = server.get("/api/eval/compare?base=monday&new=tuesday").ok();
-    let told = suite.eval(&["compare", "monday", "tuesday", "--json"]);
-    assert_eq!((&found["difference"], &found["words"]), (&told["difference"], &told["summary"]));
-    assert_eq!(found["paired"]["cases"], told["paired"]["cases"]);
-    assert!(found["words"].as_str().unwrap().contains("includes zero"));
-    for asked in
+    let comparison = server.get("/api/eval/compare?base=monday&new=tuesday").ok();
+    let expected = suite.eval(&["compare", "monday", "tuesday", "--json"]);
+    assert_eq!(
+        (&comparison["difference"], &comparison["words"]),
+        (&expected["difference"], &expected["summary"])
+    );
+    assert_eq!(comparison["paired"]["cases"], expected["paired"]["cases"]);
+    assert!(comparison["words"].as_str().unwrap().contains("includes zero"));
+    for query in
         ["base=monday", "base=--help&new=monday", "base=/etc&new=monday", "base=monday@codex&new=tuesday"]
     {
-        assert_eq!(server.get(&format!("/api/eval/compare?{asked}")).status, 404, "{asked}");
+        assert_eq!(server.get(&format!("/api/eval/compare?{query}")).status, 404, "{query}");
     }
 }
 
 #[test]
-fn the_run_of_a_trial_is_shown_like_any_other_and_nothing_is_written() {
+fn run_of_a_trial_is_shown_like_any_other_and_nothing_is_written() {
     let suite = Suite::new();
     suite.run("monday", &["--agent", "oracle"]);
-    let before = everything(&suite.sandbox.path("eval"));
+    let before = all_files(&suite.sandbox.path("eval"));
     let server = suite.server();
     for id in ["monday.oracle.t01.a1", "latest"] {
         let at = |rest: &str| server.get(&format!("/trial/solved/{id}/api/{rest}"));
@@ -150,15 +156,15 @@ fn the_run_of_a_trial_is_shown_like_any_other_and_nothing_is_written() {
         let files = at(&format!("iterations/{run}/1/diff")).ok()["files"].clone();
         assert_eq!(files[0]["path"], "done.txt");
         assert_eq!(at(&format!("iterations/{run}/1/diff/file?path=done.txt")).ok()["path"], "done.txt");
-        assert_eq!(at("verify").ok()["verdict"], "held");
+        assert_eq!(at("verify").ok()["verdict"], "verified");
     }
     server.get("/api/eval").ok();
     drop(server);
-    assert_eq!(everything(&suite.sandbox.path("eval")), before);
+    assert_eq!(all_files(&suite.sandbox.path("eval")), before);
 }
 
 #[test]
-fn a_trial_whose_workspace_is_gone_is_shown_from_its_result() {
+fn trial_without_a_workspace_is_shown_from_its_result() {
     let suite = Suite::new();
     suite.run("monday", &["--agent", "oracle"]);
     let server = suite.server();
@@ -175,16 +181,16 @@ fn a_trial_whose_workspace_is_gone_is_shown_from_its_result() {
 }
 
 #[test]
-fn no_address_of_a_trial_leads_anywhere_else() {
+fn no_address_of_a_trial_leads_out_of_it() {
     let suite = Suite::new();
     suite.run("monday", &["--agent", "oracle"]);
-    let place = |name: &str| suite.sandbox.path(&format!("eval/workspaces/{name}"));
+    let workspace = |name: &str| suite.sandbox.path(&format!("eval/workspaces/{name}"));
     fs::create_dir_all(suite.sandbox.outside().join("other/r.x.t01.a1")).unwrap();
-    symlink(suite.sandbox.outside().join("other"), place("linked")).unwrap();
-    symlink(place("solved/monday.oracle.t01.a1"), place("solved/linked")).unwrap();
-    symlink("/etc", place("evil_latest")).unwrap();
-    // A folder in a repository is not a repository, and the one around it is nobody's trial.
-    fs::create_dir_all(place("solved/plain")).unwrap();
+    symlink(suite.sandbox.outside().join("other"), workspace("linked")).unwrap();
+    symlink(workspace("solved/monday.oracle.t01.a1"), workspace("solved/linked")).unwrap();
+    symlink("/etc", workspace("evil_latest")).unwrap();
+    // A folder in a repository is not a repository, and the one around it is not a trial.
+    fs::create_dir_all(workspace("solved/plain")).unwrap();
     let server = suite.server();
     for (path, status) in [
         ("linked/r.x.t01.a1/api/snapshot", 404),
@@ -199,20 +205,20 @@ fn no_address_of_a_trial_leads_anywhere_else() {
         ("solved/monday.oracle.t01.a1/api/iterations/..%2f..%2fx/1/guard.log", 400),
         ("solved/monday.oracle.t01.a1/assets/app.js", 404),
     ] {
-        let answer = server.get(&format!("/trial/{path}"));
-        assert_eq!(answer.status, status, "{path}: {}", answer.text());
-        assert!(answer.header("content-security-policy").is_some(), "{path}");
+        let response = server.get(&format!("/trial/{path}"));
+        assert_eq!(response.status, status, "{path}: {}", response.text());
+        assert!(response.header("content-security-policy").is_some(), "{path}");
     }
     let snapshot = "/trial/solved/latest/api/snapshot";
-    assert_eq!(server.ask("HEAD", snapshot, &[]).status, 200);
-    assert_eq!(server.ask("POST", snapshot, &[]).status, 405);
-    assert_eq!(server.ask("POST", "/api/eval", &[]).status, 405);
-    assert_eq!(server.ask("GET", snapshot, &[("Host", "evil.example")]).status, 403);
-    assert_eq!(server.ask("GET", "/api/eval", &[("Origin", "http://evil.example")]).status, 403);
+    assert_eq!(server.request("HEAD", snapshot, &[]).status, 200);
+    assert_eq!(server.request("POST", snapshot, &[]).status, 405);
+    assert_eq!(server.request("POST", "/api/eval", &[]).status, 405);
+    assert_eq!(server.request("GET", snapshot, &[("Host", "evil.example")]).status, 403);
+    assert_eq!(server.request("GET", "/api/eval", &[("Origin", "http://evil.example")]).status, 403);
 }
 
 #[test]
-fn results_and_the_newest_trial_are_followed_while_they_are_made() {
+fn results_and_the_newest_trial_are_followed_live() {
     let suite = Suite::new();
     let server = suite.server();
     let mut stream = server.listen(&[]);
@@ -220,13 +226,13 @@ fn results_and_the_newest_trial_are_followed_while_they_are_made() {
     assert_eq!(server.get("/api/eval").ok()["grid"], json!(null));
     let mut command = suite.run_command("monday", &["--trials", "2", "--agent", "oracle", "solved"]);
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-    let mut seen = Vec::new();
-    while !seen.contains(&"monday.oracle.t02.a1".to_owned()) {
-        let (told, _) = next_event(&mut stream, "trial_changed");
-        assert_eq!(told["case"], "solved");
-        // The one before it may still be finishing.
-        if told["is_latest"] == true {
-            seen.push(told["id"].as_str().unwrap().to_owned());
+    let mut latest = Vec::new();
+    while !latest.contains(&"monday.oracle.t02.a1".to_owned()) {
+        let (event, _) = next_event(&mut stream, "trial_changed");
+        assert_eq!(event["case"], "solved");
+        // The previous trial may still be finishing.
+        if event["is_latest"] == true {
+            latest.push(event["id"].as_str().unwrap().to_owned());
         }
         server.get("/trial/solved/latest/api/snapshot").ok();
     }
@@ -237,8 +243,8 @@ fn results_and_the_newest_trial_are_followed_while_they_are_made() {
 }
 
 #[test]
-fn a_folder_without_results_is_refused_with_a_hint() {
+fn folder_without_results_is_refused_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let ran = run(Command::new(env!("CARGO_BIN_EXE_runner-ui")).arg("--eval").arg(folder.path()));
-    assert!(ran.refused(2).contains("hint: name the folder of its results"));
+    assert!(ran.refused(2).contains("hint: pass the folder of its results"));
 }

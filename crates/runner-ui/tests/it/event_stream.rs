@@ -1,4 +1,4 @@
-//! A run is followed while it is made.
+//! A run is followed live: states and events while it runs.
 
 use std::fs;
 use std::process::Stdio;
@@ -9,28 +9,27 @@ use testkit::run_builder::{RUN, RunBuilder};
 
 use crate::server::{Server, finished_run, next_event, runner};
 
-/// An agent that waits in its session until a file is there.
+/// An agent that waits until a file exists.
 const WAITS: &str = "echo begun; touch $AROUND/begun; while ! [ -e $AROUND/go ]; do sleep 0.05; done; echo x > x; answer done";
 
 #[test]
-fn a_run_is_followed_from_its_first_session_to_its_end() {
+fn run_is_followed_from_its_first_session_to_its_end() {
     let sandbox = RunBuilder::new(&runner()).agent(WAITS).start();
     let server = Server::on(sandbox.root());
     let mut stream = server.listen(&[]);
     next_event(&mut stream, "hello");
-    assert_eq!(server.get("/api/snapshot").ok()["state"], "idle");
+    let snapshot = server.get("/api/snapshot").ok();
+    assert_eq!((&snapshot["state"], &snapshot["headline"]), (&json!("stopped"), &json!("not run yet")));
     let mut child = sandbox.runner_command(&["loop"]).stdout(Stdio::null()).spawn().unwrap();
     let (added, _) = next_event(&mut stream, "iteration_added");
     assert_eq!((&added["run"], &added["iter"]), (&json!(RUN), &json!(1)));
     wait_for("the session", || sandbox.outside().join("begun").exists());
     wait_for("its output", || server.get("/api/iterations/demo/1/executor.log").text() == "begun\n");
     let snapshot = server.get("/api/snapshot").ok();
-    assert_eq!((&snapshot["state"], &snapshot["stop"]), (&json!("running"), &json!(null)));
+    assert_eq!((&snapshot["state"], &snapshot["phase"]), (&json!("running"), &json!("agent")));
+    assert_eq!((&snapshot["stop"], &snapshot["next"]), (&json!(null), &json!([])));
     let current = &snapshot["current"];
-    assert_eq!(
-        (&current["iter"], &current["node"], &current["phase"]),
-        (&json!(1), &json!("root"), &json!("planned"))
-    );
+    assert_eq!((&current["iter"], &current["node"]), (&json!(1), &json!("root")));
     assert_eq!(server.get("/api/iterations").ok()["iterations"][0]["outcome"], json!(null));
     fs::write(sandbox.outside().join("go"), "").unwrap();
     next_event(&mut stream, "iteration_changed");
@@ -41,7 +40,7 @@ fn a_run_is_followed_from_its_first_session_to_its_end() {
 }
 
 #[test]
-fn a_pause_is_told_with_the_command_that_ends_it() {
+fn pause_is_shown_with_the_command_that_ends_it() {
     let sandbox = RunBuilder::new(&runner()).agent(WAITS).start();
     let server = Server::on(sandbox.root());
     let mut stream = server.listen(&[]);
@@ -51,17 +50,17 @@ fn a_pause_is_told_with_the_command_that_ends_it() {
     let paused = || server.get("/api/snapshot").ok()["state"] == "paused";
     wait_for("the pause", paused);
     let snapshot = server.get("/api/snapshot").ok();
-    assert_eq!(snapshot["stop"]["next"][0]["command"], "runner resume");
-    assert_eq!(snapshot["headline"], "paused; no loop is at work");
+    assert_eq!(snapshot["next"][0]["command"], "runner resume");
+    assert_eq!(snapshot["headline"], "no loop is running");
     let mut child = sandbox.runner_command(&["loop"]).stdout(Stdio::null()).spawn().unwrap();
     sandbox.runner(&["resume"]).ok();
     wait_for("the session", || sandbox.outside().join("begun").exists());
     wait_for("the state", || server.get("/api/snapshot").ok()["state"] == "running");
-    // In the middle of an iteration, the pause is still to come.
+    // During an iteration, the run is still running.
     sandbox.runner(&["pause"]).ok();
-    wait_for("the word", || {
+    wait_for("the headline", || {
         let headline = server.get("/api/snapshot").ok()["headline"].as_str().unwrap_or_default().to_owned();
-        headline.ends_with("the run pauses after this iteration")
+        headline.ends_with("; pauses after this iteration")
     });
     sandbox.runner(&["resume"]).ok();
     fs::write(sandbox.outside().join("go"), "").unwrap();
@@ -69,17 +68,18 @@ fn a_pause_is_told_with_the_command_that_ends_it() {
 }
 
 #[test]
-fn a_runner_that_was_killed_has_died() {
+fn killed_runner_is_shown_as_a_crash() {
     let sandbox = RunBuilder::new(&runner()).agent(WAITS).start();
     let server = Server::on(sandbox.root());
     sandbox.kill_when(&["loop"], "begun");
-    wait_for("its death to be noticed", || server.get("/api/snapshot").ok()["state"] == "died");
+    wait_for("the crash to be noticed", || server.get("/api/snapshot").ok()["state"] == "crashed");
     let snapshot = server.get("/api/snapshot").ok();
-    assert_eq!(snapshot["stop"]["next"][0]["command"], "runner loop");
+    assert_eq!(snapshot["headline"], "the runner died in iteration 1");
+    assert_eq!(snapshot["next"][0]["command"], "runner loop");
 }
 
 #[test]
-fn folders_that_appear_later_are_seen() {
+fn folders_that_appear_later_are_watched() {
     let sandbox = testkit::test_repo::TestRepo::with_commit(&runner());
     let server = Server::on(sandbox.root());
     let mut stream = server.listen(&[]);
@@ -98,7 +98,7 @@ fn folders_that_appear_later_are_seen() {
 }
 
 #[test]
-fn who_comes_back_hears_what_was_missed_and_strangers_read_anew() {
+fn reconnecting_client_gets_what_it_missed_and_others_get_resync() {
     let sandbox = finished_run();
     let server = Server::on(sandbox.root());
     let mut stream = server.listen(&[]);
@@ -109,21 +109,21 @@ fn who_comes_back_hears_what_was_missed_and_strangers_read_anew() {
     drop(stream);
     sandbox.write(&log, "one and two\n");
     wait_for("the change", || server.iteration(4, "/guard.log").text() == "one and two\n");
-    let mut back = server.listen(&[("Last-Event-ID", &id)]);
-    let (changed, next) = next_event(&mut back, "iteration_changed");
+    let mut reconnected = server.listen(&[("Last-Event-ID", &id)]);
+    let (changed, next) = next_event(&mut reconnected, "iteration_changed");
     assert!(changed["files"].as_array().unwrap().iter().any(|file| file["bytes"] == 12), "{changed}");
     assert_ne!(next, id);
-    let mut stranger = server.listen(&[("Last-Event-ID", "another.7")]);
-    next_event(&mut stranger, "resync");
+    let mut unknown = server.listen(&[("Last-Event-ID", "another.7")]);
+    next_event(&mut unknown, "resync");
 }
 
 #[test]
-fn where_watching_fails_the_files_are_looked_at_and_that_is_said() {
+fn polling_replaces_notifications_and_is_shown() {
     let sandbox = finished_run();
     let server = Server::with(sandbox.root(), &["--poll"]);
     let mut stream = server.listen(&[]);
     next_event(&mut stream, "hello");
-    wait_for("the word for it", || server.get("/api/snapshot").ok()["server"]["watching"] == "polling");
+    wait_for("polling", || server.get("/api/snapshot").ok()["server"]["watching"] == "polling");
     sandbox.write(&format!(".runner/iterations/{RUN}/0004/guard.log"), "more\n");
     next_event(&mut stream, "iteration_changed");
 }

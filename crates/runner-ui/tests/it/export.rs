@@ -1,4 +1,4 @@
-//! A run as one file.
+//! `runner-ui export`: a run as one file.
 
 use std::process::{Command, Output};
 
@@ -14,51 +14,51 @@ fn export(sandbox: &TestRepo, args: &[&str]) -> Output {
 }
 
 #[test]
-fn a_whole_run_is_one_document() {
+fn run_is_exported_as_one_document() {
     let sandbox = finished_run();
-    let whole: Value = serde_json::from_slice(&export(&sandbox, &["json"]).stdout).unwrap();
-    assert_eq!((&whole["schema"], &whole["left_out"]), (&json!("runner.export/1"), &json!([])));
+    let document: Value = serde_json::from_slice(&export(&sandbox, &["json"]).stdout).unwrap();
+    assert_eq!((&document["schema"], &document["omitted"]), (&json!("runner.export/1"), &json!([])));
     assert_eq!(
-        (&whole["snapshot"]["state"], &whole["verdict"]["verdict"]),
-        (&json!("complete"), &json!("held"))
+        (&document["snapshot"]["state"], &document["verify"]["verdict"]),
+        (&json!("complete"), &json!("verified"))
     );
-    assert_eq!(whole["iterations"]["iterations"].as_array().map(Vec::len), Some(4));
-    assert_eq!(whole["nodes"]["a"]["iterations"], json!([2, 3]));
-    let second = &whole["details"]["2"];
+    assert_eq!(document["iterations"]["iterations"].as_array().map(Vec::len), Some(4));
+    assert_eq!(document["nodes"]["a"]["iterations"], json!([2, 3]));
+    let second = &document["details"]["2"];
     assert_eq!(second["logs"]["guard"]["lines"], json!(["checking", "error: a is bad"]));
     assert_eq!(second["logs"]["guard"]["errors"]["hits"][0]["line"], 1);
     assert!(second["patches"].as_object().is_some_and(|patches| !patches.is_empty()));
     let named: Value = serde_json::from_slice(&export(&sandbox, &["json", RUN]).stdout).unwrap();
-    assert_eq!(named["details"], whole["details"]);
+    assert_eq!(named["details"], document["details"]);
 }
 
 #[test]
-fn the_page_in_a_file_needs_nothing_else_and_holds_no_markup_of_an_agent() {
+fn exported_page_loads_nothing_and_has_no_markup_by_agents() {
     let sandbox = finished_run();
-    let place = sandbox.outside().join("run.html");
-    let told = export(&sandbox, &["html", "--out", place.to_str().unwrap()]);
-    assert!(told.status.success(), "{told:?}");
-    assert!(String::from_utf8_lossy(&told.stderr).contains("(4 iterations, "), "{told:?}");
-    let page = std::fs::read_to_string(&place).unwrap();
+    let file = sandbox.outside().join("run.html");
+    let output = export(&sandbox, &["html", "--out", file.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("(4 iterations, "), "{output:?}");
+    let page = std::fs::read_to_string(&file).unwrap();
     assert!(page.contains("default-src 'none'"));
-    assert!(!page.contains("/assets/"), "it asks for nothing");
+    assert!(!page.contains("/assets/"), "it loads nothing");
     let data = page.split("id=\"run\">").nth(1).unwrap().split("</script>").next().unwrap();
     assert!(!data.contains('<'));
-    let whole: Value = serde_json::from_str(data).unwrap();
-    assert_eq!(whole["snapshot"]["run"]["id"], RUN);
+    let document: Value = serde_json::from_str(data).unwrap();
+    assert_eq!(document["snapshot"]["run"]["id"], RUN);
 }
 
 #[test]
-fn what_cannot_be_exported_is_told_and_a_file_in_the_work_tree_is_warned_of() {
+fn errors_are_reported_and_a_file_in_the_work_tree_causes_a_warning() {
     let sandbox = finished_run();
-    let unknown = export(&sandbox, &["json", "nobody"]);
+    let unknown = export(&sandbox, &["json", "unknown"]);
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(
-        String::from_utf8_lossy(&unknown.stderr).contains("there is no run `nobody` here"),
-        "{unknown:?}"
-    );
-    let nowhere = export(&sandbox, &["html", "--out", "/no/such/folder/x.html"]);
-    assert_eq!(nowhere.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("no such run: `unknown`"), "{unknown:?}");
+    let unwritable = export(&sandbox, &["html", "--out", "/no/such/folder/x.html"]);
+    assert_eq!(unwritable.status.code(), Some(1));
     let inside = export(&sandbox, &["html", "--out", sandbox.path("run.html").to_str().unwrap()]);
-    assert!(String::from_utf8_lossy(&inside.stderr).contains("a step needs a clean one"), "{inside:?}");
+    assert!(
+        String::from_utf8_lossy(&inside.stderr).contains("must be clean before the next step"),
+        "{inside:?}"
+    );
 }

@@ -1,14 +1,19 @@
-//! The page's types are made from the server's.
+//! Generates `ui/src/lib/types.ts`: the API's types, and the labels that the page shares with the terminal.
 
 use std::path::Path;
 
-use runner_ui::api::{ApiTypes, outcome_words};
+use runner_core::labels::{Label, NodeState, Tone};
+use runner_core::model::cost::BudgetLimit;
+use runner_core::model::id::NodeId;
+use runner_core::run_status::LifecycleState;
+use runner_core::step::{Interruption, Outcome, StopReason};
+use runner_ui::api::ApiTypes;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
 const FILE: &str = "../../ui/src/lib/types.ts";
 
-/// A schema as a type of TypeScript.
+/// The TypeScript type of a schema.
 fn type_of(schema: &Value) -> String {
     let Some(schema) = schema.as_object() else { return "unknown".to_owned() };
     if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
@@ -27,19 +32,19 @@ fn type_of(schema: &Value) -> String {
     }
     match schema.get("type") {
         Some(Value::Array(types)) => {
-            let one = |name: &Value| {
+            let single = |name: &Value| {
                 let mut schema = schema.clone();
                 schema.insert("type".to_owned(), name.clone());
                 type_of(&Value::Object(schema))
             };
-            types.iter().map(one).collect::<Vec<_>>().join(" | ")
+            types.iter().map(single).collect::<Vec<_>>().join(" | ")
         }
-        Some(Value::String(name)) => simple(name, schema),
+        Some(Value::String(name)) => single_type(name, schema),
         _ => "unknown".to_owned(),
     }
 }
 
-fn simple(name: &str, schema: &Map<String, Value>) -> String {
+fn single_type(name: &str, schema: &Map<String, Value>) -> String {
     match name {
         "string" => "string".to_owned(),
         "integer" | "number" => "number".to_owned(),
@@ -56,7 +61,7 @@ fn simple(name: &str, schema: &Map<String, Value>) -> String {
     }
 }
 
-/// What an object holds whose keys are any text, or any number.
+/// The schema of the values of an object whose keys are arbitrary strings or numbers.
 fn values(schema: &Map<String, Value>) -> Option<&Value> {
     let numbered =
         schema.get("patternProperties").and_then(Value::as_object).and_then(|all| all.values().next());
@@ -78,13 +83,14 @@ fn generated() -> String {
     let schema =
         SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<ApiTypes>();
     let schema: Value = schema.into();
-    let mut text =
-        String::from("// Made from crates/runner-ui/src/api.rs: `just generate` writes it anew.\n");
+    let mut text = String::from(
+        "// Generated from crates/runner-ui/src/api.rs and crates/runner-core/src/labels.rs by `just generate`.\n",
+    );
     for (name, schema) in schema["$defs"].as_object().expect("types") {
         text.push('\n');
         text.push_str(&comment(schema, ""));
-        let is_plain = schema.get("properties").is_some();
-        if !is_plain {
+        let is_interface = schema.get("properties").is_some();
+        if !is_interface {
             text.push_str(&format!("export type {name} = {};\n", type_of(schema)));
             continue;
         }
@@ -95,14 +101,63 @@ fn generated() -> String {
         }
         text.push_str("}\n");
     }
-    let words: Vec<String> = outcome_words().iter().map(|word| format!("  \"{word}\",\n")).collect();
-    text.push_str("\n/** How an iteration can end, as far as this version knows. */\n");
-    text.push_str(&format!("export const OUTCOMES = [\n{}] as const;\n", words.concat()));
+    text + &label_tables()
+}
+
+fn label_tables() -> String {
+    let tones: Vec<String> = Tone::ALL.into_iter().map(|tone| format!("{:?}", tone.as_str())).collect();
+    let mut text = format!("\nexport type Tone = {};\n", tones.join(" | "));
+    text.push_str("\nexport interface Label {\n  text: string;\n  glyph: string;\n  tone: Tone;\n}\n");
+    text += &label_table(
+        "STATE_LABELS: Record<LifecycleState, Label>",
+        LifecycleState::ALL.map(|state| (state.as_str(), state.label())),
+    );
+    text += &label_table(
+        "STOP_LABELS: Record<StopReason[\"reason\"], Label>",
+        stop_reasons().iter().map(|stop| (stop.as_str(), stop.label())),
+    );
+    text += &label_table(
+        "NODE_LABELS: Record<NodeState, Label>",
+        NodeState::ALL.map(|state| (state.as_str(), state.label())),
+    );
+    text.push_str("\n/** The outcomes that this version knows. */");
+    text += &label_table(
+        "OUTCOME_LABELS: Record<string, Label>",
+        Outcome::ALL.map(|outcome| (outcome.as_str(), outcome.label())),
+    );
     text
 }
 
+fn label_table<'n>(declaration: &str, labels: impl IntoIterator<Item = (&'n str, Label)>) -> String {
+    let mut text = format!("\nexport const {declaration} = {{\n");
+    for (name, label) in labels {
+        let (glyph, tone) = (label.symbol.glyph(), label.tone.as_str());
+        text.push_str(&format!(
+            "  {name}: {{ text: {:?}, glyph: {glyph:?}, tone: {tone:?} }},\n",
+            label.text
+        ));
+    }
+    text + "};\n"
+}
+
+/// Every stop reason that a runner of this version has.
+fn stop_reasons() -> Vec<StopReason> {
+    vec![
+        StopReason::Complete,
+        StopReason::Stuck { node: NodeId::root() },
+        StopReason::MaxIterations { max: 1 },
+        StopReason::LoopIterations { max: 1 },
+        StopReason::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 1, max: 1 },
+        StopReason::TimeLimit { outcome: Outcome::TimedOut },
+        StopReason::Failures { outcome: Outcome::NoAnswer, in_row: 3 },
+        StopReason::NeedsUser { outcome: Outcome::NotLoggedIn },
+        StopReason::Interrupted { by: Interruption::Int },
+        StopReason::UserStop,
+    ]
+}
+
 #[test]
-fn the_file_of_the_pages_types_is_generated() {
+fn page_types_file_is_generated() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
     let text = generated();
     if std::env::var_os("UPDATE_GENERATED").is_some() {

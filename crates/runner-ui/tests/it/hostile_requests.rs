@@ -1,4 +1,4 @@
-//! Whoever asks, and whatever an agent wrote: refused or bounded, and the server goes on.
+//! Hostile requests and hostile files: the server refuses or bounds them, and keeps working.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -8,83 +8,70 @@ use serde_json::json;
 use testkit::run_builder::RUN;
 use testkit::test_repo::run;
 
-use crate::server::{Server, finished_run};
+use crate::server::{Server, addresses, finished_run};
 
-const ROUTES: &[&str] = &[
-    "/",
-    "/assets/app.js",
-    "/healthz",
-    "/events",
-    "/nowhere",
-    "/api/snapshot",
-    "/api/tree",
-    "/api/tree/a",
-    "/api/run-state",
-    "/api/runs",
-    "/api/search?q=a",
-    "/api/iterations",
-    "/api/iterations/demo/0002",
-    "/api/iterations/demo/0002/guard.log",
-    "/api/iterations/demo/0002/log/guard",
-    "/api/iterations/demo/0002/diff",
-];
+/// Every address of the server, and one that does not exist.
+fn all_addresses() -> Vec<String> {
+    let own = ["/", "/assets/app.js", "/healthz", "/events", "/nowhere"].map(str::to_owned);
+    own.into_iter().chain(addresses()).collect()
+}
 
 #[test]
 fn every_route_refuses_foreign_hosts_origins_and_sites() {
     let sandbox = finished_run();
     let server = Server::on(sandbox.root());
     let own = format!("http://127.0.0.1:{}", server.port);
-    for route in ROUTES {
+    for route in all_addresses() {
         for host in ["evil.example", "127.0.0.1.evil.example", "10.0.0.1", "", "localhost@evil.example"] {
-            assert_eq!(server.ask("GET", route, &[("Host", host)]).status, 403, "{route} {host}");
+            assert_eq!(server.request("GET", &route, &[("Host", host)]).status, 403, "{route} {host}");
         }
         for origin in ["http://evil.example", "null", "https://127.0.0.1", "http://localhost:1"] {
-            assert_eq!(server.ask("GET", route, &[("Origin", origin)]).status, 403, "{route} {origin}");
+            assert_eq!(server.request("GET", &route, &[("Origin", origin)]).status, 403, "{route} {origin}");
         }
         let foreign =
             [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "no-cors"), ("Sec-Fetch-Dest", "script")];
-        assert_eq!(server.ask("GET", route, &foreign).status, 403, "{route}");
+        assert_eq!(server.request("GET", &route, &foreign).status, 403, "{route}");
     }
-    let answer = server.ask("GET", "/api/tree", &[("Origin", &own)]);
-    assert_eq!(answer.status, 200);
-    assert!(!answer.head.contains("access-control"), "{}", answer.head);
+    let response = server.request("GET", "/api/tree", &[("Origin", &own)]);
+    assert_eq!(response.status, 200);
+    assert!(!response.head.contains("access-control"), "{}", response.head);
     assert_eq!(server.raw("GET /api/tree HTTP/1.0\r\n\r\n").status, 403);
-    let twice = format!(
+    let absolute = format!(
         "GET http://evil.example/api/tree HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: close\r\n\r\n",
         server.port
     );
-    assert_eq!(server.raw(&twice).status, 403);
+    assert_eq!(server.raw(&absolute).status, 403);
 }
 
 #[test]
-fn every_answer_carries_the_strict_headers() {
+fn every_response_has_the_security_headers() {
     let sandbox = finished_run();
     let server = Server::on(sandbox.root());
-    let routes = ROUTES.iter().filter(|route| **route != "/events");
-    for answer in routes.map(|route| server.get(route)).chain([server.ask("POST", "/", &[])]) {
-        let policy = answer.header("content-security-policy").unwrap();
+    let routes = all_addresses().into_iter().filter(|route| route != "/events");
+    for response in routes.map(|route| server.get(&route)).chain([server.request("POST", "/", &[])]) {
+        let policy = response.header("content-security-policy").unwrap();
         assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"), "{policy}");
         assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
-        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
-        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
-        assert_eq!(answer.header("cross-origin-resource-policy"), Some("same-origin"));
+        assert_eq!(response.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(response.header("referrer-policy"), Some("no-referrer"));
+        assert_eq!(response.header("cross-origin-resource-policy"), Some("same-origin"));
     }
 }
 
 #[test]
-fn nothing_but_reading_is_possible() {
+fn only_get_and_head_are_allowed() {
     let sandbox = finished_run();
     let server = Server::on(sandbox.root());
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "BREW"] {
         let path = if method == "CONNECT" { "127.0.0.1:1" } else { "/api/tree" };
-        let answer = server.ask(method, path, &[("Content-Length", "0")]);
-        assert!(matches!(answer.status, 400 | 405), "{method}: {}", answer.head);
+        let response = server.request(method, path, &[("Content-Length", "0")]);
+        assert!(matches!(response.status, 400 | 405), "{method}: {}", response.head);
     }
     assert_eq!(server.get("/api/tree").status, 200);
 }
 
 #[test]
-fn no_path_leads_out_of_an_iteration() {
+fn no_address_leads_out_of_an_iteration() {
     let sandbox = finished_run();
     fs::write(sandbox.outside().join("secret"), "secret\n").unwrap();
     let server = Server::on(sandbox.root());
@@ -118,34 +105,34 @@ fn no_path_leads_out_of_an_iteration() {
         "/api/iterations?run=a%2fb",
     ];
     for trick in tricks {
-        let answer = server.get(trick);
-        assert!(matches!(answer.status, 400 | 403 | 404), "{trick}: {} {}", answer.head, answer.text());
-        assert!(!answer.text().contains("secret"), "{trick}");
+        let response = server.get(trick);
+        assert!(matches!(response.status, 400 | 403 | 404), "{trick}: {} {}", response.head, response.text());
+        assert!(!response.text().contains("secret"), "{trick}");
     }
 }
 
 #[test]
-fn links_pipes_and_folders_in_the_place_of_logs_are_not_read() {
+fn links_pipes_and_folders_in_place_of_logs_are_not_read() {
     let sandbox = finished_run();
     let outside = sandbox.outside().join("secret");
     fs::write(&outside, "secret\n").unwrap();
     let folder = sandbox.path(&format!(".runner/iterations/{RUN}/0002"));
-    let replaced = |name: &str| {
+    let removed = |name: &str| {
         fs::remove_file(folder.join(name)).unwrap();
         folder.join(name)
     };
-    symlink(&outside, replaced("guard.log")).unwrap();
-    symlink("../0003/prompt.md", replaced("prompt.md")).unwrap();
-    assert_eq!(run(std::process::Command::new("mkfifo").arg(replaced("executor.log"))).code, Some(0));
-    fs::create_dir(replaced("stream.jsonl")).unwrap();
-    symlink("/dev/zero", replaced("meta.json")).unwrap();
+    symlink(&outside, removed("guard.log")).unwrap();
+    symlink("../0003/prompt.md", removed("prompt.md")).unwrap();
+    assert_eq!(run(std::process::Command::new("mkfifo").arg(removed("executor.log"))).code, Some(0));
+    fs::create_dir(removed("stream.jsonl")).unwrap();
+    symlink("/dev/zero", removed("meta.json")).unwrap();
     symlink(sandbox.outside(), sandbox.path(".runner/iterations/linked")).unwrap();
     let run_folder = sandbox.path(&format!(".runner/iterations/{RUN}"));
     symlink(&folder, run_folder.join("0009")).unwrap();
     let server = Server::on(sandbox.root());
     for name in ["guard.log", "prompt.md", "executor.log", "stream.jsonl", "meta.json"] {
-        let answer = server.iteration(2, &format!("/{name}"));
-        assert_eq!((answer.status, answer.text().contains("secret")), (403, false), "{name}");
+        let response = server.iteration(2, &format!("/{name}"));
+        assert_eq!((response.status, response.text().contains("secret")), (403, false), "{name}");
     }
     for log in ["guard", "agent", "prompt", "stream"] {
         assert_eq!(server.iteration(2, &format!("/log/{log}")).status, 403, "{log}");
@@ -153,24 +140,24 @@ fn links_pipes_and_folders_in_the_place_of_logs_are_not_read() {
     }
     assert_eq!(server.get("/api/iterations/linked/0001/guard.log").status, 404);
     assert_eq!(server.iteration(9, "/events.jsonl").status, 404);
-    assert_eq!(server.iteration(2, "").ok()["row"]["outcome"], "guard_failed", "git still knows it");
+    assert_eq!(server.iteration(2, "").ok()["row"]["outcome"], "guard_failed", "read from the commit");
     assert_eq!(server.get("/api/snapshot").ok()["state"], "complete");
 }
 
 #[test]
-fn a_linked_runner_folder_is_not_followed() {
+fn linked_runner_folder_is_not_followed() {
     let sandbox = finished_run();
     let elsewhere = sandbox.outside().join("elsewhere");
     fs::rename(sandbox.path(".runner"), &elsewhere).unwrap();
     symlink(&elsewhere, sandbox.path(".runner")).unwrap();
     let server = Server::on(sandbox.root());
     assert_eq!(server.iteration(2, "/guard.log").status, 404);
-    // What git has is still shown.
+    // The commits are still shown.
     assert_eq!(server.get("/api/snapshot").ok()["run"]["is_here"], false);
 }
 
 #[test]
-fn what_an_agent_wrote_is_sent_as_text_whatever_it_is() {
+fn files_by_agents_are_sent_as_plain_text() {
     let sandbox = finished_run();
     let hostile = b"<script>alert(1)</script>\xff\x00\x1b]0;x\x07\x1b[31mred\n\xe2\x80\xae";
     sandbox.write(&format!(".runner/iterations/{RUN}/0002/guard.log"), hostile);
@@ -191,11 +178,11 @@ fn what_an_agent_wrote_is_sent_as_text_whatever_it_is() {
 }
 
 #[test]
-fn a_huge_log_is_never_held_whole() {
+fn huge_log_is_never_held_in_memory() {
     let sandbox = finished_run();
     let path = sandbox.path(&format!(".runner/iterations/{RUN}/0002/guard.log"));
     let file = fs::File::create(&path).unwrap();
-    // Sparse: a line of a quarter of a gigabyte that costs no disk.
+    // Sparse: one line of 256 MiB that uses no disk space.
     file.set_len(256 << 20).unwrap();
     let server = Server::on(sandbox.root());
     let page = server.iteration(2, "/log/guard?count=5").ok();
@@ -216,7 +203,7 @@ fn a_huge_log_is_never_held_whole() {
 }
 
 #[test]
-fn those_who_never_read_and_those_who_never_ask_keep_nobody_out() {
+fn stalled_clients_do_not_block_others() {
     let sandbox = finished_run();
     sandbox.write(&format!(".runner/iterations/{RUN}/0002/guard.log"), "x\n".repeat(4 << 20));
     let server = Server::on(sandbox.root());
@@ -232,14 +219,14 @@ fn those_who_never_read_and_those_who_never_ask_keep_nobody_out() {
         idle.push(stream);
     }
     assert_eq!(server.get("/api/snapshot").ok()["state"], "complete");
-    // Beyond the limit, whoever comes is told so at once.
+    // Connections beyond the limit are refused at once.
     let more: Vec<_> = (0..110).map(|_| server.connect()).collect();
-    let answer = server.get("/api/snapshot");
+    let response = server.get("/api/snapshot");
     assert_eq!(
-        (answer.status, answer.text().contains("too many connections")),
+        (response.status, response.text().contains("too many connections")),
         (503, true),
         "{}",
-        answer.head
+        response.head
     );
     drop((idle, more));
     let is_free = || {
@@ -254,32 +241,41 @@ fn those_who_never_read_and_those_who_never_ask_keep_nobody_out() {
 }
 
 #[test]
-fn so_many_may_listen_and_no_more() {
+fn number_of_event_streams_is_limited() {
     let sandbox = finished_run();
     let server = Server::on(sandbox.root());
-    let listening: Vec<_> = (0..64).map(|_| server.listen(&[])).collect();
-    let answer = server.get("/events");
-    assert_eq!((answer.status, answer.json()["error"]["code"].as_str()), (503, Some("busy")));
+    let streams: Vec<_> = (0..64).map(|_| server.listen(&[])).collect();
+    let response = server.get("/events");
+    assert_eq!((response.status, response.json()["error"]["code"].as_str()), (503, Some("busy")));
     assert_eq!(server.get("/api/snapshot").status, 200);
-    drop(listening);
+    drop(streams);
 }
 
 #[test]
-fn beyond_this_machine_a_token_is_needed() {
+fn token_is_required_for_other_machines() {
     let sandbox = finished_run();
     let server = Server::with(sandbox.root(), &["--bind", "0.0.0.0"]);
     let token = server.url.split("?token=").nth(1).expect("a token in the address").to_owned();
     assert_eq!(server.get("/api/tree").status, 401);
     assert_eq!(server.get("/").status, 401);
-    let taken = server.get(&format!("/?token={token}"));
-    assert_eq!((taken.status, taken.header("location")), (303, Some("/")));
-    let cookie = taken.header("set-cookie").unwrap();
+    let redirect = server.get(&format!("/?token={token}"));
+    assert_eq!((redirect.status, redirect.header("location")), (303, Some("/")));
+    let cookie = redirect.header("set-cookie").unwrap();
     assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
     let cookie = cookie.split(';').next().unwrap();
-    assert_eq!(server.ask("GET", "/api/tree", &[("Cookie", cookie)]).status, 200);
-    assert_eq!(server.ask("GET", "/api/tree", &[("Cookie", cookie), ("Host", "192.168.0.7")]).status, 200);
-    assert_eq!(server.ask("GET", "/api/tree", &[("Cookie", cookie), ("Host", "evil.example")]).status, 403);
-    assert_eq!(server.ask("GET", "/api/tree", &[("Authorization", &format!("Bearer {token}"))]).status, 200);
+    assert_eq!(server.request("GET", "/api/tree", &[("Cookie", cookie)]).status, 200);
+    assert_eq!(
+        server.request("GET", "/api/tree", &[("Cookie", cookie), ("Host", "192.168.0.7")]).status,
+        200
+    );
+    assert_eq!(
+        server.request("GET", "/api/tree", &[("Cookie", cookie), ("Host", "evil.example")]).status,
+        403
+    );
+    assert_eq!(
+        server.request("GET", "/api/tree", &[("Authorization", &format!("Bearer {token}"))]).status,
+        200
+    );
     assert_eq!(server.get("/api/tree?token=wrong").status, 401);
     assert_eq!(Server::with(sandbox.root(), &["--token"]).get("/api/tree").status, 401);
 }

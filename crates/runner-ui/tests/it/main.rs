@@ -1,11 +1,11 @@
-//! The shipped binary in real repositories, asked over raw sockets.
+//! The shipped binary in real repositories, with requests over raw sockets.
 
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test that cannot go on has failed"
+    reason = "a test that cannot continue has failed"
 )]
 
 mod api;

@@ -1,4 +1,4 @@
-//! A terminal of its own for a program: what it shows, and keys to press.
+//! Runs a program on a pseudo-terminal: reads its screen, presses keys, resizes and closes it.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -15,29 +15,29 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use testkit::processes::wait_for;
 
-/// How often the thread that reads asks whether to go on.
-const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// How often the reader thread checks whether the test is over.
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// A program on a terminal.
+/// A program on a pseudo-terminal.
 pub(crate) struct Pty {
     child: Child,
-    /// The terminal's own end; without it, the line is cut.
+    /// The terminal's side; dropping it closes the terminal.
     master: Option<File>,
     slave: OwnedFd,
     before: Termios,
-    seen: Arc<Mutex<Seen>>,
+    output: Arc<Mutex<PtyOutput>>,
 }
 
-struct Seen {
+struct PtyOutput {
     screen: vt100::Parser,
     bytes: Vec<u8>,
-    /// Whether nobody looks any more: the thread that reads holds the terminal open until then.
+    /// Whether the test is over: the reader thread keeps the terminal open until then.
     is_over: bool,
 }
 
 impl Pty {
-    /// Starts a program on a terminal of this size, which is its controlling one.
-    pub(crate) fn start(command: &Command, (columns, rows): (u16, u16)) -> Self {
+    /// Starts a program with a controlling terminal of this size.
+    pub(crate) fn start(command: &Command, columns: u16, rows: u16) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -45,40 +45,40 @@ impl Pty {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let slave = rustix::fs::open(&name, flags, Mode::empty()).unwrap();
         let before = tcgetattr(&slave).unwrap();
-        let mut started = Command::new("setsid");
-        started.arg("--ctty").arg(command.get_program()).args(command.get_args());
+        let mut session = Command::new("setsid");
+        session.arg("--ctty").arg(command.get_program()).args(command.get_args());
         for (key, value) in command.get_envs() {
             match value {
-                Some(value) => started.env(key, value),
-                None => started.env_remove(key),
+                Some(value) => session.env(key, value),
+                None => session.env_remove(key),
             };
         }
         if let Some(folder) = command.get_current_dir() {
-            started.current_dir(folder);
+            session.current_dir(folder);
         }
-        started.env("TERM", "xterm-256color");
-        let end = || Stdio::from(slave.try_clone().unwrap());
+        session.env("TERM", "xterm-256color");
+        let stdio = || Stdio::from(slave.try_clone().unwrap());
         let screen = vt100::Parser::new(cells(rows), cells(columns), 0);
-        let seen = Arc::new(Mutex::new(Seen { screen, bytes: Vec::new(), is_over: false }));
+        let output = Arc::new(Mutex::new(PtyOutput { screen, bytes: Vec::new(), is_over: false }));
         let master = File::from(master);
         tcsetwinsize(&master, size(columns, rows)).unwrap();
-        let child = started.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
-        let (reader, noted) = (master.try_clone().unwrap(), Arc::clone(&seen));
-        std::thread::spawn(move || take_in(reader, &noted));
-        Self { child, master: Some(master), slave, before, seen }
+        let child = session.stdin(stdio()).stdout(stdio()).stderr(stdio()).spawn().unwrap();
+        let reader = master.try_clone().unwrap();
+        let read = Arc::clone(&output);
+        std::thread::spawn(move || read_output(reader, &read));
+        Self { child, master: Some(master), slave, before, output }
     }
 
-    /// What the terminal shows now.
     pub(crate) fn screen(&self) -> String {
-        self.seen.lock().unwrap().screen.screen().contents()
+        self.output.lock().unwrap().screen.screen().contents()
     }
 
-    /// Everything that was written to it.
+    /// All bytes that the program wrote.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        self.seen.lock().unwrap().bytes.clone()
+        self.output.lock().unwrap().bytes.clone()
     }
 
-    /// Waits until it shows a text.
+    /// Waits until the screen contains a text.
     pub(crate) fn wait_for(&self, text: &str) {
         wait_for(&format!("`{text}` on the terminal, which shows\n{}", self.screen()), || {
             self.screen().contains(text)
@@ -90,7 +90,7 @@ impl Pty {
     }
 
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
-        self.seen.lock().unwrap().screen.screen_mut().set_size(cells(rows), cells(columns));
+        self.output.lock().unwrap().screen.screen_mut().set_size(cells(rows), cells(columns));
         tcsetwinsize(self.master.as_ref().unwrap(), size(columns, rows)).unwrap();
     }
 
@@ -102,28 +102,28 @@ impl Pty {
         rustix::process::kill_process(self.pid(), signal).unwrap();
     }
 
-    /// Takes the terminal away, as a lost connection does.
+    /// Closes the terminal, like a lost connection.
     pub(crate) fn hang_up(&mut self) {
-        self.seen.lock().unwrap().is_over = true;
+        self.output.lock().unwrap().is_over = true;
         drop(self.master.take());
     }
 
-    /// Waits for the end; gives the exit code.
-    pub(crate) fn ended(&mut self) -> i32 {
+    /// Waits for the program's end.
+    pub(crate) fn exit_code(&mut self) -> i32 {
         wait_for("the end of the program", || self.child.try_wait().unwrap().is_some());
         let status = self.child.wait().unwrap();
         status.code().unwrap_or_else(|| panic!("ended by signal {:?}", status.signal()))
     }
 
-    /// Asserts that the terminal is as it was before the program took it.
-    pub(crate) fn assert_given_back(&self) {
+    /// Asserts that the terminal is in the state from before the program.
+    pub(crate) fn assert_restored(&self) {
         let now = tcgetattr(self.slave.as_fd()).unwrap();
         assert_eq!(now.local_modes, self.before.local_modes);
         assert_eq!(now.input_modes, self.before.input_modes);
         assert_eq!(now.output_modes, self.before.output_modes);
-        wait_for("the usual screen", || {
-            let seen = self.seen.lock().unwrap();
-            let screen = seen.screen.screen();
+        wait_for("the main screen", || {
+            let output = self.output.lock().unwrap();
+            let screen = output.screen.screen();
             !screen.alternate_screen() && !screen.hide_cursor()
         });
     }
@@ -144,21 +144,21 @@ fn cells(count: u16) -> NonZeroU16 {
     NonZeroU16::new(count).unwrap()
 }
 
-fn take_in(mut reader: File, seen: &Mutex<Seen>) {
+fn read_output(mut reader: File, output: &Mutex<PtyOutput>) {
     let mut bytes = [0; 4096];
     loop {
         let mut polled = [PollFd::new(&reader, PollFlags::IN)];
-        let ready = poll(&mut polled, Some(&LOOK_EVERY)).unwrap_or_default();
-        let mut seen = seen.lock().unwrap();
-        if seen.is_over {
+        let ready = poll(&mut polled, Some(&POLL_INTERVAL)).unwrap_or_default();
+        let mut output = output.lock().unwrap();
+        if output.is_over {
             return;
         }
         if ready == 0 {
             continue;
         }
         let Ok(count) = reader.read(&mut bytes) else { return };
-        let fresh = bytes.get(..count).unwrap_or_default();
-        seen.screen.process(fresh);
-        seen.bytes.extend(fresh);
+        let new = bytes.get(..count).unwrap_or_default();
+        output.screen.process(new);
+        output.bytes.extend(new);
     }
 }

@@ -1,4 +1,4 @@
-//! A server on a repository of its own, and requests written by hand.
+//! Starts a server on a test repository and sends it requests over raw sockets.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,14 +11,14 @@ use serde_json::Value;
 use testkit::run_builder::{RUN, RunBuilder};
 use testkit::test_repo::TestRepo;
 
-/// The runner that makes the runs. It is of another crate, so it is only there if someone built it.
+/// The `runner` binary. It belongs to another crate, so it only exists if it was built before.
 pub(crate) fn runner() -> String {
     let path = Path::new(env!("CARGO_BIN_EXE_runner-ui")).with_file_name("runner");
     assert!(path.is_file(), "`{}` is not built: cargo build -p runner", path.display());
     path.display().to_string()
 }
 
-/// A run of two leaves: the guard fails once, then both pass.
+/// A run with two tasks: the guard fails once, then both pass.
 pub(crate) fn finished_run() -> TestRepo {
     let sandbox = RunBuilder::new(&runner())
         .agent(
@@ -35,7 +35,7 @@ pub(crate) fn finished_run() -> TestRepo {
     sandbox
 }
 
-/// A running server, which ends with the value.
+/// A running server; dropping it kills the process.
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
@@ -49,15 +49,14 @@ impl Drop for Server {
     }
 }
 
-/// An answer.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpResponse {
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -74,7 +73,7 @@ impl Answer {
             .map(|(_, value)| value)
     }
 
-    /// The body, after asserting success.
+    /// The JSON body of a successful response.
     pub(crate) fn ok(&self) -> Value {
         assert_eq!(self.status, 200, "{} {}", self.head, self.text());
         self.json()
@@ -92,10 +91,10 @@ impl Server {
         Self::start(command, root)
     }
 
-    /// The same, started by another program.
-    pub(crate) fn beneath(program: &str, words: &[String], root: &Path) -> Self {
+    /// A server that another program, such as `strace`, starts.
+    pub(crate) fn under(program: &str, args: &[String], root: &Path) -> Self {
         let mut command = Command::new(program);
-        command.args(words).arg(env!("CARGO_BIN_EXE_runner-ui"));
+        command.args(args).arg(env!("CARGO_BIN_EXE_runner-ui"));
         command.args(["--port", "0", "--project-dir"]).arg(root);
         Self::start(command, root)
     }
@@ -123,21 +122,21 @@ impl Server {
         stream
     }
 
-    /// Sends bytes as they are and reads the answer to its end.
-    pub(crate) fn raw(&self, request: &str) -> Answer {
+    /// Sends these bytes and reads the response to its end.
+    pub(crate) fn raw(&self, request: &str) -> HttpResponse {
         let mut stream = self.connect();
         stream.write_all(request.as_bytes()).unwrap();
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);
-        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(bytes.len());
+        let end = bytes.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap_or(bytes.len());
         let head = String::from_utf8_lossy(&bytes[..end]).replace("\r\n", "\n");
         let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or_default();
         let body = bytes.get(end + 4..).unwrap_or_default().to_vec();
-        let body = if head.contains("transfer-encoding: chunked") { joined(&body) } else { body };
-        Answer { status, head, body }
+        let body = if head.contains("transfer-encoding: chunked") { unchunked(&body) } else { body };
+        HttpResponse { status, head, body }
     }
 
-    pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    pub(crate) fn request(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> HttpResponse {
         let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
         if headers.iter().all(|(name, _)| *name != "Host") {
             request.push_str(&format!("Host: 127.0.0.1:{}\r\n", self.port));
@@ -146,16 +145,16 @@ impl Server {
         self.raw(&(request + "\r\n"))
     }
 
-    pub(crate) fn get(&self, path: &str) -> Answer {
-        self.ask("GET", path, &[])
+    pub(crate) fn get(&self, path: &str) -> HttpResponse {
+        self.request("GET", path, &[])
     }
 
-    /// The address of something in an iteration of the run that [`Setup`] makes.
-    pub(crate) fn iteration(&self, iter: u32, rest: &str) -> Answer {
+    /// Requests a part of an iteration of the run that [`RunBuilder`] starts.
+    pub(crate) fn iteration(&self, iter: u32, rest: &str) -> HttpResponse {
         self.get(&format!("/api/iterations/{RUN}/{iter:04}{rest}"))
     }
 
-    /// The stream of changes, behind its head.
+    /// The event stream, after the head of the response.
     pub(crate) fn listen(&self, headers: &[(&str, &str)]) -> BufReader<TcpStream> {
         let mut stream = self.connect();
         let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
@@ -170,23 +169,26 @@ impl Server {
     }
 }
 
-/// The parts of a chunked body in one.
-fn joined(body: &[u8]) -> Vec<u8> {
-    let (mut rest, mut whole) = (body, Vec::new());
-    while let Some(end) = rest.windows(2).position(|two| two == b"\r\n") {
+/// The content of a chunked body.
+fn unchunked(body: &[u8]) -> Vec<u8> {
+    let mut rest = body;
+    let mut content = Vec::new();
+    while let Some(end) = rest.windows(2).position(|bytes| bytes == b"\r\n") {
         let size = usize::from_str_radix(&String::from_utf8_lossy(&rest[..end]), 16).unwrap_or_default();
         if size == 0 || rest.len() < end + 2 + size {
             break;
         }
-        whole.extend(&rest[end + 2..end + 2 + size]);
+        content.extend(&rest[end + 2..end + 2 + size]);
         rest = rest.get(end + 2 + size + 2..).unwrap_or_default();
     }
-    whole
+    content
 }
 
-/// Reads the stream until an event of this name, and gives its data and its id.
+/// Reads the stream up to the next event of this name. Returns its data and its id.
 pub(crate) fn next_event(stream: &mut BufReader<TcpStream>, name: &str) -> (Value, String) {
-    let (mut id, mut event, mut line) = (String::new(), String::new(), String::new());
+    let mut id = String::new();
+    let mut event = String::new();
+    let mut line = String::new();
     loop {
         line.clear();
         assert_ne!(stream.read_line(&mut line).expect("an event in time"), 0, "the stream ended");
@@ -203,17 +205,32 @@ pub(crate) fn next_event(stream: &mut BufReader<TcpStream>, name: &str) -> (Valu
     }
 }
 
-/// Every file below a folder with its bytes and its time.
-pub(crate) fn everything(folder: &Path) -> Vec<(PathBuf, Vec<u8>, std::time::SystemTime)> {
-    let mut found = Vec::new();
+/// Every address of a repository, with the parameters of [`finished_run`].
+pub(crate) fn addresses() -> Vec<String> {
+    let address = |route: &&str| {
+        let address = route.replace("{node}", "a").replace("{run}", RUN).replace("{iter}", "0002");
+        let address = address.replace("{log}", "guard").replace("{file}", "guard.log");
+        let query = match *route {
+            route if route.ends_with("/search") => "?q=a",
+            route if route.ends_with("/diff/file") => "?path=a",
+            _ => "",
+        };
+        address + query
+    };
+    runner_ui::ROUTES.iter().map(address).collect()
+}
+
+/// Every file below a folder with its content and modification time.
+pub(crate) fn all_files(folder: &Path) -> Vec<(PathBuf, Vec<u8>, std::time::SystemTime)> {
+    let mut files = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let metadata = entry.metadata().unwrap();
         if metadata.is_dir() {
-            found.extend(everything(&entry.path()));
+            files.extend(all_files(&entry.path()));
         } else if metadata.is_file() {
-            found.push((entry.path(), fs::read(entry.path()).unwrap(), metadata.modified().unwrap()));
+            files.push((entry.path(), fs::read(entry.path()).unwrap(), metadata.modified().unwrap()));
         }
     }
-    found.sort();
-    found
+    files.sort();
+    files
 }

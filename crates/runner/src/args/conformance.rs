@@ -1,6 +1,8 @@
 //! Arguments of `runner conformance`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use runner_core::agents::{AGENTS, AgentSpec, agent_named};
 
 /// Test an agent, or the runner itself, against scripted scenarios
 ///
@@ -16,7 +18,7 @@ use clap::{Args, ValueEnum};
   runner conformance --json | jq '.checks[] | select(.verdict == \"problem\")'")]
 pub(crate) struct ConformanceArgs {
     /// Agent to test [default: the configured one, or else script]
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "AGENT", value_parser = ConformanceAgent::parser())]
     pub(crate) agent: Option<ConformanceAgent>,
     /// Run a real agent, with your login and at your cost
     #[arg(long)]
@@ -26,16 +28,23 @@ pub(crate) struct ConformanceArgs {
     pub(crate) timeout_secs: u32,
 }
 
-/// `command` is the program in the configuration, or else the runner itself, started as a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+/// An agent that `runner conformance` can test.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum ConformanceAgent {
     Script,
+    /// The program in the configuration, or else the runner itself, started as a program.
     Command,
-    Codex,
-    Claude,
-    Opencode,
-    Gemini,
-    Qwen,
-    Copilot,
-    Pi,
+    /// An agent of the registry.
+    Known(&'static AgentSpec),
+}
+
+impl ConformanceAgent {
+    /// A parser that accepts the names of all agents.
+    fn parser() -> impl TypedValueParser<Value = Self> {
+        let names = ["script", "command"].into_iter().chain(AGENTS.into_iter().map(|agent| agent.name));
+        PossibleValuesParser::new(names).map(|name| match name.as_str() {
+            "script" => Self::Script,
+            name => agent_named(name).map_or(Self::Command, Self::Known),
+        })
+    }
 }

@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::Preset;
 use runner_core::config::{Executor, ExecutorKind};
-use runner_core::conformance_cases::{LiveCase, PLAYED, PLAYED_GOAL, PLAYED_GUARD, TASKS};
+use runner_core::conformance_cases::{LIVE_CASES, LiveCase, SCRIPTED_CASES, SCRIPTED_GOAL, SCRIPTED_GUARD};
 use runner_core::step::Outcome;
 use runner_host::ops::conformance::{
     ConformanceResult, ConformanceTask, configured, player, program, run_task,
@@ -55,7 +54,10 @@ pub(crate) fn run(dir: &Path, args: &ConformanceArgs, ui: &Ui) -> Result<Conform
     };
     if let (ConformanceSubject::Agent(_), false) = (&subject, args.yes) {
         return Err(CommandError::refused("costs", format!("{WHAT} `{agent}`"))
-            .cause(format!("its {} sessions use your login and cost some thousand tokens each", TASKS.len()))
+            .cause(format!(
+                "its {} sessions use your login and cost some thousand tokens each",
+                LIVE_CASES.len()
+            ))
             .hint("confirm with --yes")
             .hint("or test the runner itself, free of charge: runner conformance --agent script"));
     }
@@ -73,32 +75,24 @@ pub(crate) fn run(dir: &Path, args: &ConformanceArgs, ui: &Ui) -> Result<Conform
     Ok(ConformanceOutput { agent, rows, kept: (!is_good).then_some(folder) })
 }
 
-/// Chooses the configured agent if it is of the requested kind, or else that kind with its defaults.
+/// Chooses the configured agent if it is the requested one, or else the requested one with its defaults.
 fn choose(requested: Option<ConformanceAgent>, configured: Option<Executor>) -> ConformanceSubject {
-    let of_kind = |kind| Executor { kind, ..Executor::default() };
-    let of_preset = |preset| Executor { preset: Some(preset), ..of_kind(ExecutorKind::Command) };
-    let default = match requested {
+    match requested {
         None => {
             let agent = configured.filter(|configured| configured.kind != ExecutorKind::Script);
-            return agent.map_or(ConformanceSubject::Scripted(ExecutorKind::Script), agent_subject);
+            agent.map_or(ConformanceSubject::Scripted(ExecutorKind::Script), agent_subject)
         }
-        Some(ConformanceAgent::Script) => return ConformanceSubject::Scripted(ExecutorKind::Script),
+        Some(ConformanceAgent::Script) => ConformanceSubject::Scripted(ExecutorKind::Script),
         Some(ConformanceAgent::Command) => {
             let program = configured
                 .filter(|configured| configured.kind == ExecutorKind::Command && configured.preset.is_none());
-            return program.map_or(ConformanceSubject::Scripted(ExecutorKind::Command), agent_subject);
+            program.map_or(ConformanceSubject::Scripted(ExecutorKind::Command), agent_subject)
         }
-        Some(ConformanceAgent::Codex) => of_kind(ExecutorKind::Codex),
-        Some(ConformanceAgent::Claude) => of_kind(ExecutorKind::Claude),
-        Some(ConformanceAgent::Opencode) => of_preset(Preset::Opencode),
-        Some(ConformanceAgent::Gemini) => of_preset(Preset::Gemini),
-        Some(ConformanceAgent::Qwen) => of_preset(Preset::Qwen),
-        Some(ConformanceAgent::Copilot) => of_preset(Preset::Copilot),
-        Some(ConformanceAgent::Pi) => of_preset(Preset::Pi),
-    };
-    let configured = configured
-        .filter(|configured| configured.kind == default.kind && configured.preset == default.preset);
-    agent_subject(configured.unwrap_or(default))
+        Some(ConformanceAgent::Known(agent)) => {
+            let configured = configured.filter(|configured| configured.agent() == Some(agent));
+            agent_subject(configured.unwrap_or_else(|| Executor::for_agent(agent)))
+        }
+    }
 }
 
 fn agent_subject(executor: Executor) -> ConformanceSubject {
@@ -109,7 +103,7 @@ fn agent_subject(executor: Executor) -> ConformanceSubject {
 fn run_scripted(folder: &Path, kind: ExecutorKind, ui: &Ui) -> Result<Vec<ConformanceRow>, CommandError> {
     let failed = |error| CommandError::from_host(WHAT, error);
     let mut rows = Vec::new();
-    for session in PLAYED {
+    for session in SCRIPTED_CASES {
         let scenario = folder.join(format!("{}.toml", session.name));
         fs::write(&scenario, session.scenario).map_err(|error| CommandError::io(WHAT, &scenario, &error))?;
         let executor = match kind {
@@ -121,8 +115,8 @@ fn run_scripted(folder: &Path, kind: ExecutorKind, ui: &Ui) -> Result<Vec<Confor
             }
         };
         let task = ConformanceTask {
-            goal: PLAYED_GOAL,
-            guard: PLAYED_GUARD,
+            goal: SCRIPTED_GOAL,
+            guard: SCRIPTED_GUARD,
             keys: session.keys.to_owned(),
             executor,
             iterations: session.expected.len(),
@@ -191,7 +185,7 @@ fn run_agent(
     if is_missing {
         return Ok(rows);
     }
-    for case in TASKS {
+    for case in LIVE_CASES {
         let hangs = case.expected == Outcome::TimedOut;
         let keys = if hangs { format!("iteration_timeout_secs = {timeout_secs}\n") } else { String::new() };
         let task = ConformanceTask {

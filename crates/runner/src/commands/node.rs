@@ -6,7 +6,9 @@ use std::path::Path;
 use runner_core::model::id::NodeId;
 use runner_core::model::slug::fresh_id;
 use runner_core::model::tree::{Node, Tree, path_text};
-use runner_core::runs::edit::{NewNode, NodeChanges, SiblingPosition, SplitPart, UserEdit, parts, text_of};
+use runner_core::runs::edit::{
+    NewNode, NodeChanges, SiblingPosition, SplitPart, UserEdit, clean_text, parse_split_file,
+};
 use runner_core::text::one_line;
 use runner_host::ops::edit::{CommittedEdit, EditSession};
 use runner_term::progress::bar;
@@ -75,7 +77,7 @@ impl NodeEditRequest<'_> {
 
     /// The number of attempts of a new node.
     fn attempts(&self) -> u32 {
-        u32::try_from(self.run.config().max_attempts_default.get()).unwrap_or(1)
+        self.run.config().max_attempts_default.as_u32()
     }
 
     fn add(&self, args: &AddArgs) -> Result<UserEdit, CommandError> {
@@ -94,10 +96,10 @@ impl NodeEditRequest<'_> {
     }
 
     fn reword(&self, args: &EditArgs) -> Result<UserEdit, CommandError> {
-        let criteria: Vec<String> = args.acceptance.iter().map(|criterion| text_of(criterion)).collect();
+        let criteria: Vec<String> = args.acceptance.iter().map(|criterion| clean_text(criterion)).collect();
         let changes = NodeChanges {
             title: args.title.as_deref().map(one_line),
-            goal: args.goal.as_deref().map(text_of),
+            goal: args.goal.as_deref().map(clean_text),
             acceptance: (args.no_acceptance || !criteria.is_empty()).then_some(criteria),
             max_attempts: args.max_attempts,
         };
@@ -155,7 +157,7 @@ fn read_steps(args: &SplitArgs) -> Result<Vec<SplitPart>, CommandError> {
         std::fs::read_to_string(path)
     };
     let text = text.map_err(|error| unreadable(error.to_string()).hint("pass a UTF-8 text file"))?;
-    parts(&text).map_err(|line| {
+    parse_split_file(&text).map_err(|line| {
         unreadable(format!("line {line} is indented, but no title precedes it"))
             .hint("start each step with an unindented title")
     })

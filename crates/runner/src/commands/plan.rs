@@ -7,9 +7,8 @@ use runner_core::config::Config;
 use runner_core::model::tree::Tree;
 use runner_core::runs::import::{
     BYTES_MAX, ImportOptions, ImportWarning, ImportedPlan, ImportedTree, PlanFormat, PlanImport, export,
-    insert_plan, read,
+    insert_plan, parse_plan,
 };
-use runner_core::runs::start::max_attempts;
 use runner_host::ops::start::{StartResult, import};
 use runner_host::view::inspect::inspect;
 use runner_term::format::counted;
@@ -67,7 +66,7 @@ fn import_plan(dir: &Path, args: &PlanImportArgs) -> Result<PlanImportOutput, Co
 fn dry_run(dir: &Path, tree: &Tree, plan: &PlanImport) -> Result<ImportedTree, CommandError> {
     let inspection = inspect(dir).map_err(|error| CommandError::from_host(IMPORT, error))?;
     let default_config = Config::default();
-    let attempts = max_attempts(inspection.config.valid().unwrap_or(&default_config));
+    let attempts = inspection.config.valid().unwrap_or(&default_config).max_attempts_default.as_u32();
     insert_plan(tree, plan, attempts).map_err(|error| CommandError::from_insert_error(IMPORT, &error))
 }
 
@@ -84,7 +83,7 @@ fn read_plan(args: &PlanImportArgs) -> Result<ImportedPlan, CommandError> {
         PlanFormatArg::TaskMaster => PlanFormat::TaskMaster,
     });
     let options = ImportOptions { name: &name, format, tag: args.tag.as_deref() };
-    read(&bytes, options).map_err(|problems| {
+    parse_plan(&bytes, options).map_err(|problems| {
         CommandError::refused("plan", IMPORT)
             .cause(format!("`{name}` has {}", counted(problems.len(), "problem", "problems")))
             .details(

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runner_core::layout::Doc;
-use runner_core::runs::edit::{Question, UserEdit, text_of};
+use runner_core::runs::edit::{Question, UserEdit, clean_text};
 use runner_host::ops::edit::{CommittedEdit, EditSession, questions as read_questions};
 use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ pub(crate) struct MemoryEditOutput {
 }
 
 pub(crate) fn answer(dir: &Path, args: &AnswerArgs) -> Result<MemoryEditOutput, CommandError> {
-    let edit = UserEdit::Answer { question: args.number, text: text_of(&args.text) };
+    let edit = UserEdit::Answer { question: args.number, text: clean_text(&args.text) };
     commit_memory_edit(dir, "could not record the answer", edit)
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use runner_core::run_status::{LifecycleState, RunStatus};
 use runner_core::step::{self, Event, NextAction, RunStart, StepResult, StopReason};
 use runner_host::iteration::RepoWorld;
 use runner_host::iteration::iteration_dir::last_line;
@@ -15,11 +16,12 @@ use runner_term::terminal::KeyReader;
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, Ui};
 use serde_json::{Value, json};
 
+use super::status::{self, StatusOutput, insert_status};
 use crate::args::LoopArgs;
 use crate::live_display::{DisplayPhase, LiveDisplay};
 use crate::render::cost::spent_text;
 use crate::render::recovery::{recovered_json, recovered_line, recovered_text};
-use crate::render::summary::{LoopSummary, why};
+use crate::render::summary::LoopSummary;
 
 /// How often the key thread checks whether the loop is over.
 const KEY_POLL: Duration = Duration::from_millis(200);
@@ -28,6 +30,8 @@ const KEY_POLL: Duration = Duration::from_millis(200);
 pub(crate) struct LoopOutput {
     /// None if a step ended and the run can continue.
     stop: Option<StopReason>,
+    /// The status of the run after the stop.
+    status: Option<RunStatus>,
     summary: LoopSummary,
     took: Duration,
 }
@@ -63,9 +67,16 @@ pub(super) fn run_iterations(dir: &Path, mode: RunMode, ui: &Ui) -> Result<LoopO
         drop(key_reader);
         let (summary, took) = display.end();
         redrawing.thread().unpark();
-        stop.map(|stop| LoopOutput { stop, summary, took })
-            .map_err(|error| CommandError::from_host("cannot run the next iteration", error))
+        let stop = stop.map_err(|error| CommandError::from_host("cannot run the next iteration", error))?;
+        let status = stop.as_ref().map(|stop| status_after(dir, stop, &summary));
+        Ok(LoopOutput { stop, status, summary, took })
     })
+}
+
+/// The status of the run after the loop. The documents are read only where the summary shows something from them.
+fn status_after(dir: &Path, stop: &StopReason, summary: &LoopSummary) -> RunStatus {
+    let report = if summary.needs_documents(stop) { status::read(dir).ok() } else { None };
+    summary.status(stop, &report.as_ref().map(StatusOutput::facts).unwrap_or_default())
 }
 
 /// `q` stops after the current iteration, `t` prints a snapshot of the progress.
@@ -136,7 +147,7 @@ impl CommandOutput for RecoveryOutput {
 
 impl CommandOutput for LoopOutput {
     fn json(&self) -> Value {
-        json!({
+        let mut document = json!({
             "schema": "runner.loop/1",
             "event": "end",
             "stop": self.stop,
@@ -144,10 +155,12 @@ impl CommandOutput for LoopOutput {
             "leaves": self.summary.leaves,
             "spent": self.summary.spent,
             "cost": self.summary.spent.basis(),
-            "why": self.stop.as_ref().map(why),
-            "next": self.stop.as_ref().map(|stop| self.summary.next(stop)),
             "exit": self.exit().0,
-        })
+        });
+        if let Some(status) = &self.status {
+            insert_status(&mut document, status);
+        }
+        document
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
@@ -157,17 +170,17 @@ impl CommandOutput for LoopOutput {
         if let Some(spent) = spent_text(&self.summary.spent, &self.summary.budget) {
             line = line.with("spent", spent);
         }
-        if let Some(stop) = self.stop.as_ref().filter(|stop| **stop != StopReason::Complete) {
-            line = line.with("why", why(stop));
-            for next in self.summary.next(stop) {
-                line = line.with("next", next);
+        if let Some(status) = self.status.as_ref().filter(|status| status.state != LifecycleState::Complete) {
+            line = line.with("headline", &status.headline);
+            for next in &status.next {
+                line = line.with("next", &next.command);
             }
         }
         vec![line.with("exit", self.exit().0)]
     }
 
     fn human(&self, styler: &Styler) -> String {
-        self.stop.as_ref().map(|stop| self.summary.drawn(stop, self.took, styler)).unwrap_or_default()
+        self.status.as_ref().map(|status| self.summary.draw(status, self.took, styler)).unwrap_or_default()
     }
 
     fn ends_json_lines(&self) -> bool {

@@ -30,20 +30,20 @@ struct SelectionReason {
 fn reasons(selection: &Selection<'_>) -> Vec<SelectionReason> {
     let (Selection::Leaf(choice) | Selection::Stuck(choice)) = selection else { return Vec::new() };
     let mut reasons = Vec::new();
-    for (level, turn) in choice.turns().enumerate() {
-        let before = match turn.passed_before {
+    for (level, step) in choice.steps().enumerate() {
+        let before = match step.passed_before {
             0 => "first child".to_owned(),
             1 => "the child before it passed".to_owned(),
             n => format!("the {n} children before it passed"),
         };
-        let after = match turn.open_behind {
+        let after = match step.open_after {
             0 => String::new(),
             1 => "; 1 open sibling follows".to_owned(),
             n => format!("; {n} open siblings follow"),
         };
         reasons.push(SelectionReason {
             node: path_text(choice.path.get(..=level).unwrap_or_default()),
-            reason: format!("selects `{}`: {before}{after}", turn.taken.id),
+            reason: format!("selects `{}`: {before}{after}", step.chosen.id),
         });
     }
     let attempts = choice.leaf.attempts;

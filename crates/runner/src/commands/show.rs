@@ -4,13 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use runner_core::commit_message::CommitKind;
+use runner_core::labels::{NodeState, NodeStates};
 use runner_core::model::id::NodeId;
-use runner_core::model::run_state::NodeHistory;
+use runner_core::model::run_state::{NodeHistory, RunState};
 use runner_core::model::tree::{Node, path_text};
 use runner_core::text::lines;
 use runner_host::view::run_view::{DiffFormat, IterationView, RunView};
 use runner_term::format::{clock, dollars};
-use runner_term::node_state::{NodeState, NodeStates};
 use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
@@ -33,8 +33,7 @@ pub(crate) fn run(dir: &Path, args: &ShowArgs) -> Result<Box<dyn CommandOutput>,
             let iteration = committed_iteration(iter, &view, WHAT)?.clone();
             let numstat = view.diff(&iteration, DiffFormat::Stat, &[]).map_err(failed)?;
             let state = view.state_after(&iteration).map_err(failed)?;
-            let summary =
-                state.and_then(|state| state.last_summary).unwrap_or_else(|| iteration.body.clone());
+            let summary = state.as_ref().and_then(RunState::last_note).unwrap_or(&iteration.body).to_owned();
             Ok(Box::new(ShowIterationOutput { iteration, summary, files: parse_numstat(&numstat) }))
         }
     }
@@ -160,7 +159,7 @@ impl CommandOutput for ShowNodeOutput {
         json!({
             "schema": "runner.show/1",
             "node": {
-                "id": node.id, "path": self.path, "state": self.state.word(), "title": node.title, "goal": node.goal,
+                "id": node.id, "path": self.path, "state": self.state.as_str(), "title": node.title, "goal": node.goal,
                 "acceptance": node.acceptance, "attempts": node.attempts, "max_attempts": node.max_attempts,
                 "children": node.children.iter().map(|child| &child.id).collect::<Vec<_>>(),
             },
@@ -175,7 +174,7 @@ impl CommandOutput for ShowNodeOutput {
             KeyValueLine::new()
                 .with("id", &node.id)
                 .with("path", &self.path)
-                .with("state", self.state.word())
+                .with("state", self.state.as_str())
                 .with("attempts", format!("{}/{}", node.attempts, node.max_attempts)),
             KeyValueLine::new().with("title", clean(&node.title)),
             KeyValueLine::new().with("goal", lines(&node.goal)),
@@ -189,8 +188,9 @@ impl CommandOutput for ShowNodeOutput {
 
     fn human(&self, styler: &Styler) -> String {
         let node = &self.node;
-        let state = styler.paint(self.state.role(), self.state.word());
-        let glyph = styler.paint(self.state.role(), styler.glyph(self.state.glyph()));
+        let label = self.state.label();
+        let state = styler.paint(label.tone.into(), label.text);
+        let glyph = styler.label_glyph(label);
         let mut text = format!(
             "{glyph} {}  {state}, {} of {} attempts used\n",
             self.path, node.attempts, node.max_attempts

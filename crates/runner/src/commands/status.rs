@@ -1,255 +1,241 @@
-//! `runner status`
+//! `runner status`: the run's status, progress and cost.
 
 use std::path::Path;
 
-use runner_core::layout::{Doc, RUNNER_DIR};
-use runner_core::model::cost::{BudgetLimit, ReachedLimit, number, reached, unenforceable_limits};
+use runner_core::layout::Doc;
+use runner_core::model::cost::{BudgetLimit, number, unenforceable_limits};
+use runner_core::model::id::IterationNumber;
 use runner_core::model::run_state::{GuardResult, RunState};
 use runner_core::model::tree::{SelectedLeaf, Selection, Tree, path_text, select};
-use runner_core::step::{AgentChoice, Ordinal, Wait, next_agent, pending_wait};
+use runner_core::run_status::{
+    CheckoutFacts, DocumentFacts, LockHolder, PendingWait, RunFacts, RunRef, RunStatus, RunTotals,
+    StartBlocker, run_status,
+};
+use runner_core::runs::identity::IdentityError;
+use runner_core::step::{AgentChoice, Ordinal, RecordedEvent, next_agent, pending_wait};
 use runner_host::git::Head;
+use runner_host::repo::readonly_repo::ReadonlyRepo;
 use runner_host::repo::recovery::RecoveryNote;
 use runner_host::view::inspect::{Inspection, inspect};
+use runner_host::view::newest_events::newest_events;
+use runner_term::format::duration;
 use runner_term::progress::bar;
-use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
+use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
 use crate::render::clean;
 use crate::render::cost::{blind_text, of_limit, spent_text};
-use crate::render::wait::{countdown, in_utc, on_the_wall, reason};
+use crate::render::summary::command_lines;
+use crate::render::wait::{countdown, in_utc, left_ms, on_the_wall, reason};
 
+/// Everything that was read about the run.
 pub(crate) struct StatusOutput {
-    found: Inspection,
+    inspection: Inspection,
+    lock: LockHolder,
+    events: Vec<RecordedEvent>,
+    identity: Vec<IdentityError>,
+    invalid: Vec<Doc>,
+    branch: String,
 }
 
 pub(crate) fn run(dir: &Path) -> Result<StatusOutput, CommandError> {
-    let found = inspect(dir).map_err(|error| CommandError::from_host("could not tell the status", error))?;
-    Ok(StatusOutput { found })
+    read(dir).map_err(|error| CommandError::from_host("could not read the run's status", error))
 }
 
-/// Where the run stands, in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RunStatus {
-    Interrupted,
-    Invalid,
-    Unstarted,
-    Elsewhere,
-    Ready,
-    Waiting,
-    Paused,
-    Spent,
-    Stuck,
-    Complete,
+/// Reads everything that the status of a run depends on. Takes no lock and writes nothing.
+pub(crate) fn read(dir: &Path) -> Result<StatusOutput, runner_host::Error> {
+    let inspection = inspect(dir)?;
+    let run = inspection.run();
+    let events = run.map(|run| newest_events(&inspection.root, run)).unwrap_or_default();
+    let branch = run.map(|run| run.branch().to_string()).unwrap_or_default();
+    let repo = ReadonlyRepo::open(dir)?;
+    let lock = match repo.lock_holder() {
+        Some(pid) => LockHolder::Runner { pid },
+        None if inspection.interrupted => {
+            let iteration: Option<IterationNumber> =
+                repo.pending_iteration().and_then(|iteration| iteration.parse().ok());
+            LockHolder::DeadRunner { iteration }
+        }
+        None => LockHolder::Free,
+    };
+    let invalid = invalid_documents(&inspection);
+    Ok(StatusOutput { lock, events, identity: inspection.identity_faults(), invalid, branch, inspection })
 }
 
-impl RunStatus {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Interrupted => "interrupted",
-            Self::Invalid => "invalid",
-            Self::Unstarted => "not started",
-            Self::Elsewhere => "not here",
-            Self::Ready => "ready",
-            Self::Waiting => "waiting",
-            Self::Paused => "paused",
-            Self::Spent => "out of budget",
-            Self::Stuck => "stuck",
-            Self::Complete => "complete",
-        }
+/// The documents that are missing or invalid. If all are missing, there is no run: git leaves the ignored logs of a run behind
+/// when another branch is checked out.
+fn invalid_documents(inspection: &Inspection) -> Vec<Doc> {
+    if is_without_documents(inspection) {
+        return Vec::new();
     }
+    let documents = [
+        (Doc::Goal, inspection.goal.valid().is_some()),
+        (Doc::Config, inspection.config.valid().is_some()),
+        (Doc::RunState, inspection.state.valid().is_some()),
+        (Doc::Tree, inspection.tree.valid().is_some() && inspection.refused.is_empty()),
+    ];
+    documents.into_iter().filter(|(_, is_valid)| !is_valid).map(|(doc, _)| doc).collect()
+}
 
-    fn look(self) -> (Glyph, TextRole) {
-        match self {
-            Self::Interrupted | Self::Elsewhere | Self::Waiting | Self::Paused => {
-                (Glyph::Retried, TextRole::Warn)
-            }
-            Self::Invalid | Self::Stuck | Self::Spent => (Glyph::Failed, TextRole::Bad),
-            Self::Unstarted => (Glyph::Open, TextRole::Faint),
-            Self::Ready => (Glyph::Next, TextRole::Active),
-            Self::Complete => (Glyph::Passed, TextRole::Good),
-        }
-    }
+fn is_without_documents(inspection: &Inspection) -> bool {
+    let run = [Doc::Goal, Doc::Config, Doc::RunState, Doc::Tree];
+    run.iter().all(|doc| inspection.missing.contains(doc)) && inspection.refused.is_empty()
 }
 
 impl StatusOutput {
+    pub(crate) fn facts(&self) -> RunFacts<'_> {
+        let inspection = &self.inspection;
+        let state = inspection.state.valid();
+        RunFacts {
+            run: inspection.run().map(|id| RunRef { id, branch: &self.branch }),
+            documents: DocumentFacts {
+                tree: self.tree(),
+                config: inspection.config.valid(),
+                state,
+                invalid: &self.invalid,
+            },
+            checkout: CheckoutFacts { identity: &self.identity, blocker: self.blocker() },
+            lock: self.lock,
+            is_paused: inspection.is_paused,
+            wait: self.wait(),
+            events: &self.events,
+            totals: RunTotals {
+                iterations: state.map_or(0, |state| state.next_iter.get() - 1),
+                ..RunTotals::default()
+            },
+            stop: None,
+        }
+    }
+
+    fn status(&self) -> RunStatus {
+        run_status(&self.facts())
+    }
+
     fn tree(&self) -> Option<&Tree> {
-        self.found.tree.valid()
+        self.inspection.tree.valid()
     }
 
-    /// What was last finished after a crash in this run.
+    /// The last recovery after a crash, if it was in this run.
     fn recovery(&self) -> Option<&RecoveryNote> {
-        let run = self.found.run()?;
-        self.found.recovery.as_ref().filter(|recovery| recovery.run == run.as_str())
+        let run = self.inspection.run()?;
+        self.inspection.recovery.as_ref().filter(|recovery| recovery.run == run.as_str())
     }
 
-    fn choice(&self) -> Option<SelectedLeaf<'_>> {
+    fn selected(&self) -> Option<SelectedLeaf<'_>> {
         match self.tree().map(select) {
-            Some(Selection::Leaf(choice) | Selection::Stuck(choice)) => Some(choice),
+            Some(Selection::Leaf(selected) | Selection::Stuck(selected)) => Some(selected),
             Some(Selection::Complete) | None => None,
         }
     }
 
-    fn stand(&self) -> RunStatus {
-        let found = &self.found;
-        let readable = found.tree.valid().is_some()
-            && found.state.valid().is_some()
-            && found.config.valid().is_some()
-            && found.goal.valid().is_some()
-            && found.refused.is_empty();
-        match self.tree().map(select) {
-            _ if found.interrupted => RunStatus::Interrupted,
-            _ if !readable => RunStatus::Invalid,
-            _ if found.run().is_none() && found.identity_faults().is_empty() => RunStatus::Unstarted,
-            _ if found.run().is_none() => RunStatus::Elsewhere,
-            Some(Selection::Complete) => RunStatus::Complete,
-            Some(Selection::Stuck(_)) => RunStatus::Stuck,
-            Some(Selection::Leaf(_)) if self.reached().is_some() => RunStatus::Spent,
-            Some(Selection::Leaf(_)) if found.is_paused => RunStatus::Paused,
-            Some(Selection::Leaf(_)) if self.waiting().is_some() => RunStatus::Waiting,
-            Some(Selection::Leaf(_)) | None => RunStatus::Ready,
+    fn blocker(&self) -> Option<StartBlocker> {
+        let inspection = &self.inspection;
+        if is_without_documents(inspection) {
+            return Some(StartBlocker::NotInitialized);
         }
+        if inspection.goal.valid().is_some_and(|goal| !goal.is_written) {
+            return Some(StartBlocker::GoalNotWritten);
+        }
+        if inspection.runner_changed {
+            return Some(StartBlocker::UncommittedRunnerFiles);
+        }
+        (!inspection.dirty.0.is_empty()).then_some(StartBlocker::DirtyWorktree)
     }
 
-    /// The agent that the next session asks.
+    /// The agent of the next session.
     fn agent(&self) -> Option<AgentChoice> {
-        let (config, state) = (self.found.config.valid()?, self.found.state.valid()?);
-        Some(next_agent(config, state, Some(self.choice()?.leaf)))
+        let (config, state) = (self.inspection.config.valid()?, self.inspection.state.valid()?);
+        Some(next_agent(config, state, Some(self.selected()?.leaf)))
     }
 
-    /// What the next session waits for: the wait, when it ends, and how much of it is left.
-    fn waiting(&self) -> Option<(&Wait, u64, u64)> {
-        let (ends_unix_ms, left_ms) = self.found.waiting?;
-        let wait = pending_wait(self.found.state.valid()?, &self.agent()?.executor)?;
-        Some((wait, ends_unix_ms, left_ms))
+    fn wait(&self) -> Option<PendingWait<'_>> {
+        let (ends_ms, _) = self.inspection.waiting?;
+        let wait = pending_wait(self.inspection.state.valid()?, &self.agent()?.executor)?;
+        Some(PendingWait { wait, ends_ms })
     }
 
-    /// The limit of the budget that keeps the next session from being started.
-    fn reached(&self) -> Option<ReachedLimit> {
-        let (config, state) = (self.found.config.valid()?, self.found.state.valid()?);
-        reached(&config.budget, &state.spent, state.spent_on(&self.choice()?.leaf.id))
-    }
-
-    /// What cannot be limited, because it is not known.
-    fn blind(&self) -> Option<String> {
-        let (config, state, agent) = (self.found.config.valid()?, self.found.state.valid()?, self.agent()?);
+    /// The limits that cannot be enforced, because the agent reports no usage.
+    fn warning(&self) -> Option<String> {
+        let (config, state) = (self.inspection.config.valid()?, self.inspection.state.valid()?);
+        let agent = self.agent()?;
         let limits = unenforceable_limits(config, &state.spent, &agent.executor);
         (!limits.is_empty()).then(|| blind_text(&limits, &clean(&agent.executor.label())))
     }
 
-    /// Who is asked, what is waited for, what it has cost.
-    fn means(&self) -> Vec<(&'static str, String)> {
+    /// The guard's result before the first session, unless it passed.
+    fn baseline_text(&self) -> Option<String> {
+        let baseline = self.inspection.state.valid()?.baseline.as_ref()?;
+        match baseline.guard {
+            GuardResult::Pass => None,
+            GuardResult::Fail => Some(format!(
+                "the guard already failed before the first session (exit {})",
+                clean(&baseline.exit)
+            )),
+            GuardResult::Skipped => Some(clean(baseline.output.as_deref().unwrap_or_default())),
+        }
+    }
+
+    /// Agent, wait, cost and warnings, as rows with their names.
+    fn session_rows(&self) -> Vec<(&'static str, String)> {
         let mut rows = Vec::new();
         if let Some(agent) = self.agent().filter(|agent| agent.rung.of > 1) {
             let Ordinal { nth, of } = agent.rung;
             rows.push(("agent", format!("{} (rung {nth} of {of})", clean(&agent.executor.label()))));
         }
-        if let Some((wait, ends_unix_ms, left_ms)) = self.waiting() {
-            let (until, left) = (on_the_wall(ends_unix_ms), countdown(left_ms));
-            rows.push(("waits", format!("{left} more, until {until}: {}", clean(&reason(wait)))));
+        if let Some(PendingWait { wait, ends_ms }) = self.wait() {
+            let (left, until) = (duration(left_ms(ends_ms).div_ceil(1000)), on_the_wall(ends_ms));
+            rows.push(("wait", format!("{left}, until {until} ({})", clean(&reason(wait)))));
         }
-        if let (Some(state), Some(config)) = (self.found.state.valid(), self.found.config.valid()) {
+        if let (Some(state), Some(config)) = (self.inspection.state.valid(), self.inspection.config.valid()) {
             rows.extend(spent_text(&state.spent, &config.budget).map(|text| ("spent", text)));
-            let leaf = self.choice().and_then(|choice| state.spent_on(&choice.leaf.id));
-            let limits = [BudgetLimit::LeafTokens, BudgetLimit::LeafUsd];
-            for limit in limits {
-                let spent = leaf
-                    .map_or(0, |leaf| number(if limit.is_money() { leaf.microdollars } else { leaf.tokens }));
-                let text =
-                    |max| format!("{} of {} on this leaf", of_limit(limit, spent), of_limit(limit, max));
-                rows.extend(limit.of(&config.budget).map(|max| ("spent", text(max))));
+            let leaf = self.selected().and_then(|selected| state.spent_on(&selected.leaf.id));
+            for limit in [BudgetLimit::LeafTokens, BudgetLimit::LeafUsd] {
+                let Some(max) = limit.of(&config.budget) else { continue };
+                let spent = leaf.map(|leaf| if limit.is_money() { leaf.microdollars } else { leaf.tokens });
+                let spent = of_limit(limit, spent.map_or(0, number));
+                rows.push(("spent", format!("{spent} of {} on this task", of_limit(limit, max))));
             }
         }
-        rows.extend(self.blind().map(|text| ("warning", text)));
-        rows.extend(self.red_before().map(|text| ("baseline", text)));
+        rows.extend(self.warning().map(|text| ("warning", text)));
+        rows.extend(self.baseline_text().map(|text| ("baseline", text)));
         rows
     }
 
-    /// What the guard said before the first session, unless it was green.
-    fn red_before(&self) -> Option<String> {
-        let baseline = self.found.state.valid()?.baseline.as_ref()?;
-        match baseline.guard {
-            GuardResult::Pass => None,
-            GuardResult::Fail => {
-                Some(format!("the guard was red before any agent came (exit {})", clean(&baseline.exit)))
-            }
-            GuardResult::Skipped => Some(clean(baseline.output.as_deref().unwrap_or_default())),
-        }
-    }
-
-    /// What a person would want to do now.
-    fn next(&self) -> String {
-        let goal_written = self.found.goal.valid().is_some_and(|goal| goal.is_written);
-        match self.stand() {
-            RunStatus::Invalid => "runner validate    to see every fault".to_owned(),
-            RunStatus::Unstarted if !goal_written => {
-                format!("write your goal into {}, then run 'runner start'", Doc::Goal.path())
-            }
-            RunStatus::Interrupted | RunStatus::Unstarted | RunStatus::Elsewhere => "runner start".to_owned(),
-            RunStatus::Ready if !goal_written => {
-                format!("write your goal into {}, then run 'runner start'", Doc::Goal.path())
-            }
-            RunStatus::Ready if self.found.runner_changed => {
-                format!("runner start    to take in what changed under {RUNNER_DIR}/")
-            }
-            RunStatus::Ready if !self.found.dirty.0.is_empty() => {
-                "commit or stash the changes below".to_owned()
-            }
-            RunStatus::Ready => "runner loop".to_owned(),
-            RunStatus::Waiting => "runner loop    waits for the rest, then goes on".to_owned(),
-            RunStatus::Spent => self.reached().map_or_else(String::new, |reached| {
-                format!(
-                    "raise {} under [budget] in {}, run 'runner start', then 'runner loop'",
-                    reached.limit.as_str(),
-                    Doc::Config.path()
-                )
-            }),
-            RunStatus::Stuck => self.choice().map_or_else(String::new, |choice| {
-                let node = &choice.leaf.id;
-                format!(
-                    "runner node allow {node}, or edit or split it (runner node --help); then 'runner loop'"
-                )
-            }),
-            RunStatus::Paused => "runner resume    to go on".to_owned(),
-            RunStatus::Complete => "look at the branch and merge it".to_owned(),
-        }
-    }
-
-    /// The rows of the screen: a name and what it says.
-    fn rows(&self, pen: &Styler) -> Vec<(&'static str, String)> {
-        let found = &self.found;
+    /// The rows of the screen: a name and a value each.
+    fn rows(&self, status: &RunStatus, styler: &Styler) -> Vec<(&'static str, String)> {
+        let inspection = &self.inspection;
         let mut rows = Vec::new();
-        if pen.verbose {
-            rows.push(("root", clean(&found.root.display().to_string())));
+        if styler.verbose {
+            rows.push(("root", clean(&inspection.root.display().to_string())));
         }
-        if let Some(goal) = found.goal.valid() {
-            rows.push((
-                "goal",
-                if goal.is_written { clean(&goal.title) } else { "not written yet".to_owned() },
-            ));
+        rows.extend(inspection.run().map(|run| ("run", run.to_string())));
+        rows.extend(status.since_ms.map(|since_ms| ("since", on_the_wall(since_ms))));
+        if let Some(goal) = inspection.goal.valid() {
+            let title = if goal.is_written { clean(&goal.title) } else { "not written yet".to_owned() };
+            rows.push(("goal", title));
         }
-        rows.push(("branch", head_text(&found.head)));
+        rows.push(("branch", head_text(&inspection.head)));
         if let Some(tree) = self.tree() {
-            rows.push(("progress", bar(tree.root().leaves(), room(pen), pen)));
+            rows.push(("progress", bar(tree.root().leaves(), value_width(styler), styler)));
         }
-        if let Some(choice) = self.choice() {
-            let (attempts, max) = (choice.leaf.attempts, choice.leaf.max_attempts);
-            rows.push(("leaf", path_text(&choice.path)));
-            rows.push(("", clean(&choice.leaf.title)));
-            rows.push(("attempts", format!("{attempts} of {max} spent")));
+        if let Some(selected) = self.selected() {
+            let (attempts, max) = (selected.leaf.attempts, selected.leaf.max_attempts);
+            rows.push(("task", path_text(&selected.path)));
+            rows.push(("", clean(&selected.leaf.title)));
+            rows.push(("attempts", format!("{attempts} of {max} used")));
         }
-        if let Some(last) = found.state.valid().and_then(last_text) {
+        if let Some(last) = inspection.state.valid().and_then(last_text) {
             rows.push(("last", last));
         }
-        if let (Some(state), Some(config)) = (found.state.valid(), found.config.valid()) {
-            let spent = state.next_iter.get() - 1;
-            rows.push(("iterations", format!("{spent} of {}", config.max_iterations.get())));
+        if let (Some(state), Some(config)) = (inspection.state.valid(), inspection.config.valid()) {
+            let iterations = state.next_iter.get() - 1;
+            rows.push(("iterations", format!("{iterations} of {}", config.max_iterations.get())));
         }
-        rows.extend(self.means());
+        rows.extend(self.session_rows());
         if let Some(recovery) = self.recovery() {
             rows.push(("recovered", recovery_text(recovery)));
         }
-        rows.extend(found.identity_faults().iter().map(|fault| ("identity", fault.to_string())));
-        let (paths, more) = &found.dirty;
+        let (paths, more) = &inspection.dirty;
         rows.extend(paths.iter().map(|path| ("changed", path.clone())));
         if *more > 0 {
             rows.push(("changed", format!("and {more} more")));
@@ -258,9 +244,9 @@ impl StatusOutput {
     }
 }
 
-/// How many cells a row has for what it says.
-fn room(pen: &Styler) -> usize {
-    pen.width.saturating_sub(14)
+/// How many cells a row has for its value.
+fn value_width(styler: &Styler) -> usize {
+    styler.width.saturating_sub(14)
 }
 
 fn head_text(head: &Head) -> String {
@@ -271,127 +257,140 @@ fn head_text(head: &Head) -> String {
     }
 }
 
-/// What was finished after a crash, and what became of the files it left.
+/// What a recovery finished, and where it saved the files that it found.
 fn recovery_text(recovery: &RecoveryNote) -> String {
     let what = match (&recovery.iter, &recovery.outcome) {
         (Some(iter), Some(outcome)) => format!("iteration {iter} after a crash: {outcome}, nothing lost"),
         _ => "a commit that a crash had interrupted, nothing lost".to_owned(),
     };
-    let found = recovery.saved.as_ref().map(|found| format!("; files found on the way are in {found}"));
-    clean(&format!("{what}{}", found.unwrap_or_default()))
+    let saved = recovery.saved.as_ref().map(|saved| format!("; files found in the work tree are in {saved}"));
+    clean(&format!("{what}{}", saved.unwrap_or_default()))
 }
 
-/// How the last iteration ended.
+/// The outcome of the last iteration, with the agent's summary.
 fn last_text(state: &RunState) -> Option<String> {
-    let status = state.last_status?;
-    let status = serde_json::to_value(status).ok()?.as_str().map(str::to_owned)?;
-    let guard = match state.last_guard {
-        Some(GuardResult::Pass) => ", guard passed",
-        Some(GuardResult::Fail) => ", guard failed",
-        Some(GuardResult::Skipped) | None => "",
-    };
-    let summary = state.last_summary.as_deref().map(clean).filter(|summary| !summary.is_empty());
+    let outcome = state.last_outcome?.label().text;
+    let summary = state.last_note().map(clean).filter(|summary| !summary.is_empty());
     let summary = summary.map(|summary| format!(": {summary}")).unwrap_or_default();
-    Some(format!("#{} {status}{guard}{summary}", state.next_iter.get().saturating_sub(1)))
+    Some(format!("#{} {outcome}{summary}", state.next_iter.get().saturating_sub(1)))
 }
 
 impl CommandOutput for StatusOutput {
     fn json(&self) -> Value {
-        let found = &self.found;
-        let leaves = self.tree().map(|tree| tree.root().leaves());
-        json!({
+        let inspection = &self.inspection;
+        let state = inspection.state.valid();
+        let config = inspection.config.valid();
+        let mut document = json!({
             "schema": "runner.status/1",
-            "state": self.stand().word(),
-            "run_id": found.run(),
-            "root": found.root.display().to_string(),
-            "branch": found.head.branch(),
-            "commit": found.head.commit(),
-            "goal": found.goal.valid().map(|goal| json!({ "title": goal.title, "written": goal.is_written })),
-            "leaves": leaves,
-            "node": self.choice().map(|choice| json!({
-                "id": choice.leaf.id,
-                "path": path_text(&choice.path),
-                "title": choice.leaf.title,
-                "attempts": choice.leaf.attempts,
-                "max_attempts": choice.leaf.max_attempts,
+            "run_id": inspection.run(),
+            "root": inspection.root.display().to_string(),
+            "branch": inspection.head.branch(),
+            "commit": inspection.head.commit(),
+            "goal": inspection.goal.valid().map(|goal| json!({ "title": goal.title, "written": goal.is_written })),
+            "leaves": self.tree().map(|tree| tree.root().leaves()),
+            "node": self.selected().map(|selected| json!({
+                "id": selected.leaf.id,
+                "path": path_text(&selected.path),
+                "title": selected.leaf.title,
+                "attempts": selected.leaf.attempts,
+                "max_attempts": selected.leaf.max_attempts,
             })),
-            "run_state": found.state.valid().map(|state| serde_json::to_value(state).unwrap_or_default()),
+            "run_state": state.map(|state| serde_json::to_value(state).unwrap_or_default()),
             "agent": self.agent().map(|agent| json!({ "name": agent.executor.label(), "rung": agent.rung })),
-            "wait": self.waiting().map(|(wait, ends, left)| json!({
+            "wait": self.wait().map(|PendingWait { wait, ends_ms }| json!({
                 "outcome": wait.outcome,
                 "agent": wait.agent,
-                "ends_unix_ms": ends,
-                "left_ms": left,
+                "ends_unix_ms": ends_ms,
+                "left_ms": left_ms(ends_ms),
             })),
-            "paused": found.is_paused,
-            "budget": found.config.valid().map(|config| config.budget),
-            "cost": found.state.valid().map(|state| state.spent.basis()),
-            "warning": self.blind(),
-            "max_iterations": found.config.valid().map(|config| config.max_iterations.get()),
+            "paused": inspection.is_paused,
+            "budget": config.map(|config| config.budget),
+            "cost": state.map(|state| state.spent.basis()),
+            "warning": self.warning(),
+            "max_iterations": config.map(|config| config.max_iterations.get()),
             "recovered": self.recovery(),
-            "identity": found.identity_faults().iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "changed": found.dirty.0,
-            "next": self.next(),
-        })
+            "identity": self.identity.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "changed": inspection.dirty.0,
+        });
+        insert_status(&mut document, &self.status());
+        document
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let found = &self.found;
-        let mut lines = vec![KeyValueLine::new().with("state", self.stand().word())];
-        if let Some(run) = found.run() {
-            lines.push(KeyValueLine::new().with("run_id", run));
-        }
-        lines.push(
-            KeyValueLine::new()
-                .with("branch", found.head.branch().map(|branch| clean(branch.as_str())).unwrap_or_default()),
-        );
+        let inspection = &self.inspection;
+        let status = self.status();
+        let line = |key: &str, value: String| KeyValueLine::new().with(key, value);
+        let mut lines = vec![line("state", status.state.as_str().to_owned())];
+        lines.extend(status.phase.map(|phase| line("phase", phase.as_str().to_owned())));
+        lines.extend(status.stop.as_ref().map(|stop| line("stop", stop.as_str().to_owned())));
+        lines.push(line("headline", status.headline.clone()));
+        lines.extend(inspection.run().map(|run| line("run_id", run.to_string())));
+        lines.push(line(
+            "branch",
+            inspection.head.branch().map(|branch| clean(branch.as_str())).unwrap_or_default(),
+        ));
         if let Some(tree) = self.tree() {
             let leaves = tree.root().leaves();
             lines.push(KeyValueLine::new().with("leaves", leaves.total));
             lines.push(KeyValueLine::new().with("leaves_passed", leaves.passed));
         }
-        if let Some(choice) = self.choice() {
-            lines.push(KeyValueLine::new().with("node", path_text(&choice.path)));
-            lines.push(KeyValueLine::new().with("attempts", choice.leaf.attempts));
-            lines.push(KeyValueLine::new().with("max_attempts", choice.leaf.max_attempts));
+        if let Some(selected) = self.selected() {
+            lines.push(line("node", path_text(&selected.path)));
+            lines.push(KeyValueLine::new().with("attempts", selected.leaf.attempts));
+            lines.push(KeyValueLine::new().with("max_attempts", selected.leaf.max_attempts));
         }
-        if let Some(state) = found.state.valid() {
+        if let Some(state) = inspection.state.valid() {
             lines.push(KeyValueLine::new().with("next_iter", state.next_iter.get()));
         }
-        if let Some((wait, ends_unix_ms, left_ms)) = self.waiting() {
-            lines.push(KeyValueLine::new().with("waits_for", wait.outcome));
-            lines.push(KeyValueLine::new().with("waits_until", in_utc(ends_unix_ms)));
-            lines.push(KeyValueLine::new().with("waits_left", countdown(left_ms)));
+        if let Some(PendingWait { wait, ends_ms }) = self.wait() {
+            lines.push(KeyValueLine::new().with("wait_reason", wait.outcome));
+            lines.push(line("wait_until", in_utc(ends_ms)));
+            lines.push(line("wait_left", countdown(left_ms(ends_ms))));
         }
-        let means = self.means().into_iter().filter(|(row, _)| *row != "waits");
-        lines.extend(means.map(|(row, text)| KeyValueLine::new().with(row, text)));
-        if let Some(recovery) = self.recovery() {
-            lines.push(KeyValueLine::new().with("recovered", recovery_text(recovery)));
-        }
-        lines.extend(found.identity_faults().iter().map(|fault| KeyValueLine::new().with("identity", fault)));
-        lines.push(KeyValueLine::new().with("changed", found.dirty.0.len() + found.dirty.1));
-        lines.push(KeyValueLine::new().with("next", self.next()));
+        let rows = self.session_rows().into_iter().filter(|(name, _)| *name != "wait");
+        lines.extend(rows.map(|(name, value)| line(name, value)));
+        lines.extend(self.recovery().map(|recovery| line("recovered", recovery_text(recovery))));
+        lines.extend(self.identity.iter().map(|error| line("identity", error.to_string())));
+        lines.push(KeyValueLine::new().with("changed", inspection.dirty.0.len() + inspection.dirty.1));
+        lines.extend(status.next.iter().map(|next| line("next", next.command.clone())));
         lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let (glyph, ink) = self.stand().look();
-        let name = self.found.run().map(ToString::to_string).unwrap_or_default();
+    fn human(&self, styler: &Styler) -> String {
+        let status = self.status();
+        let label = status.label();
         let mut text = format!(
-            "{} {}  {}\n\n",
-            pen.paint(ink, pen.glyph(glyph)),
-            pen.paint(ink, self.stand().word()),
-            pen.paint(TextRole::Strong, &name)
+            "{} {}: {}\n",
+            styler.label_glyph(label),
+            styler.paint(label.tone.into(), label.text),
+            styler.paint(TextRole::Strong, &status.headline)
         );
-        for (row, says) in self.rows(pen) {
-            // The bar brings its own colours and keeps to its room by itself.
-            let says = if row == "progress" { says } else { pen.fit(&says, room(pen)) };
-            text.push_str(&format!("  {} {says}\n", pen.paint(TextRole::Faint, &format!("{row:10}"))));
+        for detail in &status.details {
+            text.push_str(&format!("  {}\n", styler.fit(detail, styler.width.saturating_sub(2))));
         }
-        text + &format!(
-            "\n  {} {}\n",
-            pen.paint(TextRole::Faint, "next      "),
-            pen.paint(TextRole::Strong, &self.next())
-        )
+        text.push('\n');
+        for (name, value) in self.rows(&status, styler) {
+            // The bar has its own colours and already fits.
+            let value = if name == "progress" { value } else { styler.fit(&value, value_width(styler)) };
+            text.push_str(&format!("  {} {value}\n", styler.paint(TextRole::Faint, &format!("{name:10}"))));
+        }
+        let commands = command_lines(&status.next, value_width(styler));
+        if !commands.is_empty() {
+            text.push('\n');
+        }
+        for (name, command) in std::iter::once("next").chain(std::iter::repeat("")).zip(commands) {
+            let command = styler.paint(TextRole::Strong, &command);
+            text.push_str(&format!("  {} {command}\n", styler.paint(TextRole::Faint, &format!("{name:10}"))));
+        }
+        text
+    }
+}
+
+/// Adds the fields of a run's status to a JSON document.
+pub(crate) fn insert_status(document: &mut Value, status: &RunStatus) {
+    if let (Some(document), Ok(Value::Object(status))) =
+        (document.as_object_mut(), serde_json::to_value(status))
+    {
+        document.extend(status);
     }
 }

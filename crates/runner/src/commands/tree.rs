@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use runner_core::labels::{NodeState, NodeStates};
 use runner_core::layout::Doc;
 use runner_core::model::tree::{Node, Tree};
 use runner_host::view::inspect::{LoadedDoc, read_tree};
 use runner_term::format::counted;
-use runner_term::node_state::{NodeState, NodeStates};
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler};
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ impl CommandOutput for TreeOutput {
         for TreeRow { node, level, state } in self.rows() {
             let leaves = node.leaves();
             nodes.push(json!({
-                "id": node.id, "level": level, "state": state.word(), "title": node.title,
+                "id": node.id, "level": level, "state": state.as_str(), "title": node.title,
                 "attempts": node.attempts, "max_attempts": node.max_attempts,
                 "leaves": leaves.total, "leaves_passed": leaves.passed,
             }));
@@ -93,7 +93,7 @@ impl CommandOutput for TreeOutput {
                 KeyValueLine::new()
                     .with("level", level)
                     .with("id", &node.id)
-                    .with("state", state.word())
+                    .with("state", state.as_str())
                     .with("attempts", format!("{}/{}", node.attempts, node.max_attempts))
                     .with("leaves", format!("{}/{}", leaves.passed, leaves.total))
                     .with("title", clean(&node.title)),

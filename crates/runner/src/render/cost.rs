@@ -2,7 +2,7 @@
 
 use runner_core::config::Budget;
 use runner_core::model::cost::{BudgetLimit, RunSpending, number};
-use runner_core::step::{CostSource, StopReason};
+use runner_core::step::CostSource;
 use runner_term::format::{counted, dollars, tokens};
 
 /// An amount in the unit of a limit.
@@ -47,16 +47,6 @@ pub(crate) fn blind_text(limits: &[BudgetLimit], agent: &str) -> String {
         Some(_) | None => "its price under [prices]".to_owned(),
     };
     format!("{names} cannot be enforced: {agent} reports no cost. Add {price} or set run_tokens.")
-}
-
-/// Why a limit of the budget stops the run.
-pub(crate) fn budget_why(stop: &StopReason) -> Option<String> {
-    let StopReason::Budget { limit, node, spent, max } = stop else { return None };
-    let task = node.as_ref().map(|node| format!(" on `{node}`")).unwrap_or_default();
-    let used = if limit.is_money() { "spent" } else { "used" };
-    let amount = of_limit(*limit, *spent);
-    let max = of_limit(*limit, *max);
-    Some(format!("{} reached: {amount} of {max} {used}{task}", limit.as_str()))
 }
 
 #[cfg(test)]

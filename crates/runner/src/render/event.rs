@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use runner_core::config::CommandArgv;
+use runner_core::labels::annotation_text;
 use runner_core::model::id::IterationNumber;
 use runner_core::model::run_state::GuardResult;
 use runner_core::step::{Annotation, Event, Outcome};
-use runner_term::format::{clock, counted};
+use runner_term::format::clock;
 use runner_term::{CommandOutput, Glyph, KeyValueLine, Styler, TextRole, agent_event_line};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -16,35 +17,6 @@ use super::cost::blind_text;
 use super::wait::{countdown, in_utc, left_ms, on_the_wall, reason};
 
 pub(crate) struct EventOutput<'e>(pub(crate) &'e Event);
-
-fn outcome_style(outcome: Outcome) -> (Glyph, TextRole) {
-    match outcome {
-        Outcome::Passed | Outcome::Repaired | Outcome::Replanned => (Glyph::Passed, TextRole::Good),
-        Outcome::Decomposed => (Glyph::Next, TextRole::Active),
-        Outcome::Retry
-        | Outcome::Interrupted
-        | Outcome::RateLimited
-        | Outcome::Overloaded
-        | Outcome::Disconnected
-        | Outcome::UsageLimit => (Glyph::Retried, TextRole::Warn),
-        Outcome::GuardFailed
-        | Outcome::RuleViolation
-        | Outcome::InvalidTree
-        | Outcome::RepairFailed
-        | Outcome::RepairAbandoned
-        | Outcome::ReplanRefused
-        | Outcome::TimedOut
-        | Outcome::IdleTimeout
-        | Outcome::GuardTimedOut
-        | Outcome::AgentNotStarted
-        | Outcome::AgentCrashed
-        | Outcome::NoAnswer
-        | Outcome::ProviderRefused
-        | Outcome::NotLoggedIn
-        | Outcome::ContextFull
-        | Outcome::GuardNotStarted => (Glyph::Failed, TextRole::Bad),
-    }
-}
 
 impl CommandOutput for EventOutput<'_> {
     fn json(&self) -> Value {
@@ -65,8 +37,8 @@ impl CommandOutput for EventOutput<'_> {
                 }
             }
             Event::Agent { iter, activity, .. } => {
-                let Some(text) = agent_event_line::line(&activity.said) else { return Vec::new() };
-                line.with("iter", iter).with("kind", activity.said.kind()).with("text", text)
+                let Some(text) = agent_event_line::line(&activity.kind) else { return Vec::new() };
+                line.with("iter", iter).with("kind", activity.kind.name()).with("text", text)
             }
             Event::BaselineStarted { command } => line.with("command", command_text(command)),
             Event::BaselineEnded { guard, exit, .. } => line.with("guard", guard.as_str()).with("exit", exit),
@@ -185,9 +157,10 @@ pub(crate) struct FinishedIteration<'a> {
 
 impl FinishedIteration<'_> {
     pub(crate) fn render(&self, styler: &Styler) -> String {
-        let (glyph, role) = outcome_style(self.outcome);
-        let head = format!("{} #{:<4}", styler.glyph(glyph), self.iter.get());
-        let outcome = self.outcome.as_str().replace('_', " ");
+        let label = self.outcome.label();
+        let role = label.tone.into();
+        let head = format!("{} #{:<4}", styler.glyph(label.symbol.into()), self.iter.get());
+        let outcome = label.text;
         let time = clock(self.took);
         let free = styler.width.saturating_sub(head.chars().count() + 2 + 20 + 2 + time.len());
         let path = if self.path.is_empty() { "repair of the tree" } else { self.path };
@@ -200,64 +173,6 @@ impl FinishedIteration<'_> {
             styler.paint(role, &format!("{outcome:20}")),
             styler.paint(TextRole::Faint, &time)
         );
-        line + &indented_notes(self.annotations.iter().map(mark_text), styler)
-    }
-}
-
-/// An annotation as a sentence.
-pub(crate) fn mark_text(annotation: &Annotation) -> String {
-    match annotation {
-        Annotation::GuardFileRestored { path } => {
-            format!("the agent changed `{path}` (protected): restored")
-        }
-        Annotation::GuardFileChanged { path } => {
-            format!("the agent changed `{path}` (protected): allowed by the policy")
-        }
-        Annotation::GuardFileCreated { path } => {
-            format!("the agent created `{path}`, which the guard uses: protected from now on")
-        }
-        Annotation::PlanEdited { added, removed, moved, reordered, reworded } => {
-            let counts = [
-                ("added", *added),
-                ("removed", *removed),
-                ("moved", *moved),
-                ("reordered", *reordered),
-                ("reworded", *reworded),
-            ];
-            plan_edit_text(&counts)
-        }
-        Annotation::SelectedTaskEdited => "the agent changed its own task's goal or acceptance".to_owned(),
-        Annotation::GuardFilesOmitted { count } => format!("and {count} more files that the guard uses"),
-        Annotation::RepairAbandoned => {
-            "the tree could not be repaired: the run continues with the last valid one".to_owned()
-        }
-        Annotation::NothingChanged => "the session changed nothing".to_owned(),
-        Annotation::Unknown => "an annotation of a newer runner".to_owned(),
-    }
-}
-
-/// `the agent added 3 tasks, moved 1`.
-fn plan_edit_text(counts: &[(&str, usize)]) -> String {
-    let mut edits: Vec<String> = Vec::new();
-    for (verb, count) in counts.iter().filter(|(_, count)| *count > 0) {
-        // The noun behind the first number is enough.
-        edits.push(match edits.is_empty() {
-            true => format!("{verb} {}", counted(*count, "task", "tasks")),
-            false => format!("{verb} {count}"),
-        });
-    }
-    format!("the agent {}", edits.join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn plan_edit_names_the_tasks_once() {
-        let counts = |added, moved| [("added", added), ("moved", moved)];
-        assert_eq!(plan_edit_text(&counts(3, 0)), "the agent added 3 tasks");
-        assert_eq!(plan_edit_text(&counts(0, 1)), "the agent moved 1 task");
-        assert_eq!(plan_edit_text(&counts(1, 2)), "the agent added 1 task, moved 2");
+        line + &indented_notes(self.annotations.iter().map(annotation_text), styler)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runner_core::step::{Outcome, OutcomeClass};
+use runner_core::step::Outcome;
 use runner_core::text::lines;
 use runner_host::view::run_view::IterationView;
 use runner_term::format::{clock, counted, dollars};
@@ -11,22 +11,15 @@ use serde_json::{Value, json};
 
 use super::clean;
 
+/// A dot where the commit names no outcome that this version knows.
 pub(crate) fn outcome_style(outcome: Option<Outcome>) -> (Glyph, TextRole) {
-    match outcome {
-        Some(Outcome::Passed) => (Glyph::Passed, TextRole::Good),
-        Some(Outcome::Decomposed | Outcome::Repaired | Outcome::Replanned) => {
-            (Glyph::Branch, TextRole::Active)
-        }
-        Some(Outcome::Retry) => (Glyph::Retried, TextRole::Warn),
-        Some(outcome) if outcome.class() == OutcomeClass::Answered => (Glyph::Failed, TextRole::Bad),
-        Some(_) | None => (Glyph::Open, TextRole::Warn),
-    }
+    let label = outcome.map(Outcome::label);
+    label.map_or((Glyph::Open, TextRole::Warn), |label| (label.symbol.into(), label.tone.into()))
 }
 
-/// The glyph of an outcome, one cell wide.
 pub(crate) fn outcome_glyph(outcome: Option<Outcome>, styler: &Styler) -> String {
     let (glyph, role) = outcome_style(outcome);
-    styler.paint(role, styler.glyph(glyph).trim_end_matches(['─', '-', ' ']))
+    styler.paint(role, styler.glyph(glyph))
 }
 
 pub(crate) fn outcome_word(outcome: Option<Outcome>) -> &'static str {

@@ -1,57 +1,65 @@
-//! What a loop did, for a person who reads it in the morning.
+//! The summary that `runner loop` and `runner step` print when a run stops.
 
 use std::time::Duration;
 
 use runner_core::config::Budget;
-use runner_core::layout::Doc;
+use runner_core::labels::annotation_text;
+use runner_core::layout::RUNNER_DIR;
 use runner_core::model::cost::RunSpending;
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::tree::LeafCount;
+use runner_core::run_status::{
+    LifecycleState, NextCommand, RunFacts, RunRef, RunStatus, RunTotals, run_status,
+};
 use runner_core::step::{AttemptCharge, Event, Outcome, StopReason};
-use runner_term::format::clock;
-use runner_term::format::counted;
-use runner_term::{Glyph, Styler, TextRole};
+use runner_term::format::{clock, counted};
+use runner_term::{Styler, TextRole};
+use unicode_width::UnicodeWidthStr;
 
-use super::event::mark_text;
+use super::cost::{blind_text, spent_text};
 
-use super::cost::{blind_text, budget_why, spent_text};
-
-/// Kept up while the loop runs.
+/// What a loop did so far, collected from its events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoopSummary {
-    pub(crate) run: Option<RunId>,
+    session: Option<SummarySession>,
     pub(crate) iterations: u32,
     pub(crate) leaves: Option<LeafCount>,
     passed: Vec<NodeId>,
-    charged: u32,
-    node: Option<NodeId>,
+    failed_attempts: u32,
     last: Option<(IterationNumber, Outcome)>,
-    marks: Vec<String>,
-    /// What the run has cost, and what it may cost.
+    annotations: Vec<String>,
     pub(crate) spent: RunSpending,
     pub(crate) budget: Budget,
-    blind: Option<String>,
+    warning: Option<String>,
+}
+
+/// The last session that was planned.
+#[derive(Clone, Debug)]
+struct SummarySession {
+    run: RunId,
+    node: Option<NodeId>,
 }
 
 impl LoopSummary {
-    /// Takes an event in.
     pub(crate) fn note(&mut self, event: &Event) {
         match event {
             Event::Planned { run_id, node, budget, spent, .. } => {
-                self.run = Some(run_id.clone());
-                self.node.clone_from(node);
-                (self.budget, self.spent) = (*budget, *spent);
+                self.session = Some(SummarySession { run: run_id.clone(), node: node.clone() });
+                self.budget = *budget;
+                self.spent = *spent;
             }
-            Event::BudgetUnenforceable { limits, agent } => self.blind = Some(blind_text(limits, agent)),
-            Event::Decided { iter, outcome, charge, leaves, annotations: marks, spent, .. } => {
+            Event::BudgetUnenforceable { limits, agent } => self.warning = Some(blind_text(limits, agent)),
+            Event::Decided { iter, outcome, charge, leaves, annotations, spent, .. } => {
                 self.spent = *spent;
                 self.iterations += 1;
                 self.leaves = Some(*leaves);
                 self.last = Some((*iter, *outcome));
-                self.charged += u32::from(*charge == AttemptCharge::Charged);
-                self.marks.extend(marks.iter().map(|mark| format!("#{}: {}", iter.get(), mark_text(mark))));
+                self.failed_attempts += u32::from(*charge == AttemptCharge::Charged);
+                for annotation in annotations {
+                    self.annotations.push(format!("#{}: {}", iter.get(), annotation_text(annotation)));
+                }
                 if *outcome == Outcome::Passed {
-                    self.passed.extend(self.node.clone());
+                    self.passed.extend(self.session.as_ref().and_then(|session| session.node.clone()));
                 }
             }
             Event::HookRan { .. }
@@ -72,134 +80,102 @@ impl LoopSummary {
         }
     }
 
-    /// The whole, drawn.
-    pub(crate) fn drawn(&self, stop: &StopReason, took: Duration, pen: &Styler) -> String {
-        let (glyph, ink) = match stop {
-            StopReason::Complete => (Glyph::Passed, TextRole::Good),
-            StopReason::UserStop | StopReason::Interrupted { .. } | StopReason::LoopIterations { .. } => {
-                (Glyph::Retried, TextRole::Warn)
-            }
-            StopReason::Stuck { .. }
-            | StopReason::MaxIterations { .. }
-            | StopReason::Budget { .. }
-            | StopReason::TimeLimit { .. }
-            | StopReason::Failures { .. }
-            | StopReason::NeedsUser { .. }
-            | StopReason::Unknown => (Glyph::Failed, TextRole::Bad),
-        };
-        let leaves = self.leaves.map(|leaves| format!(", {}/{} leaves", leaves.passed, leaves.total));
-        let iterations = counted(self.iterations, "iteration", "iterations");
+    /// Whether the summary says more with the run's documents than with its events alone.
+    pub(crate) fn needs_documents(&self, stop: &StopReason) -> bool {
+        self.session.is_none() || matches!(stop, StopReason::Stuck { .. } | StopReason::TimeLimit { .. })
+    }
+
+    /// The status of the run that this loop leaves. `read` holds what was read after the loop, if anything was.
+    pub(crate) fn status(&self, stop: &StopReason, read: &RunFacts<'_>) -> RunStatus {
+        let branch = self.session.as_ref().map(|session| session.run.branch().to_string());
+        let session = self.session.as_ref().zip(branch.as_deref());
+        let run = session.map(|(session, branch)| RunRef { id: &session.run, branch });
+        run_status(&RunFacts {
+            run: run.or(read.run),
+            documents: read.documents,
+            totals: RunTotals {
+                iterations: self.iterations,
+                failed_attempts: Some(self.failed_attempts),
+                leaves: self.leaves,
+                ..RunTotals::default()
+            },
+            stop: Some(stop),
+            ..RunFacts::default()
+        })
+    }
+
+    pub(crate) fn draw(&self, status: &RunStatus, took: Duration, styler: &Styler) -> String {
+        let label = status.label();
+        let mut numbers = format!("{}, {}", counted(self.iterations, "iteration", "iterations"), clock(took));
+        if let (false, Some(leaves)) = (status.state == LifecycleState::Complete, self.leaves) {
+            numbers += &format!(", {}/{} tasks passed", leaves.passed, leaves.total);
+        }
         let mut text = format!(
-            "\n{} {} after {iterations} ({}{})\n",
-            pen.paint(ink, pen.glyph(glyph)),
-            pen.paint(ink, &headline(stop)),
-            clock(took),
-            leaves.unwrap_or_default()
+            "\n{} {}: {} ({numbers})\n",
+            styler.label_glyph(label),
+            styler.paint(label.tone.into(), &label.text.to_uppercase()),
+            status.headline,
         );
-        for (name, says) in self.rows(stop) {
-            let says = pen.fit(&says, pen.width.saturating_sub(12));
-            text.push_str(&format!("  {} {says}\n", pen.paint(TextRole::Faint, &format!("{name:8}"))));
+        let width = styler.width.saturating_sub(12);
+        let mut push_row = |name: &str, value: &str| {
+            text.push_str(&format!("  {} {value}\n", styler.paint(TextRole::Faint, &format!("{name:8}"))));
+        };
+        for (name, value) in self.rows(status) {
+            push_row(name, &styler.fit(&value, width));
+        }
+        let names = std::iter::once("next").chain(std::iter::repeat(""));
+        for (name, command) in names.zip(command_lines(&status.next, width)) {
+            push_row(name, &command);
         }
         text
     }
 
-    fn rows(&self, stop: &StopReason) -> Vec<(&'static str, String)> {
+    fn rows(&self, status: &RunStatus) -> Vec<(&'static str, String)> {
+        let is_complete = status.state == LifecycleState::Complete;
         let mut rows = Vec::new();
         if !self.passed.is_empty() {
             let names: Vec<&str> = self.passed.iter().map(NodeId::as_str).collect();
             rows.push(("passed", names.join(", ")));
         }
-        if self.charged > 0 {
-            rows.push(("attempts", format!("{} spent on what did not pass", self.charged)));
+        if self.failed_attempts > 0 {
+            rows.push(("attempts", format!("{} failed", self.failed_attempts)));
         }
-        rows.extend(self.marks.iter().map(|mark| ("mark", mark.clone())));
+        rows.extend(self.annotations.iter().map(|annotation| ("note", annotation.clone())));
         rows.extend(spent_text(&self.spent, &self.budget).map(|text| ("spent", text)));
-        rows.extend(self.blind.clone().map(|text| ("warning", text)));
-        rows.push(("why", why(stop)));
-        if let (Some(run), Some((iter, outcome)), false) =
-            (&self.run, self.last, *stop == StopReason::Complete)
-        {
-            let log = if outcome == Outcome::GuardFailed { "guard.log" } else { "executor.log" };
-            rows.push(("log", format!(".runner/iterations/{run}/{iter}/{log}")));
+        rows.extend(self.warning.clone().map(|text| ("warning", text)));
+        if !is_complete {
+            rows.extend(status.details.iter().map(|detail| ("detail", detail.clone())));
+            rows.extend(self.log_path().map(|path| ("log", path)));
         }
-        rows.extend(self.next(stop).into_iter().map(|next| ("next", next)));
         rows
     }
 
-    /// What to type now.
-    pub(crate) fn next(&self, stop: &StopReason) -> Vec<String> {
-        let branch = self.run.as_ref().map(|run| run.branch().to_string()).unwrap_or_default();
-        let config = Doc::Config.path();
-        match stop {
-            StopReason::Complete => vec![
-                format!("git log --oneline {branch}"),
-                format!("git switch main && git merge --no-ff {branch}"),
-            ],
-            StopReason::Stuck { node } => {
-                unstick(node).into_iter().chain(["runner loop".to_owned()]).collect()
-            }
-            StopReason::MaxIterations { .. } => {
-                vec![format!("raise max_iterations in {config}, run 'runner start', then 'runner loop'")]
-            }
-            StopReason::Budget { limit, .. } => vec![format!(
-                "raise {} under [budget] in {config}, run 'runner start', then 'runner loop'",
-                limit.as_str()
-            )],
-            StopReason::TimeLimit { .. } => vec![
-                "runner loop    to go on".to_owned(),
-                format!("if it was too short, raise the timeouts in {config} and run 'runner start' first"),
-            ],
-            StopReason::Failures { .. } => {
-                vec!["runner doctor    to see what is missing, then 'runner loop'".to_owned()]
-            }
-            StopReason::NeedsUser { .. } => {
-                vec!["log the agent in or give it its key (see the log), then 'runner loop'".to_owned()]
-            }
-            StopReason::LoopIterations { .. }
-            | StopReason::Interrupted { .. }
-            | StopReason::UserStop
-            | StopReason::Unknown => {
-                vec!["runner loop    to go on".to_owned()]
-            }
-        }
+    /// The log of the last iteration: the guard's if it failed, else the agent's.
+    fn log_path(&self) -> Option<String> {
+        let (iter, outcome) = self.last?;
+        let run = &self.session.as_ref()?.run;
+        let log = if outcome == Outcome::GuardFailed { "guard.log" } else { "executor.log" };
+        Some(format!("{RUNNER_DIR}/iterations/{run}/{iter}/{log}"))
     }
 }
 
-/// What can be done about a leaf whose attempts are spent.
-pub(crate) fn unstick(node: &NodeId) -> Vec<String> {
-    vec![
-        format!("runner node allow {node}    for more attempts"),
-        format!(
-            "runner node edit {node} --goal \"…\"    to ask for something else, and then allow it attempts"
-        ),
-        format!("runner node split {node} --into \"…\" --into \"…\"    to divide it"),
-    ]
-}
-
-fn headline(stop: &StopReason) -> String {
-    stop.as_str().replace('_', " ").to_uppercase()
-}
-
-pub(crate) fn why(stop: &StopReason) -> String {
-    match stop {
-        StopReason::Budget { .. } => budget_why(stop).unwrap_or_default(),
-        StopReason::Complete => "every leaf passes".to_owned(),
-        StopReason::Stuck { node } => format!("every attempt at `{node}` is spent"),
-        StopReason::MaxIterations { max } => format!("the run has made its {max} iterations"),
-        StopReason::LoopIterations { max } => format!("the {max} iterations that were asked for are made"),
-        StopReason::TimeLimit { outcome } => {
-            format!("an iteration ran out of time: {}", outcome.as_str().replace('_', " "))
-        }
-        StopReason::Failures { outcome, in_row } => {
-            format!("{in_row} failures in a row, the last one: {}", outcome.as_str().replace('_', " "))
-        }
-        StopReason::NeedsUser { outcome } => {
-            format!("the agent cannot work here: {}", outcome.as_str().replace('_', " "))
-        }
-        StopReason::Interrupted { .. } => "a signal; what there was is committed".to_owned(),
-        StopReason::UserStop => "you asked for it".to_owned(),
-        StopReason::Unknown => "a newer runner stopped it".to_owned(),
+/// Commands with what they do as a comment, so that every line can be copied. The comments are aligned if all lines fit into
+/// `width` cells; a comment that does not fit is omitted, a command is never cut.
+pub(crate) fn command_lines(commands: &[NextCommand], width: usize) -> Vec<String> {
+    let longest = commands.iter().map(|next| next.command.width()).max().unwrap_or_default();
+    let line = |next: &NextCommand, column: usize| {
+        let gap = " ".repeat(column.saturating_sub(next.command.width()));
+        format!("{}{gap}  # {}", next.command, next.what)
+    };
+    let aligned: Vec<String> = commands.iter().map(|next| line(next, longest)).collect();
+    if aligned.iter().all(|line| line.width() <= width) {
+        return aligned;
     }
+    let fitting = |next: &NextCommand| {
+        let text = line(next, 0);
+        if text.width() <= width { text } else { next.command.clone() }
+    };
+    commands.iter().map(fitting).collect()
 }
 
 #[cfg(test)]
@@ -208,21 +184,44 @@ mod tests {
     use runner_core::model::cost::BudgetLimit;
 
     #[test]
-    fn every_ending_says_why_and_what_next() {
+    fn every_stop_is_shown_with_its_reason_and_what_to_type() {
         let node = NodeId::root();
-        for stop in [
-            StopReason::Complete,
-            StopReason::Stuck { node },
-            StopReason::MaxIterations { max: 3 },
-            StopReason::LoopIterations { max: 3 },
-            StopReason::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 2, max: 1 },
-            StopReason::TimeLimit { outcome: Outcome::IdleTimeout },
-            StopReason::Failures { outcome: Outcome::NoAnswer, in_row: 3 },
-            StopReason::NeedsUser { outcome: Outcome::NotLoggedIn },
-            StopReason::UserStop,
+        let mut summary = LoopSummary::default();
+        summary.session = Some(SummarySession { run: RunId::new("x").unwrap(), node: None });
+        for (stop, banner) in [
+            (StopReason::Complete, "✓ COMPLETE: all tasks passed (0 iterations, 0:01)"),
+            (StopReason::Stuck { node }, "✗ STOPPED: `root` has no attempts left (0 iterations, 0:01)"),
+            (StopReason::MaxIterations { max: 3 }, "✗ STOPPED: reached max_iterations (3) ("),
+            (StopReason::LoopIterations { max: 3 }, "⊘ STOPPED: reached --max-iterations (3) ("),
+            (
+                StopReason::Budget {
+                    limit: BudgetLimit::RunUsd,
+                    node: None,
+                    spent: 2_000_000,
+                    max: 1_000_000,
+                },
+                "✗ STOPPED: reached run_usd: $2.00 of $1.00 spent (",
+            ),
+            (
+                StopReason::Failures { outcome: Outcome::AgentNotStarted, in_row: 3 },
+                "✗ STOPPED: 3 failures in a row (agent not started) (",
+            ),
+            (StopReason::NeedsUser { outcome: Outcome::NotLoggedIn }, "✗ STOPPED: not logged in ("),
+            (StopReason::UserStop, "⊘ STOPPED: requested by the user (q) ("),
         ] {
-            let text = LoopSummary::default().drawn(&stop, Duration::from_secs(1), &Styler::plain(80));
-            assert!(text.contains("why") && text.contains("next"), "{text}");
+            let status = summary.status(&stop, &RunFacts::default());
+            let text = summary.draw(&status, Duration::from_secs(1), &Styler::plain(80));
+            assert!(text.contains(banner) && text.contains("\n  next "), "{text}");
         }
+    }
+
+    #[test]
+    fn commands_are_copyable() {
+        let command =
+            |command: &str, what: &str| NextCommand { command: command.to_owned(), what: what.to_owned() };
+        let commands = [command("runner node allow a", "allow it"), command("runner loop", "continue")];
+        let lines = |width| command_lines(&commands, width);
+        assert_eq!(lines(31), ["runner node allow a  # allow it", "runner loop          # continue"]);
+        assert_eq!(lines(30), ["runner node allow a", "runner loop  # continue"]);
     }
 }

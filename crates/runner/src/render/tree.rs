@@ -1,7 +1,7 @@
 //! The drawing of the task tree: one line per node, its state as glyph, word and colour, counts at the right edge.
 
+use runner_core::labels::{NodeState, NodeStates};
 use runner_core::model::tree::{Node, Tree};
-use runner_term::node_state::{NodeState, NodeStates};
 use runner_term::{Glyph, Styler, TextRole};
 use unicode_width::UnicodeWidthStr;
 
@@ -80,7 +80,7 @@ impl TreeDrawing<'_> {
         let used = id.width() + if title.is_empty() { 0 } else { title.width() + 2 };
         let gap = " ".repeat(free.saturating_sub(used) + 2);
         let id_role = if state == NodeState::Next || state == NodeState::Stuck {
-            state.role()
+            state.label().tone.into()
         } else {
             TextRole::Strong
         };
@@ -88,7 +88,7 @@ impl TreeDrawing<'_> {
         let line = format!(
             "{}{} {}{}{gap}{}",
             styler.paint(TextRole::Faint, lead),
-            styler.paint(state.role(), styler.glyph(state.glyph())),
+            styler.label_glyph(state.label()),
             styler.paint(id_role, &id),
             if state == NodeState::Passed { styler.paint(TextRole::Faint, &title) } else { title },
             styler.paint(if state == NodeState::Stuck { TextRole::Bad } else { TextRole::Faint }, &counts),
@@ -109,9 +109,9 @@ fn counts(node: &Node, state: NodeState, hidden: bool, styler: &Styler) -> Strin
     match state {
         NodeState::Stuck => format!("stuck {attempts}"),
         NodeState::Running | NodeState::Next if node.attempts > 0 => {
-            format!("{} {} {attempts}", state.word(), styler.glyph(Glyph::Retried))
+            format!("{} {} {attempts}", state.as_str(), styler.glyph(Glyph::Retried))
         }
-        NodeState::Running | NodeState::Next => state.word().to_owned(),
+        NodeState::Running | NodeState::Next => state.as_str().to_owned(),
         NodeState::Retried => format!("{} {attempts}", styler.glyph(Glyph::Retried)),
         NodeState::Passed | NodeState::Open => String::new(),
     }

@@ -1,4 +1,4 @@
-//! Generated documents that depend on this crate.
+//! Reference pages that are generated from the command line and the outcomes.
 
 use runner_core::step::Outcome;
 use testkit::generated::assert_generated;
@@ -6,8 +6,8 @@ use testkit::generated::assert_generated;
 #[test]
 fn the_table_of_failures_is_generated() {
     let page = format!(
-        "# Failures\n\nA session without a valid answer uses no attempt, whatever the reason. Each failure has one meaning, decided by one\n\
-         function of the core.\n\nGenerated from the program: run `just generate` to update it.\n\n{}",
+        "# Failures\n\nA session without an answer costs no attempt, whatever the reason. Each failure has one outcome and one \
+         consequence.\n\nGenerated from the code: `just generate` writes it.\n\n{}",
         Outcome::failure_table()
     );
     assert_generated("docs/reference/failures.md", page.as_bytes());

@@ -7,7 +7,7 @@ pub(super) fn entries() -> Vec<BadTree> {
 }
 
 fn deep() -> Vec<BadTree> {
-    let too_deep = "lies on level 33: at most 32 levels are allowed";
+    let too_deep = "is on level 33: at most 32 levels are allowed";
     let brackets = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     let braces = format!("{}1{}", "{\"a\":".repeat(10_000), "}".repeat(10_000));
     let with_brackets = |field: &str| single_node(&[(field, &brackets)]);

@@ -19,13 +19,13 @@ pub(super) fn entries() -> Vec<BadTree> {
 
 /// Name, field, value, expected message.
 const WRONG_TYPES: [(&str, &str, &str, &str); 33] = [
-    ("a number as id", "id", "1", "(root): `id` must be a string, found a whole number"),
+    ("a number as id", "id", "1", "(root): `id` must be a string, found an integer"),
     ("null as id", "id", "null", "`id` must be a string, found null"),
     ("a list as id", "id", "[\"root\"]", "`id` must be a string, found an array"),
-    ("a text as order", "order", "\"1\"", "root: `order` must be a whole number, found a string"),
-    ("null as order", "order", "null", "`order` must be a whole number, found null"),
-    ("a fraction as order", "order", "1.5", "`order` must be a whole number, found a number"),
-    ("true as order", "order", "true", "`order` must be a whole number, found true or false"),
+    ("a text as order", "order", "\"1\"", "root: `order` must be an integer, found a string"),
+    ("null as order", "order", "null", "`order` must be an integer, found null"),
+    ("a fraction as order", "order", "1.5", "`order` must be an integer, found a number"),
+    ("true as order", "order", "true", "`order` must be an integer, found true or false"),
     ("an order of 2^53", "order", "9007199254740992", "`order` must be from -9007199254740991 to"),
     ("an order of -2^53", "order", "-9007199254740992", "`order` must be from -9007199254740991 to"),
     ("the smallest 64-bit order", "order", "-9223372036854775808", "found -9223372036854775808"),
@@ -34,21 +34,21 @@ const WRONG_TYPES: [(&str, &str, &str, &str); 33] = [
     ("a list as title", "title", "[]", "`title` must be a string, found an array"),
     ("null as title", "title", "null", "`title` must be a string, found null"),
     ("an object as goal", "goal", "{\"a\": [1]}", "`goal` must be a string, found an object"),
-    ("a number as goal", "goal", "-1", "`goal` must be a string, found a whole number"),
+    ("a number as goal", "goal", "-1", "`goal` must be a string, found an integer"),
     ("a text as acceptance", "acceptance", "\"x\"", "`acceptance` must be an array, found a string"),
     ("an object as acceptance", "acceptance", "{\"a\": 1}", "`acceptance` must be an array, found an object"),
     ("null as acceptance", "acceptance", "null", "`acceptance` must be an array, found null"),
     ("a number within acceptance", "acceptance", "[\"a\", 2]", "`acceptance[1]` must be a string"),
     ("a text as passes", "passes", "\"true\"", "`passes` must be true or false, found a string"),
-    ("0 as passes", "passes", "0", "`passes` must be true or false, found a whole number"),
+    ("0 as passes", "passes", "0", "`passes` must be true or false, found an integer"),
     ("null as passes", "passes", "null", "`passes` must be true or false, found null"),
-    ("a text as attempts", "attempts", "\"0\"", "`attempts` must be a whole number, found a string"),
+    ("a text as attempts", "attempts", "\"0\"", "`attempts` must be an integer, found a string"),
     ("negative attempts", "attempts", "-1", "`attempts` must be from 0 to 1000000, found -1"),
-    ("a fraction as attempts", "attempts", "0.5", "`attempts` must be a whole number, found a number"),
+    ("a fraction as attempts", "attempts", "0.5", "`attempts` must be an integer, found a number"),
     ("too many attempts", "attempts", "1000001", "`attempts` must be from 0 to 1000000, found 1000001"),
     ("no attempts allowed", "max_attempts", "0", "`max_attempts` must be from 1 to 1000000, found 0"),
     ("too many attempts allowed", "max_attempts", "4294967297", "`max_attempts` must be from 1 to 1000000"),
-    ("null as max_attempts", "max_attempts", "null", "`max_attempts` must be a whole number, found null"),
+    ("null as max_attempts", "max_attempts", "null", "`max_attempts` must be an integer, found null"),
     ("null as children", "children", "null", "`children` must be an array, found null"),
     ("an object as children", "children", "{\"a\": {}}", "`children` must be an array, found an object"),
     (
@@ -129,17 +129,17 @@ fn unknown_and_repeated() -> Vec<BadTree> {
         bad(
             "the same field twice",
             document(&with_field("\"title\": \"first\"")),
-            &["root: `title` stands twice"],
+            &["root: `title` is a duplicate"],
         ),
         bad(
             "the same field three times",
             document(&with_field("\"order\": 1, \"order\": \"x\"")),
-            &["root: `order` stands twice", "root: `order` stands twice"],
+            &["root: `order` is a duplicate", "root: `order` is a duplicate"],
         ),
         bad(
             "a repeated field, first with the wrong type",
             document(&with_field("\"passes\": 1")),
-            &["`passes` must be true or false", "`passes` stands twice"],
+            &["`passes` must be true or false", "`passes` is a duplicate"],
         ),
     ]
 }
@@ -149,7 +149,7 @@ fn among_children() -> Vec<BadTree> {
         bad(
             "an order that cannot be compared",
             document(&parent("root", &[leaf("b", 1), node(&[("id", "\"c\""), ("order", "\"2\"")])])),
-            &["root/c: `order` must be a whole number"],
+            &["root/c: `order` must be an integer"],
         ),
         bad(
             "an id that cannot be compared",

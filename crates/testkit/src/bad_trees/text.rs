@@ -52,7 +52,7 @@ fn top_level() -> Vec<BadTree> {
         bad("null as the document", "null", &["the document` must be an object, found null"]),
         bad("a list as the document", "[1, [2], {}]", &["the document` must be an object, found an array"]),
         bad("a text as the document", "\"tree\"", &["the document` must be an object, found a string"]),
-        bad("a number as the document", "1", &["the document` must be an object, found a whole number"]),
+        bad("a number as the document", "1", &["the document` must be an object, found an integer"]),
         bad("an empty document", "{}", &["`version` is missing", "`root` is missing"]),
         bad(
             "version 2",
@@ -62,12 +62,12 @@ fn top_level() -> Vec<BadTree> {
         bad(
             "a version as text",
             format!("{{\"version\": \"1\", \"root\": {root}}}"),
-            &["`version` must be a whole number, found a string"],
+            &["`version` must be an integer, found a string"],
         ),
         bad(
             "a version with a fraction",
             format!("{{\"version\": 1.5, \"root\": {root}}}"),
-            &["`version` must be a whole number, found a number"],
+            &["`version` must be an integer, found a number"],
         ),
         bad("no version", format!("{{\"root\": {root}}}"), &["`version` is missing"]),
         bad("no root", "{\"version\": 1}", &["`root` is missing"]),
@@ -94,12 +94,12 @@ fn top_level() -> Vec<BadTree> {
         bad(
             "two versions",
             format!("{{\"version\": 1, \"version\": 1, \"root\": {root}}}"),
-            &["`version` stands twice"],
+            &["`version` is a duplicate"],
         ),
         bad(
             "two roots",
             format!("{{\"version\": 1, \"root\": {root}, \"root\": {}}}", leaf("other", 0)),
-            &["`root` stands twice"],
+            &["`root` is a duplicate"],
         ),
     ]
 }

@@ -1,12 +1,16 @@
-//! What a lint cannot hold: the edges between the crates, the doors that there is one of, the sizes and the
-//! documents. Every test reads the tracked files of the repository as they are and names file, line and reason of
-//! whatever breaks its rule. The rules are tables; to change a rule, change its row and say why.
+//! Rules about this repository that no lint can check: dependencies between crates, single points of access, sizes, names,
+//! wording and documents.
+//!
+//! Every test reads the tracked files and prints the path, the line and the reason of each violation. The rules are tables; to
+//! change a rule, change its row and document why.
 
-#![expect(clippy::expect_used, reason = "a test that cannot read the repository has failed")]
+#![expect(clippy::expect_used, reason = "a test that cannot read the repository fails")]
 
+mod access;
+mod definitions;
+mod dependencies;
 mod documents;
-mod edges;
 mod repository;
 mod rust_source;
 mod sizes;
-mod words;
+mod wording;

@@ -1,20 +1,44 @@
-//! The repository under test: its root, its tracked files, and how a broken rule is reported.
+//! The repository under test: its root, its tracked files, and the report of violations.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::rust_source::SourceViews;
 
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A tracked file that is text.
-pub(crate) struct File {
-    /// From the root, with `/`.
+/// A tracked text file.
+pub(crate) struct TrackedFile {
+    /// Relative to the root, with `/`.
     pub(crate) path: String,
     pub(crate) text: String,
+    product_views: OnceLock<SourceViews>,
+    all_views: OnceLock<SourceViews>,
 }
 
-impl File {
+impl TrackedFile {
+    pub(crate) fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            text: text.into(),
+            product_views: OnceLock::new(),
+            all_views: OnceLock::new(),
+        }
+    }
+
+    /// The source without its unit tests. Parsed once.
+    pub(crate) fn views_without_tests(&self) -> &SourceViews {
+        self.product_views.get_or_init(|| SourceViews::without_tests(&self.text))
+    }
+
+    /// The source with its unit tests. Parsed once.
+    pub(crate) fn views(&self) -> &SourceViews {
+        self.all_views.get_or_init(|| SourceViews::with_tests(&self.text))
+    }
+
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
@@ -23,8 +47,8 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// Code that users run: the sources of every crate but the test support. Unit tests in files of their own are
-    /// `tests.rs` or lie in a folder `tests`, and are not.
+    /// Whether this is code that users run: a source of a crate that is not test support, and not a unit test (`tests.rs`, or
+    /// in a folder `tests`).
     pub(crate) fn is_product(&self) -> bool {
         let mut folders = self.path.split('/').skip(1);
         self.is_rust()
@@ -34,28 +58,38 @@ impl File {
             && !folders.any(|part| part == "tests" || part == "tests.rs")
     }
 
-    /// The line that holds the byte at `offset`, counted from 1.
+    /// The line number of an offset, from 1.
     pub(crate) fn line_at(&self, offset: usize) -> usize {
         1 + self.text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
     }
 }
 
-/// The tracked text files, ordered by path. One that is deleted but still tracked is passed over.
-pub(crate) fn files() -> Vec<File> {
-    let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output();
-    let listed = listed.expect("git runs");
-    assert!(listed.status.success(), "git ls-files: {}", String::from_utf8_lossy(&listed.stderr));
-    let listed = String::from_utf8(listed.stdout).expect("paths are UTF-8");
-    let read = |path: &str| {
-        let text = std::fs::read_to_string(root().join(path)).ok()?;
-        Some(File { path: path.to_owned(), text })
-    };
-    let files: Vec<File> = listed.split_terminator('\0').filter_map(read).collect();
-    assert!(files.iter().any(|file| file.path == "Cargo.toml"), "git lists the whole repository");
+/// The tracked text files, ordered by path. A deleted file that is still tracked is skipped.
+pub(crate) fn files() -> Vec<TrackedFile> {
+    let output = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output().expect("git runs");
+    assert!(output.status.success(), "git ls-files: {}", String::from_utf8_lossy(&output.stderr));
+    let paths = String::from_utf8(output.stdout).expect("paths are UTF-8");
+    let mut files = Vec::new();
+    for path in paths.split_terminator('\0') {
+        if let Ok(text) = std::fs::read_to_string(root().join(path)) {
+            files.push(TrackedFile::new(path, text));
+        }
+    }
+    assert!(files.iter().any(|file| file.path == "Cargo.toml"), "git lists the files of the root");
     files
 }
 
-/// Fails with one line for each broken rule.
-pub(crate) fn assert_none(broken: &[String]) {
-    assert!(broken.is_empty(), "{} found:\n  {}", broken.len(), broken.join("\n  "));
+/// Fails with one line per violation.
+pub(crate) fn assert_none(violations: &[String]) {
+    assert!(violations.is_empty(), "{} violations:\n  {}", violations.len(), violations.join("\n  "));
+}
+
+/// Fails if there are more violations than allowed. The number is what is left of an older time: lower it, never raise it.
+pub(crate) fn assert_at_most(allowed: usize, rule: &str, violations: &[String]) {
+    let count = violations.len();
+    assert!(
+        count <= allowed,
+        "{rule}: {count} violations, {allowed} allowed:\n  {}",
+        violations.join("\n  ")
+    );
 }

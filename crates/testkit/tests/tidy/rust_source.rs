@@ -1,36 +1,86 @@
-//! A Rust source taken apart into code, comments and literals, as far as searching it for words needs that.
+//! Splits a Rust source into code, comments and literals, precisely enough to search each of them for words.
 //!
-//! The views have the length of the source, with blanks for what they leave out, so an offset into one is an offset
-//! into the source. Unit tests, that is every item right after `#[cfg(test)]`, are blank in both. The item ends with
-//! its first `;` or with the brace that closes its first `{`; macros that bring their own syntax are not understood.
+//! Each view is as long as the source, with blanks for what it leaves out, so an offset into a view is an offset into the
+//! source. Unit tests, that is every item directly after `#[cfg(test)]`, can be left out. An item ends with its first `;` or
+//! with the brace that closes its first `{`. Macros with a syntax of their own are not supported.
 
 use std::ops::Range;
 
 const TEST_ITEM: &str = "#[cfg(test)]";
 
-pub(crate) struct Views {
-    /// Without comments, literals and unit tests.
+/// A name that a source defines.
+pub(crate) struct Definition<'a> {
+    /// `fn`, `let`, `struct` and so on.
+    pub(crate) keyword: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) offset: usize,
+}
+
+const DEFINING_KEYWORDS: [&str; 10] =
+    ["const", "enum", "fn", "let", "mod", "static", "struct", "trait", "type", "union"];
+
+/// The names that code defines. A `let` with a pattern counts only if it binds one name.
+pub(crate) fn definitions(code: &str) -> Vec<Definition<'_>> {
+    let mut definitions = Vec::new();
+    let mut keyword = None;
+    let mut rest_at = 0;
+    for word in code.split(|char: char| !is_name_char(char)) {
+        let offset = rest_at;
+        rest_at += word.len() + code.get(rest_at + word.len()..).map_or(0, first_char_len);
+        if word.is_empty() {
+            // Only white space may separate a keyword from its name.
+            let separator = code.get(..offset).and_then(|before| before.chars().next_back());
+            if separator.is_some_and(|char| !char.is_whitespace()) {
+                keyword = None;
+            }
+            continue;
+        }
+        let separator = code.get(..offset).and_then(|before| before.chars().next_back());
+        if separator.is_some_and(|char| !char.is_whitespace()) {
+            keyword = None;
+        }
+        match keyword {
+            Some("let" | "static") if word == "mut" => {}
+            Some(keyword_found) => {
+                definitions.push(Definition { keyword: keyword_found, name: word, offset });
+                keyword = None;
+            }
+            None => keyword = DEFINING_KEYWORDS.into_iter().find(|keyword| *keyword == word),
+        }
+    }
+    definitions
+}
+
+fn first_char_len(text: &str) -> usize {
+    text.chars().next().map_or(0, char::len_utf8)
+}
+
+pub(crate) struct SourceViews {
     pub(crate) code: String,
-    /// Nothing but the literals outside the unit tests, with their quotes.
+    pub(crate) comments: String,
+    /// Literals with their quotes.
     pub(crate) literals: String,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum SourcePart {
     Code,
     Comment,
     Literal,
 }
 
-impl Views {
-    pub(crate) fn of(source: &str) -> Self {
-        let whole = Self::with_tests(source);
-        let tests = test_items(&whole.code);
+impl SourceViews {
+    pub(crate) fn without_tests(source: &str) -> Self {
+        let views = Self::with_tests(source);
+        let tests = test_items(&views.code);
         let without_tests = |view: &str| blank(view, |at| tests.iter().any(|test| test.contains(&at)));
-        Self { code: without_tests(&whole.code), literals: without_tests(&whole.literals) }
+        Self {
+            code: without_tests(&views.code),
+            comments: without_tests(&views.comments),
+            literals: without_tests(&views.literals),
+        }
     }
 
-    /// The same with the unit tests in them, for rules that hold there too.
     pub(crate) fn with_tests(source: &str) -> Self {
         let mut parts = Vec::with_capacity(source.len());
         let mut rest = source;
@@ -39,16 +89,20 @@ impl Views {
             parts.resize(parts.len() + length, part);
             (_, rest) = rest.split_at(length);
         }
-        let only = |kept: Part| blank(source, |at| parts.get(at).is_none_or(|part| *part != kept));
-        Self { code: only(Part::Code), literals: only(Part::Literal) }
+        let only = |kept: SourcePart| blank(source, |at| parts.get(at).is_none_or(|part| *part != kept));
+        Self {
+            code: only(SourcePart::Code),
+            comments: only(SourcePart::Comment),
+            literals: only(SourcePart::Literal),
+        }
     }
 }
 
-/// The text with a blank for every byte that goes; lines stay lines.
-fn blank(text: &str, goes: impl Fn(usize) -> bool) -> String {
+/// Replaces the bytes for which the predicate holds by blanks, but keeps line breaks.
+fn blank(text: &str, is_blanked: impl Fn(usize) -> bool) -> String {
     let mut kept = String::with_capacity(text.len());
     for (at, char) in text.char_indices() {
-        if char == '\n' || !goes(at) {
+        if char == '\n' || !is_blanked(at) {
             kept.push(char);
         } else {
             kept.extend(std::iter::repeat_n(' ', char.len_utf8()));
@@ -77,32 +131,32 @@ fn item_length(code: &str) -> usize {
     code.len()
 }
 
-/// What the source starts with, and how many bytes of it.
-fn first_part(source: &str) -> (Part, usize) {
-    let to_the_end = source.len();
+/// The kind and the length of the first part of the source.
+fn first_part(source: &str) -> (SourcePart, usize) {
+    let whole = source.len();
     if source.starts_with("//") {
-        return (Part::Comment, source.find('\n').unwrap_or(to_the_end));
+        return (SourcePart::Comment, source.find('\n').unwrap_or(whole));
     }
     if source.starts_with("/*") {
-        return (Part::Comment, block_comment_length(source));
+        return (SourcePart::Comment, block_comment_length(source));
     }
     if source.starts_with('"') {
-        return (Part::Literal, quoted_length(source, '"'));
+        return (SourcePart::Literal, quoted_length(source, '"'));
     }
     if let Some(length) = character_length(source) {
-        return (Part::Literal, length);
+        return (SourcePart::Literal, length);
     }
-    let name_length = source.find(|char: char| !is_of_name(char)).unwrap_or(to_the_end);
+    let name_length = source.find(|char: char| !is_name_char(char)).unwrap_or(whole);
     let (name, after) = source.split_at(name_length);
     if matches!(name, "r" | "br" | "cr")
         && let Some(length) = raw_length(after)
     {
-        return (Part::Literal, name_length + length);
+        return (SourcePart::Literal, name_length + length);
     }
-    (Part::Code, name_length.max(source.chars().next().map_or(1, char::len_utf8)))
+    (SourcePart::Code, name_length.max(source.chars().next().map_or(1, char::len_utf8)))
 }
 
-pub(crate) fn is_of_name(char: char) -> bool {
+pub(crate) fn is_name_char(char: char) -> bool {
     char.is_alphanumeric() || char == '_'
 }
 
@@ -123,7 +177,7 @@ fn block_comment_length(source: &str) -> usize {
     source.len()
 }
 
-/// From the quote the source starts with to the one that ends the literal.
+/// The length of the literal that starts with this quote.
 fn quoted_length(source: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, char) in source.char_indices().skip(1) {
@@ -137,7 +191,7 @@ fn quoted_length(source: &str, quote: char) -> usize {
     source.len()
 }
 
-/// A character in quotes; nothing for a lifetime, which has only the first quote.
+/// The length of a character literal; `None` for a lifetime, which has no closing quote.
 fn character_length(source: &str) -> Option<usize> {
     let mut chars = source.strip_prefix('\'')?.chars();
     let char = chars.next()?;
@@ -147,7 +201,7 @@ fn character_length(source: &str) -> Option<usize> {
     (chars.next() == Some('\'')).then(|| char.len_utf8() + 2)
 }
 
-/// From the first `#` or quote after the `r` of a raw string to its end; nothing for a raw identifier.
+/// The length of a raw string after its `r`; `None` for a raw identifier.
 fn raw_length(source: &str) -> Option<usize> {
     let quoted = source.trim_start_matches('#');
     let marks = source.len() - quoted.len();
@@ -157,7 +211,20 @@ fn raw_length(source: &str) -> Option<usize> {
 }
 
 #[test]
-fn code_comments_literals_and_unit_tests_are_told_apart() {
+fn definitions_are_found_with_their_keyword() {
+    let code = "pub fn a() { let mut b = 1; let (c, d) = e; const F: u8 = 2; } struct G; impl fn(H) {}";
+    let found: Vec<(&str, &str)> =
+        definitions(code).iter().map(|definition| (definition.keyword, definition.name)).collect();
+    assert_eq!(found, [("fn", "a"), ("let", "b"), ("const", "F"), ("struct", "G")]);
+    assert!(
+        definitions(code)
+            .iter()
+            .all(|found| code.get(found.offset..).is_some_and(|rest| rest.starts_with(found.name)))
+    );
+}
+
+#[test]
+fn code_comments_literals_and_unit_tests_are_separated() {
     let source = r##"
 fn a<'x>(r#b: &'x str) { call("s1 \" // s2", '"', '\'', r#"s3 " s4"#); } // c1 "c2"
 /* c3 /* c4 */ "c5" */ const É: u8 = b'"';
@@ -165,8 +232,8 @@ fn a<'x>(r#b: &'x str) { call("s1 \" // s2", '"', '\'', r#"s3 " s4"#); } // c1 "
 mod tests { fn t() { hidden("s5 }"); } }
 fn after() {}
 "##;
-    let views = Views::of(source);
-    for view in [&views.code, &views.literals] {
+    let views = SourceViews::without_tests(source);
+    for view in [&views.code, &views.comments, &views.literals] {
         assert_eq!(view.len(), source.len());
         assert_eq!(view.lines().count(), source.lines().count());
     }
@@ -176,5 +243,6 @@ fn after() {}
         "fn a<'x>(r#b: &'x str) { call( , , , ); } const É: u8 = b ; fn after() {}"
     );
     assert_eq!(words(&views.literals), r##""s1 \" // s2" '"' '\'' r#"s3 " s4"# '"'"##);
-    assert!(Views::with_tests(source).code.contains("hidden"));
+    assert_eq!(words(&views.comments), r#"// c1 "c2" /* c3 /* c4 */ "c5" */"#);
+    assert!(SourceViews::with_tests(source).code.contains("hidden"));
 }

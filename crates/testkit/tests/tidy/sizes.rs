@@ -1,41 +1,38 @@
-//! How long a file may be, and what it may not be called.
+//! The length of source files, and names that files must not have.
 
 use crate::repository::{assert_none, files};
 
 const LINES_MAX: usize = 500;
 
-/// Longer all the same, and why. Whoever cuts one down takes it off the list.
+/// Longer files, each with the reason. Remove the entry when the file is short enough.
 const LONGER: &[(&str, &str)] = &[];
 
-/// Names that say nothing about what a file holds.
-const EMPTY_NAMES: &[&str] = &["common.rs", "helpers.rs", "manager.rs", "types.rs", "utils.rs"];
+/// Names that do not describe the content.
+const VAGUE_NAMES: &[&str] = &["common.rs", "helpers.rs", "manager.rs", "types.rs", "utils.rs"];
 
 #[test]
-fn no_source_file_is_longer_than_one_can_keep_in_mind() {
-    let mut broken = Vec::new();
+fn source_files_are_short() {
+    let mut violations = Vec::new();
     for file in files().iter().filter(|file| file.is_rust()) {
         let lines = file.text.lines().count();
-        let excepted = LONGER.iter().any(|(path, _)| *path == file.path);
-        if lines > LINES_MAX && !excepted {
-            broken.push(format!(
-                "{}: {lines} lines, at most {LINES_MAX}: split it by what it holds",
-                file.path
-            ));
+        let is_exempt = LONGER.iter().any(|(path, _)| *path == file.path);
+        if lines > LINES_MAX && !is_exempt {
+            violations.push(format!("{}: {lines} lines, at most {LINES_MAX}: split it by topic", file.path));
         }
-        if lines <= LINES_MAX && excepted {
-            broken.push(format!("{}: {lines} lines, no exception needed: take it off `LONGER`", file.path));
+        if lines <= LINES_MAX && is_exempt {
+            violations
+                .push(format!("{}: {lines} lines, no exception needed: remove it from `LONGER`", file.path));
         }
     }
-    assert_none(&broken);
+    assert_none(&violations);
 }
 
 #[test]
-fn every_source_file_is_named_after_what_it_holds() {
-    let named_empty = |name: &str| EMPTY_NAMES.contains(&name);
-    let broken: Vec<String> = files()
+fn source_files_are_named_after_their_content() {
+    let violations: Vec<String> = files()
         .iter()
-        .filter(|file| named_empty(file.name()))
-        .map(|file| format!("{}: name it after what it holds", file.path))
+        .filter(|file| VAGUE_NAMES.contains(&file.name()))
+        .map(|file| format!("{}: name it after its content", file.path))
         .collect();
-    assert_none(&broken);
+    assert_none(&violations);
 }

@@ -1,7 +1,7 @@
-//! Strict reading of a tree: one pass that builds the nodes and notes every fault on the way.
+//! The strict decoder of a tree: one pass that builds the nodes and collects every error.
 //!
-//! A value that cannot be read leaves a stand-in behind, so that the rest of the document is still checked.
-//! Whoever calls must look at what was found before using the nodes.
+//! An invalid value is replaced by a placeholder, so that the rest of the document is still checked. Callers must look at
+//! the errors before they use the nodes.
 
 mod fast_path;
 mod value;
@@ -16,46 +16,47 @@ use super::{
     ATTEMPTS_RANGE, BYTES_MAX, DEPTH_MAX, MAX_ATTEMPTS_RANGE, NODES_MAX, Node, ORDER_RANGE, VERSION, rules,
 };
 use crate::model::id::NodeId;
-use crate::strict::{DocumentFault, json_fault, nearest, text_of};
+use crate::strict::{DocumentFault, decode_utf8, json_error_message, nearest};
 use crate::text::head;
 
-/// Reads a document and looks at its rules. What is not even text, or too large to look at, is the one fault told.
+/// Decodes a document and checks the rules. If it is not text, or too large, that is the only error.
 pub(super) fn document(bytes: &[u8]) -> Result<(Node, FaultCollector), TreeProblem> {
-    let whole = |fault| TreeProblem { node: String::new(), fault };
     if bytes.len() > BYTES_MAX {
-        return Err(whole(TreeError::TooLarge(bytes.len())));
+        return Err(TreeProblem::of_document(TreeError::TooLarge(bytes.len())));
     }
-    let text = text_of(bytes).map_err(|problem| {
+    let text = decode_utf8(bytes).map_err(|problem| {
         let what = match problem.fault {
             DocumentFault::Syntax(what) | DocumentFault::Value(what) | DocumentFault::Rule(what) => what,
             DocumentFault::Unknown(_) | DocumentFault::Missing | DocumentFault::Twice => String::new(),
         };
-        whole(TreeError::Syntax { line: problem.line, column: 1, what: format!("the file {what}") })
+        let what = format!("the file {what}");
+        TreeProblem::of_document(TreeError::Syntax { line: problem.line, column: 1, what })
     })?;
-    if let Some(root) = fast_path::good_root(text) {
+    if let Some(root) = fast_path::decode_valid(text) {
         return Ok((root, FaultCollector::default()));
     }
-    let mut reader = TreeReader { found: FaultCollector::default(), position: Vec::new(), nodes: 0 };
+    let mut reader = TreeReader { faults: FaultCollector::default(), position: Vec::new(), nodes: 0 };
     let mut json = serde_json::Deserializer::from_str(text);
     let read = DocumentSeed(&mut reader).deserialize(&mut json).and_then(|root| json.end().map(|()| root));
     let root = match read {
         Ok(root) => root,
         Err(error) => {
-            let what = json_fault(&error);
-            reader.found.in_document(TreeError::Syntax { line: error.line(), column: error.column(), what });
-            stand_in()
+            let what = json_error_message(&error);
+            let fault = TreeError::Syntax { line: error.line(), column: error.column(), what };
+            reader.faults.add_to_document(fault);
+            placeholder()
         }
     };
-    let mut found = reader.found;
-    found.all_read();
-    rules::check(&root, &mut found);
-    Ok((root, found))
+    let mut faults = reader.faults;
+    faults.end_decoding();
+    rules::check(&root, &mut faults);
+    Ok((root, faults))
 }
 
-/// The node that stands in for one that could not be read.
-fn stand_in() -> Node {
+/// The node in place of one that could not be decoded.
+fn placeholder() -> Node {
     Node {
-        id: NodeId::unreadable(),
+        id: NodeId::invalid(),
         order: 0,
         title: String::new(),
         goal: String::new(),
@@ -67,28 +68,29 @@ fn stand_in() -> Node {
     }
 }
 
-/// What is carried through the pass.
+/// The state of the pass.
 struct TreeReader {
-    found: FaultCollector,
-    /// The node that is being read.
+    faults: FaultCollector,
+    /// The current node.
     position: Position,
     nodes: usize,
 }
 
 impl TreeReader {
-    /// Puts a field's value into its place, or notes why it is none.
-    fn keep<T>(&mut self, place: &mut T, field: NodeField, value: Result<T, TreeError>) {
+    /// Stores a field's value, or reports why it is invalid.
+    fn store<T>(&mut self, target: &mut T, field: NodeField, value: Result<T, TreeError>) {
         match value {
-            Ok(value) => *place = value,
-            Err(fault) => self.found.at(&self.position, Some(field), fault),
+            Ok(value) => *target = value,
+            Err(fault) => self.faults.add_to_field(&self.position, field, fault),
         }
     }
 
-    /// Reads the value of one field into `node`.
+    /// Decodes the value of one field into `node`.
     fn field<'de, A: MapAccess<'de>>(
         &mut self,
         node: &mut Node,
-        (name, field): (&'static str, NodeField),
+        name: &'static str,
+        field: NodeField,
         map: &mut A,
     ) -> Result<(), A::Error> {
         if field == NodeField::Children {
@@ -102,16 +104,16 @@ impl TreeReader {
         let value = map.next_value_seed(ScalarSeed)?;
         let count = |number: i64| u32::try_from(number).unwrap_or_default();
         match field {
-            NodeField::Id => self.keep(&mut node.id, field, node_id(value)),
-            NodeField::Order => self.keep(&mut node.order, field, value.whole(name, ORDER_RANGE)),
-            NodeField::Title => self.keep(&mut node.title, field, value.string(name)),
-            NodeField::Goal => self.keep(&mut node.goal, field, value.string(name)),
-            NodeField::Passes => self.keep(&mut node.passes, field, value.bool(name)),
+            NodeField::Id => self.store(&mut node.id, field, node_id(value)),
+            NodeField::Order => self.store(&mut node.order, field, value.integer(name, ORDER_RANGE)),
+            NodeField::Title => self.store(&mut node.title, field, value.string(name)),
+            NodeField::Goal => self.store(&mut node.goal, field, value.string(name)),
+            NodeField::Passes => self.store(&mut node.passes, field, value.bool(name)),
             NodeField::Attempts => {
-                self.keep(&mut node.attempts, field, value.whole(name, ATTEMPTS_RANGE).map(count));
+                self.store(&mut node.attempts, field, value.integer(name, ATTEMPTS_RANGE).map(count));
             }
             NodeField::MaxAttempts => {
-                self.keep(&mut node.max_attempts, field, value.whole(name, MAX_ATTEMPTS_RANGE).map(count));
+                self.store(&mut node.max_attempts, field, value.integer(name, MAX_ATTEMPTS_RANGE).map(count));
             }
             NodeField::Acceptance | NodeField::Children => {}
         }
@@ -121,22 +123,22 @@ impl TreeReader {
 
 fn node_id(value: Scalar) -> Result<NodeId, TreeError> {
     let id = value.string("id")?;
-    NodeId::taking(id).map_err(|(id, fault)| TreeError::BadId { id: shown(&id), fault })
+    NodeId::from_string(id).map_err(|(id, fault)| TreeError::BadId { id: shortened(&id), fault })
 }
 
-/// Text from the document, short enough for a message and safe to show.
-fn shown(text: &str) -> String {
-    let head = head(text, SHOWN_BYTES_MAX);
+/// Text from the document, shortened for a message.
+fn shortened(text: &str) -> String {
+    let head = head(text, EXCERPT_BYTES_MAX);
     if head.len() < text.len() { format!("{head}…") } else { head.to_owned() }
 }
 
-const SHOWN_BYTES_MAX: usize = 200;
+const EXCERPT_BYTES_MAX: usize = 200;
 
-/// The visits that only tell which kind of value stands where a list or an object should.
+/// Visitor methods that report a scalar where a list or an object is expected.
 macro_rules! other_kinds {
-    ($wanted:expr) => {
+    ($expected:expr) => {
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "{}", $wanted)
+            write!(f, "{}", $expected)
         }
 
         fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
@@ -148,11 +150,11 @@ macro_rules! other_kinds {
         }
 
         fn visit_i64<E: Error>(self, _: i64) -> Result<Self::Value, E> {
-            Ok(self.other(JsonKind::Whole))
+            Ok(self.other(JsonKind::Integer))
         }
 
         fn visit_u64<E: Error>(self, _: u64) -> Result<Self::Value, E> {
-            Ok(self.other(JsonKind::Whole))
+            Ok(self.other(JsonKind::Integer))
         }
 
         fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {
@@ -165,7 +167,7 @@ macro_rules! other_kinds {
     };
 }
 
-/// The same for a list where an object should stand.
+/// The same for a list where an object is expected.
 macro_rules! other_array {
     () => {
         fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
@@ -175,7 +177,7 @@ macro_rules! other_array {
     };
 }
 
-/// And for an object where a list should stand.
+/// And for an object where a list is expected.
 macro_rules! other_object {
     () => {
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
@@ -194,13 +196,15 @@ enum DocumentPart {
     Root,
 }
 
-const AROUND: [(&str, DocumentPart); 2] = [("version", DocumentPart::Version), ("root", DocumentPart::Root)];
+const DOCUMENT_PARTS: [(&str, DocumentPart); 2] =
+    [("version", DocumentPart::Version), ("root", DocumentPart::Root)];
 
 impl DocumentSeed<'_> {
     fn other(self, kind: JsonKind) -> Node {
         let field = "the document".to_owned();
-        self.0.found.in_document(TreeError::WrongKind { field, wanted: JsonKind::Object, found: kind });
-        stand_in()
+        let fault = TreeError::WrongKind { field, expected: JsonKind::Object, found: kind };
+        self.0.faults.add_to_document(fault);
+        placeholder()
     }
 }
 
@@ -219,46 +223,47 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
     other_array!();
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
-        let (mut version_seen, mut root) = (false, None);
-        while let Some(key) = map.next_key_seed(KeySeed { known: &AROUND, next: 0 })? {
+        let mut has_version = false;
+        let mut root = None;
+        while let Some(key) = map.next_key_seed(KeySeed { known: &DOCUMENT_PARTS, next: 0 })? {
             match key {
-                FieldKey::Known(_, name, DocumentPart::Version) if !version_seen => {
-                    version_seen = true;
-                    if let Err(fault) = map.next_value_seed(ScalarSeed)?.whole(name, VERSION..=VERSION) {
-                        self.0.found.in_document(fault);
+                FieldKey::Known(_, name, DocumentPart::Version) if !has_version => {
+                    has_version = true;
+                    if let Err(fault) = map.next_value_seed(ScalarSeed)?.integer(name, VERSION..=VERSION) {
+                        self.0.faults.add_to_document(fault);
                     }
                 }
                 FieldKey::Known(_, _, DocumentPart::Root) if root.is_none() => {
                     root = Some(map.next_value_seed(NodeSeed(self.0))?);
                 }
-                FieldKey::Known(_, again, DocumentPart::Version | DocumentPart::Root) => {
+                FieldKey::Known(_, name, DocumentPart::Version | DocumentPart::Root) => {
                     map.next_value::<IgnoredAny>()?;
-                    self.0.found.in_document(TreeError::Twice(again));
+                    self.0.faults.add_to_document(TreeError::Twice(name));
                 }
                 FieldKey::Unknown(key) => {
                     map.next_value::<IgnoredAny>()?;
-                    self.0.found.in_document(unknown(&key, &AROUND));
+                    self.0.faults.add_to_document(unknown(&key, &DOCUMENT_PARTS));
                 }
             }
         }
-        if !version_seen {
-            self.0.found.in_document(TreeError::Missing("version"));
+        if !has_version {
+            self.0.faults.add_to_document(TreeError::Missing("version"));
         }
         if root.is_none() {
-            self.0.found.in_document(TreeError::Missing("root"));
+            self.0.faults.add_to_document(TreeError::Missing("root"));
         }
-        Ok(root.unwrap_or_else(stand_in))
+        Ok(root.unwrap_or_else(placeholder))
     }
 }
 
-/// One node with all below it.
+/// A node with its subtree.
 struct NodeSeed<'r>(&'r mut TreeReader);
 
 impl NodeSeed<'_> {
     fn other(self, found: JsonKind) -> Node {
         self.0.nodes += 1;
-        self.0.found.no_node(&self.0.position, found);
-        stand_in()
+        self.0.faults.add_not_a_node(&self.0.position, found);
+        placeholder()
     }
 }
 
@@ -279,29 +284,29 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         let reader = self.0;
         reader.nodes += 1;
-        let mut node = stand_in();
+        let mut node = placeholder();
         let mut seen = [false; NodeField::ALL.len()];
         let mut next = 0;
         while let Some(key) = map.next_key_seed(KeySeed { known: &NodeField::ALL, next })? {
             match key {
-                FieldKey::Known(place, name, field) => {
-                    next = place + 1;
-                    let first = seen.get_mut(place).is_some_and(|seen| !std::mem::replace(seen, true));
-                    if first {
-                        reader.field(&mut node, (name, field), &mut map)?;
+                FieldKey::Known(index, name, field) => {
+                    next = index + 1;
+                    let is_first = seen.get_mut(index).is_some_and(|seen| !std::mem::replace(seen, true));
+                    if is_first {
+                        reader.field(&mut node, name, field, &mut map)?;
                     } else {
                         map.next_value::<IgnoredAny>()?;
-                        reader.found.at(&reader.position, Some(field), TreeError::Twice(name));
+                        reader.faults.add_to_field(&reader.position, field, TreeError::Twice(name));
                     }
                 }
                 FieldKey::Unknown(key) => {
                     map.next_value::<IgnoredAny>()?;
-                    reader.found.at(&reader.position, None, unknown(&key, &NodeField::ALL));
+                    reader.faults.add_to_node(&reader.position, unknown(&key, &NodeField::ALL));
                 }
             }
         }
         for ((name, field), _) in NodeField::ALL.iter().zip(seen).filter(|(_, seen)| !seen) {
-            reader.found.at(&reader.position, Some(*field), TreeError::Missing(name));
+            reader.faults.add_to_field(&reader.position, *field, TreeError::Missing(name));
         }
         Ok(node)
     }
@@ -309,17 +314,17 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
 
 fn unknown<K>(key: &str, known: &[(&'static str, K)]) -> TreeError {
     let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-    TreeError::Unknown { key: shown(key), meant: nearest(key, &names) }
+    TreeError::Unknown { key: shortened(key), meant: nearest(key, &names) }
 }
 
-/// A list of texts.
+/// The list of acceptance criteria.
 struct AcceptanceSeed<'r>(&'r mut TreeReader);
 
 impl AcceptanceSeed<'_> {
     fn other(self, kind: JsonKind) -> Vec<String> {
         let fault =
-            TreeError::WrongKind { field: "acceptance".to_owned(), wanted: JsonKind::Array, found: kind };
-        self.0.found.at(&self.0.position, Some(NodeField::Acceptance), fault);
+            TreeError::WrongKind { field: "acceptance".to_owned(), expected: JsonKind::Array, found: kind };
+        self.0.faults.add_to_field(&self.0.position, NodeField::Acceptance, fault);
         Vec::new()
     }
 }
@@ -345,8 +350,8 @@ impl<'de> Visitor<'de> for AcceptanceSeed<'_> {
             if let Scalar::String(text) = scalar {
                 texts.push(text);
             } else {
-                let fault = scalar.not(JsonKind::String, format!("acceptance[{index}]"));
-                self.0.found.at(&self.0.position, Some(NodeField::Acceptance), fault);
+                let fault = scalar.is_not(JsonKind::String, format!("acceptance[{index}]"));
+                self.0.faults.add_to_field(&self.0.position, NodeField::Acceptance, fault);
             }
             index += 1;
         }
@@ -360,8 +365,8 @@ struct ChildrenSeed<'r>(&'r mut TreeReader);
 impl ChildrenSeed<'_> {
     fn other(self, kind: JsonKind) -> Vec<Node> {
         let fault =
-            TreeError::WrongKind { field: "children".to_owned(), wanted: JsonKind::Array, found: kind };
-        self.0.found.at(&self.0.position, Some(NodeField::Children), fault);
+            TreeError::WrongKind { field: "children".to_owned(), expected: JsonKind::Array, found: kind };
+        self.0.faults.add_to_field(&self.0.position, NodeField::Children, fault);
         Vec::new()
     }
 }
@@ -381,13 +386,13 @@ impl<'de> Visitor<'de> for ChildrenSeed<'_> {
     other_object!();
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        // What is beyond the limits is passed over unread: no document can cost more than they allow.
+        // Skip what is beyond the limits, so that no document can cost more than they allow.
         let reader = self.0;
         let mut children = Vec::new();
         if reader.position.len() + 1 >= DEPTH_MAX {
-            if pass_over(&mut seq)? {
-                let below: Position = reader.position.iter().copied().chain([0]).collect();
-                reader.found.at(&below, None, TreeError::TooDeep);
+            if skip_rest(&mut seq)? {
+                let first_child: Position = reader.position.iter().copied().chain([0]).collect();
+                reader.faults.add_to_node(&first_child, TreeError::TooDeep);
             }
             return Ok(children);
         }
@@ -400,15 +405,15 @@ impl<'de> Visitor<'de> for ChildrenSeed<'_> {
                 None => return Ok(children),
             }
         }
-        if pass_over(&mut seq)? {
-            reader.found.too_many_nodes();
+        if skip_rest(&mut seq)? {
+            reader.faults.add_too_many_nodes();
         }
         Ok(children)
     }
 }
 
-/// Reads a list to its end without keeping anything; tells whether there was anything.
-fn pass_over<'de, A: SeqAccess<'de>>(seq: &mut A) -> Result<bool, A::Error> {
+/// Skips the rest of a list. Returns whether there was any.
+fn skip_rest<'de, A: SeqAccess<'de>>(seq: &mut A) -> Result<bool, A::Error> {
     let mut any = false;
     while seq.next_element::<IgnoredAny>()?.is_some() {
         any = true;

@@ -1,18 +1,17 @@
-//! Where each node of a tree stands, by id.
+//! An index of a tree: each node and its parent, by id.
 
 use std::collections::BTreeMap;
 
 use crate::model::id::NodeId;
 use crate::model::tree::Node;
 
-/// A node and its parent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexedNode<'t> {
     pub(crate) node: &'t Node,
     pub(crate) parent: Option<&'t NodeId>,
 }
 
-/// All nodes of a tree.
+/// The nodes of a tree by id.
 pub(crate) struct NodeIndex<'t>(BTreeMap<&'t NodeId, IndexedNode<'t>>);
 
 impl<'t> NodeIndex<'t> {
@@ -36,14 +35,14 @@ impl<'t> NodeIndex<'t> {
         self.0.get(id).copied()
     }
 
-    /// By id.
+    /// The nodes in the order of their ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = IndexedNode<'t>> {
         self.0.values().copied()
     }
 
-    /// The ids from the root to a node.
+    /// The path of a node as text.
     pub(crate) fn path(&self, id: &'t NodeId) -> String {
-        let up = std::iter::successors(Some(id), |id| self.get(id).and_then(|place| place.parent));
+        let up = std::iter::successors(Some(id), |id| self.get(id).and_then(|indexed| indexed.parent));
         let mut ids: Vec<&str> = up.map(NodeId::as_str).collect();
         ids.reverse();
         ids.join("/")

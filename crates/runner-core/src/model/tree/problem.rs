@@ -1,4 +1,4 @@
-//! What can be wrong with a tree, in words that say what to change.
+//! The errors of a tree, each with a message that says what to change.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -9,19 +9,25 @@ use thiserror::Error;
 use super::{BYTES_MAX, DEPTH_MAX, NODES_MAX, Node};
 use crate::model::id::IdError;
 
-/// One fault in a tree.
+/// One error in a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TreeProblem {
-    /// The ids from the root to the node; a node without a readable id stands as `children[2]`. Empty for
-    /// the document as a whole.
+    /// The path of the node; a node without a valid id appears as `children[2]`. Empty for the document as a whole.
     pub node: String,
-    /// What is wrong there.
+    /// What is wrong.
     #[serde(serialize_with = "as_text")]
     pub fault: TreeError,
 }
 
 fn as_text<S: serde::Serializer>(fault: &TreeError, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(fault)
+}
+
+impl TreeProblem {
+    /// An error of the document as a whole.
+    pub(super) fn of_document(fault: TreeError) -> Self {
+        Self { node: String::new(), fault }
+    }
 }
 
 impl fmt::Display for TreeProblem {
@@ -33,140 +39,105 @@ impl fmt::Display for TreeProblem {
     }
 }
 
-/// The kinds of JSON values.
+/// The types of JSON values.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum JsonKind {
-    /// `null`
     #[error("null")]
     Null,
-    /// `true` or `false`
     #[error("true or false")]
     Bool,
-    /// A number with a fraction, or too large.
+    /// A number with a fraction, or out of range.
     #[error("a number")]
     Number,
-    /// A number without a fraction.
-    #[error("a whole number")]
-    Whole,
-    /// A text.
+    #[error("an integer")]
+    Integer,
     #[error("a string")]
     String,
-    /// A list.
     #[error("an array")]
     Array,
-    /// An object.
     #[error("an object")]
     Object,
 }
 
-/// What can be wrong.
+/// What can be wrong with a tree.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum TreeError {
-    /// More bytes than a tree may have.
     #[error("the document has {0} bytes: at most {BYTES_MAX} are allowed")]
     TooLarge(usize),
-    /// More bytes than a tree may have, in the form that the runner writes.
-    #[error("the tree has {0} bytes once it is written out: at most {BYTES_MAX} are allowed, so shorten it")]
-    WrittenTooLarge(usize),
+    /// The canonical form is too large; the document may be smaller.
+    #[error("the tree has {0} bytes in canonical form: at most {BYTES_MAX} are allowed, so shorten it")]
+    CanonicalTooLarge(usize),
     /// Not JSON.
     #[error("line {line}, column {column}: {what}")]
-    Syntax {
-        /// From 1.
-        line: usize,
-        /// From 1.
-        column: usize,
-        /// The fault.
-        what: String,
-    },
-    /// A field that must be there.
+    Syntax { line: usize, column: usize, what: String },
     #[error("`{0}` is missing: add it")]
     Missing(&'static str),
-    /// A field that does not exist.
     #[error("`{}` is not a field here{}", .key.escape_debug(), remove_or_rename(*.meant))]
     Unknown {
-        /// The field as it stands, or its beginning where it is long.
+        /// The key, shortened.
         key: String,
-        /// The field it was most likely meant to be.
+        /// The nearest known field.
         meant: Option<&'static str>,
     },
-    /// The same field a second time.
-    #[error("`{0}` stands twice: keep one of the two")]
+    #[error("`{0}` is a duplicate: remove one of the two")]
     Twice(&'static str),
-    /// A value of the wrong kind.
-    #[error("`{field}` must be {wanted}, found {found}: change the value")]
+    #[error("`{field}` must be {expected}, found {found}: change the value")]
     WrongKind {
-        /// The field, with its place in a list.
+        /// The field, with its index in a list.
         field: String,
-        /// The kind it must have.
-        wanted: JsonKind,
-        /// The kind it has.
+        expected: JsonKind,
         found: JsonKind,
     },
-    /// A number out of its bounds.
     #[error("`{field}` must be from {} to {}, found {found}: change the value", .bounds.start(), .bounds.end())]
     OutOfRange {
-        /// The field.
         field: &'static str,
-        /// The bounds, both allowed.
         bounds: RangeInclusive<i64>,
-        /// The number as found.
+        /// The number, as text.
         found: String,
     },
-    /// An id that is none.
     #[error("`id` {id:?} {fault}: choose another id")]
     BadId {
-        /// The text as it stands, or its beginning where it is long.
+        /// The text, shortened.
         id: String,
-        /// Why it is no id.
         fault: IdError,
     },
-    /// An id that another node has.
     #[error("`id` is also the id of {other}: give one of the two another id")]
     DuplicateId {
-        /// The first node that has it.
+        /// The path of the first node with this id.
         other: String,
     },
-    /// Deeper than a tree may be.
-    #[error("lies on level {}: at most {DEPTH_MAX} levels are allowed, so make the tree flatter", DEPTH_MAX + 1)]
+    #[error("is on level {}: at most {DEPTH_MAX} levels are allowed, so make the tree flatter", DEPTH_MAX + 1)]
     TooDeep,
-    /// More nodes than a tree may have.
     #[error("the tree has more than {NODES_MAX} nodes: remove some")]
     TooManyNodes,
-    /// Siblings out of order.
     #[error("`children` are out of order: `{late}` belongs before `{early}` (sorted by order, then by id)")]
     Unsorted {
-        /// The sibling that stands too early.
+        /// The sibling that comes too early.
         early: String,
-        /// The sibling right behind it that belongs before it.
+        /// The next sibling, which belongs before it.
         late: String,
     },
-    /// More attempts than allowed.
     #[error("`attempts` is {attempts}, above `max_attempts` {max}: lower it to {max} or less")]
-    AttemptsOverMax {
-        /// Attempts spent.
-        attempts: u32,
-        /// Attempts allowed.
-        max: u32,
-    },
-    /// An inner node that passes although a child is open.
+    AttemptsOverMax { attempts: u32, max: u32 },
+    /// A parent passes although a child is open.
     #[error("`passes` is true although its child `{open}` is open: set it to false")]
     PassesTooEarly {
-        /// The first open child.
+        /// The id of the first open child.
         open: String,
     },
-    /// An inner node that is open although every child passes.
+    /// A parent is open although all its children pass.
     #[error("`passes` is false although all its children pass: set it to true")]
     PassesTooLate,
-    /// More faults than are told one by one.
-    #[error("and {0} more: mend the ones above first")]
-    Untold(usize),
+    /// The number of further errors, which are not listed.
+    #[error("… and {0} more errors")]
+    Omitted(usize),
 }
 
 fn remove_or_rename(meant: Option<&str>) -> String {
     meant.map_or_else(|| ": remove it".to_owned(), |meant| format!("; did you mean `{meant}`?"))
 }
 
-/// The fields of a node, in their order.
+/// The fields of a node, in the order of the canonical form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum NodeField {
     Id,
@@ -181,7 +152,7 @@ pub(super) enum NodeField {
 }
 
 impl NodeField {
-    /// All of them, by the names that they have in the document.
+    /// All fields, with their names in the document.
     pub(super) const ALL: [(&str, Self); 9] = [
         ("id", Self::Id),
         ("order", Self::Order),
@@ -195,24 +166,24 @@ impl NodeField {
     ];
 }
 
-/// A place in the tree: which child to take at each level. The root is the empty path.
+/// The position of a node: the index of the child at each level. The root's is empty.
 pub(super) type Position = Vec<usize>;
 
-/// The most faults that are told one by one; a document of nothing but faults must not fill the memory.
-const FAULTS_MAX: usize = 10_000;
+/// The most errors to list. A document full of errors must not exhaust the memory.
+const ERRORS_MAX: usize = 10_000;
 
-/// Faults as they are found, by position, until the ids on the way are known.
+/// Collects errors by position, until the ids of the path are known.
 #[derive(Default)]
 pub(super) struct FaultCollector {
     document: Vec<TreeError>,
     nodes: Vec<(FaultLocation, TreeError)>,
-    /// How many of `nodes`, sorted, came from reading and not from a rule.
-    unread: usize,
-    untold: usize,
-    cut_short: bool,
+    /// How many of `nodes`, once sorted, come from decoding and not from a rule.
+    undecoded: usize,
+    omitted: usize,
+    is_truncated: bool,
 }
 
-/// A node's position, and what of it is concerned.
+/// A node's position, and which part of the node is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct FaultLocation {
     position: Position,
@@ -223,88 +194,93 @@ struct FaultLocation {
 enum FaultPart {
     Whole,
     Field(NodeField),
-    Beside,
+    /// No single field, such as an unknown key.
+    Other,
 }
 
 impl FaultCollector {
-    /// Notes a fault of the document around the tree.
-    pub(super) fn in_document(&mut self, fault: TreeError) {
-        if self.document.len() < FAULTS_MAX {
+    /// Adds an error of the document as a whole.
+    pub(super) fn add_to_document(&mut self, fault: TreeError) {
+        if self.document.len() < ERRORS_MAX {
             self.document.push(fault);
         } else {
-            self.untold += 1;
+            self.omitted += 1;
         }
     }
 
-    /// Notes a fault in a field of the node at `position`; what concerns no single field says `None`.
-    pub(super) fn at(&mut self, position: &[usize], field: Option<NodeField>, fault: TreeError) {
-        let part = field.map_or(FaultPart::Beside, FaultPart::Field);
-        self.note(FaultLocation { position: position.to_vec(), part }, fault);
+    /// Adds an error in a field of the node at `position`.
+    pub(super) fn add_to_field(&mut self, position: &[usize], field: NodeField, fault: TreeError) {
+        self.add(FaultLocation { position: position.to_vec(), part: FaultPart::Field(field) }, fault);
     }
 
-    /// Notes that something else stands where a node should.
-    pub(super) fn no_node(&mut self, position: &[usize], found: JsonKind) {
+    /// Adds an error of the node at `position` that concerns no single field.
+    pub(super) fn add_to_node(&mut self, position: &[usize], fault: TreeError) {
+        self.add(FaultLocation { position: position.to_vec(), part: FaultPart::Other }, fault);
+    }
+
+    /// Adds that a value is not a node.
+    pub(super) fn add_not_a_node(&mut self, position: &[usize], found: JsonKind) {
         let field = "the node".to_owned();
-        let place = FaultLocation { position: position.to_vec(), part: FaultPart::Whole };
-        self.note(place, TreeError::WrongKind { field, wanted: JsonKind::Object, found });
+        let location = FaultLocation { position: position.to_vec(), part: FaultPart::Whole };
+        self.add(location, TreeError::WrongKind { field, expected: JsonKind::Object, found });
     }
 
-    /// Notes that there are more nodes than a tree may have, and that the rest was not read.
-    pub(super) fn too_many_nodes(&mut self) {
-        if !self.cut_short {
-            self.in_document(TreeError::TooManyNodes);
+    /// Adds that there are too many nodes, and that the rest was not decoded.
+    pub(super) fn add_too_many_nodes(&mut self) {
+        if !self.is_truncated {
+            self.add_to_document(TreeError::TooManyNodes);
         }
-        self.cut_short = true;
+        self.is_truncated = true;
     }
 
-    /// Whether nothing is wrong so far.
     pub(super) fn is_empty(&self) -> bool {
         self.nodes.is_empty() && self.document.is_empty()
     }
 
-    /// Marks the end of reading: what was noted so far are fields without a value.
-    pub(super) fn all_read(&mut self) {
+    /// Marks the end of decoding: the fields with errors so far have no value.
+    pub(super) fn end_decoding(&mut self) {
         self.sort();
-        self.unread = self.nodes.len();
+        self.undecoded = self.nodes.len();
     }
 
-    /// Whether enough was read for rules about the whole to say something true.
-    pub(super) fn can_be_ruled(&self) -> bool {
-        !self.cut_short && self.untold == 0
+    /// Whether the whole tree was decoded, so that rules about it can be checked.
+    pub(super) fn is_complete(&self) -> bool {
+        !self.is_truncated && self.omitted == 0
     }
 
-    /// Whether a field could not be read, so that a rule about its value would say nothing true.
-    pub(super) fn unread(&self, position: &[usize], field: NodeField) -> bool {
-        let unread = self.nodes.get(..self.unread).unwrap_or_default();
-        let is_unread = |part| {
-            unread
+    /// Whether a field could not be decoded, so that rules about its value do not apply.
+    pub(super) fn is_undecoded(&self, position: &[usize], field: NodeField) -> bool {
+        let undecoded = self.nodes.get(..self.undecoded).unwrap_or_default();
+        let contains = |part| {
+            undecoded
                 .binary_search_by(|(one, _)| (one.position.as_slice(), one.part).cmp(&(position, part)))
                 .is_ok()
         };
-        !unread.is_empty() && (is_unread(FaultPart::Whole) || is_unread(FaultPart::Field(field)))
+        !undecoded.is_empty() && (contains(FaultPart::Whole) || contains(FaultPart::Field(field)))
     }
 
-    /// The faults in the order of the document, each with the path of its node; none is success.
+    /// The errors in the order of the document, each with the path of its node.
     pub(super) fn into_result(mut self, root: &Node) -> Result<(), Vec<TreeProblem>> {
         if self.is_empty() {
             return Ok(());
         }
         self.sort();
-        let whole = |fault| TreeProblem { node: String::new(), fault };
-        let in_document = self.document.into_iter().map(whole);
-        let in_nodes = self
-            .nodes
-            .into_iter()
-            .map(|(place, fault)| TreeProblem { node: path_at(root, &place.position), fault });
-        let untold = (self.untold > 0).then(|| whole(TreeError::Untold(self.untold)));
-        Err(in_document.chain(in_nodes).chain(untold).collect())
+        let mut problems: Vec<TreeProblem> =
+            self.document.into_iter().map(TreeProblem::of_document).collect();
+        for (location, fault) in self.nodes {
+            problems.push(TreeProblem { node: path_at(root, &location.position), fault });
+        }
+        if self.omitted > 0 {
+            problems.push(TreeProblem::of_document(TreeError::Omitted(self.omitted)));
+        }
+        Err(problems)
     }
 
-    fn note(&mut self, place: FaultLocation, fault: TreeError) {
-        if self.nodes.len() < FAULTS_MAX {
-            self.nodes.push((place, fault));
+    fn add(&mut self, location: FaultLocation, fault: TreeError) {
+        if self.nodes.len() < ERRORS_MAX {
+            self.nodes.push((location, fault));
         } else {
-            self.untold += 1;
+            self.omitted += 1;
         }
     }
 
@@ -313,10 +289,10 @@ impl FaultCollector {
     }
 }
 
-/// The ids on the way to a position.
+/// The path of the node at a position.
 pub(super) fn path_at(root: &Node, position: &[usize]) -> String {
     let name = |node: &Node, index: Option<usize>| match index {
-        _ if !node.id.is_unreadable() => node.id.to_string(),
+        _ if !node.id.is_invalid() => node.id.to_string(),
         Some(index) => format!("children[{index}]"),
         None => "(root)".to_owned(),
     };

@@ -1,42 +1,40 @@
-//! Which leaf comes next: the leftmost open one, and why it is that one.
+//! The selection of the next leaf: the leftmost open one, with an explanation.
 
 use super::{Node, Tree};
 
-/// What the tree says comes next.
+/// The next step that follows from a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection<'t> {
-    /// Nothing: the root passes.
+    /// The root passes: nothing is left to do.
     Complete,
-    /// This leaf.
+    /// Work on this leaf.
     Leaf(SelectedLeaf<'t>),
-    /// This leaf, but every attempt at it is spent.
+    /// This leaf is next, but has no attempts left.
     Stuck(SelectedLeaf<'t>),
 }
 
-/// A leaf and the way to it.
+/// A leaf and its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectedLeaf<'t> {
-    /// The leaf.
     pub leaf: &'t Node,
     /// The nodes from the root to the leaf, both included.
     pub path: Vec<&'t Node>,
 }
 
-/// One turn on the way down: which child was taken, and what of its siblings.
+/// One level of the selection: the child that was chosen, and its siblings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelectionStep<'t> {
-    /// The node whose children were looked at.
     pub parent: &'t Node,
-    /// The first open one.
-    pub taken: &'t Node,
-    /// How many siblings before it pass already.
+    /// The first open child.
+    pub chosen: &'t Node,
+    /// How many siblings before it have passed.
     pub passed_before: usize,
-    /// How many siblings behind it are open too, and wait.
-    pub open_behind: usize,
+    /// How many siblings after it are open.
+    pub open_after: usize,
 }
 
-/// Picks the next leaf: from the root downwards always the first open child, siblings in the order
-/// `(order, id)`. A function of the tree alone.
+/// Selects the next leaf: from the root downwards, always the first open child, with siblings in the order `(order, id)`. The
+/// result depends on nothing but the tree.
 pub fn select(tree: &Tree) -> Selection<'_> {
     let mut node = tree.root();
     if node.passes {
@@ -47,21 +45,21 @@ pub fn select(tree: &Tree) -> Selection<'_> {
         node = open;
         path.push(node);
     }
-    let choice = SelectedLeaf { leaf: node, path };
-    if node.is_exhausted() { Selection::Stuck(choice) } else { Selection::Leaf(choice) }
+    let selected = SelectedLeaf { leaf: node, path };
+    if node.is_exhausted() { Selection::Stuck(selected) } else { Selection::Leaf(selected) }
 }
 
 impl<'t> SelectedLeaf<'t> {
-    /// The turns on the way down, from the root.
-    pub fn turns(&self) -> impl Iterator<Item = SelectionStep<'t>> {
-        self.path.iter().zip(self.path.iter().skip(1)).map(|(parent, taken)| {
-            let place = parent.children.iter().position(|child| child.id == taken.id).unwrap_or_default();
-            let behind = parent.children.iter().skip(place + 1);
+    /// The levels of the selection, from the root.
+    pub fn steps(&self) -> impl Iterator<Item = SelectionStep<'t>> {
+        self.path.iter().zip(self.path.iter().skip(1)).map(|(parent, chosen)| {
+            let index = parent.children.iter().position(|child| child.id == chosen.id).unwrap_or_default();
+            let after = parent.children.iter().skip(index + 1);
             SelectionStep {
                 parent,
-                taken,
-                passed_before: place,
-                open_behind: behind.filter(|child| !child.passes).count(),
+                chosen,
+                passed_before: index,
+                open_after: after.filter(|child| !child.passes).count(),
             }
         })
     }
@@ -74,39 +72,39 @@ mod tests {
     use crate::model::tree::sample::{inner, leaf, passed, tree};
 
     #[test]
-    fn the_leftmost_open_leaf_comes_next() {
+    fn the_leftmost_open_leaf_is_selected() {
         let done = inner("a", vec![passed("b"), passed("c")]);
         let half = inner("d", vec![passed("e"), inner("f", vec![leaf("g"), leaf("h")]), leaf("i")]);
         let tree = tree(inner("root", vec![done, half, leaf("j"), leaf("k")]));
         let Selection::Leaf(choice) = select(&tree) else { panic!("a leaf is open") };
         assert_eq!(path_text(&choice.path), "root/d/f/g");
         assert_eq!(choice.leaf.id.as_str(), "g");
-        let turns: Vec<_> = choice
-            .turns()
-            .map(|turn| {
-                (turn.parent.id.as_str(), turn.taken.id.as_str(), turn.passed_before, turn.open_behind)
+        let steps: Vec<_> = choice
+            .steps()
+            .map(|step| {
+                (step.parent.id.as_str(), step.chosen.id.as_str(), step.passed_before, step.open_after)
             })
             .collect();
-        assert_eq!(turns, [("root", "d", 1, 2), ("d", "f", 1, 1), ("f", "g", 0, 1)]);
+        assert_eq!(steps, [("root", "d", 1, 2), ("d", "f", 1, 1), ("f", "g", 0, 1)]);
     }
 
     #[test]
-    fn a_root_alone_is_its_own_leaf() {
+    fn a_root_without_children_is_a_leaf() {
         let tree = tree(leaf("root"));
         let Selection::Leaf(choice) = select(&tree) else { panic!("the root is open") };
-        assert_eq!((choice.leaf.id.as_str(), choice.path.len(), choice.turns().count()), ("root", 1, 0));
+        assert_eq!((choice.leaf.id.as_str(), choice.path.len(), choice.steps().count()), ("root", 1, 0));
     }
 
     #[test]
-    fn nothing_comes_after_a_root_that_passes() {
+    fn nothing_is_selected_if_the_root_passes() {
         assert_eq!(select(&tree(inner("root", vec![passed("a")]))), Selection::Complete);
         assert_eq!(select(&tree(passed("root"))), Selection::Complete);
     }
 
     #[test]
-    fn a_leaf_without_attempts_is_stuck_and_not_passed_over() {
-        let spent = Node { attempts: 3, ..leaf("a") };
-        let tree = tree(inner("root", vec![spent, leaf("b")]));
+    fn a_leaf_without_attempts_is_stuck_and_not_skipped() {
+        let exhausted = Node { attempts: 3, ..leaf("a") };
+        let tree = tree(inner("root", vec![exhausted, leaf("b")]));
         assert!(matches!(select(&tree), Selection::Stuck(choice) if choice.leaf.id.as_str() == "a"));
     }
 }

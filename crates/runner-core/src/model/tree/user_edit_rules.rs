@@ -1,4 +1,4 @@
-//! What a user's own edit of the tree may not do: change what passed, or what the runner counts.
+//! The rules for edits that users make to tree.json themselves: passed nodes and the runner's fields must not change.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,43 +8,40 @@ use serde::Serialize;
 use super::{Node, Tree, path_text};
 use crate::model::id::NodeId;
 
-/// One thing that an edit may not do.
+/// One violation in a user's edit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UserEditError {
     /// The node's path in the tree before the edit, or after it for a new node.
     pub node: String,
-    /// What was done to it.
-    pub breach: ForbiddenEdit,
+    /// What the edit did.
+    pub violation: ForbiddenEdit,
 }
 
-/// What was done.
+/// What an edit must not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ForbiddenEdit {
-    /// A node that passed is gone.
     PassedRemoved,
-    /// A node that passed has another parent.
+    /// A passed node has another parent.
     PassedMoved,
-    /// A node that passed is not the same any more.
+    /// A field of a passed node differs.
     PassedChanged,
-    /// `passes` was set by hand.
     PassesSet,
-    /// `attempts` was set by hand.
     AttemptsSet,
 }
 
 impl fmt::Display for UserEditError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let breach = match self.breach {
-            ForbiddenEdit::PassedRemoved => "passed and may not be removed: put it back",
-            ForbiddenEdit::PassedMoved => "passed and may not be moved: put it back under its parent",
+        let message = match self.violation {
+            ForbiddenEdit::PassedRemoved => "has passed and cannot be removed: restore it",
+            ForbiddenEdit::PassedMoved => "has passed and cannot be moved: move it back to its parent",
             ForbiddenEdit::PassedChanged => {
-                "passed and may not be changed: put it back, and add a new node instead"
+                "has passed and cannot be changed: restore it, and add a new node instead"
             }
-            ForbiddenEdit::PassesSet => "`passes` is the runner's to set: put its value back",
-            ForbiddenEdit::AttemptsSet => "`attempts` is the runner's to count: put its value back",
+            ForbiddenEdit::PassesSet => "only the runner can set `passes`: restore its value",
+            ForbiddenEdit::AttemptsSet => "only the runner can set `attempts`: restore its value",
         };
-        write!(f, "{}: {breach}", self.node)
+        write!(f, "{}: {message}", self.node)
     }
 }
 
@@ -70,19 +67,21 @@ fn locate(tree: &Tree) -> BTreeMap<&NodeId, LocatedNode<'_>> {
     all
 }
 
-/// Everything in a user's edit that the rules forbid, by node. Open nodes are the user's to change.
-pub fn user_edit_faults(before: &Tree, after: &Tree) -> Vec<UserEditError> {
-    let (old, new) = (locate(before), locate(after));
-    let mut faults = Vec::new();
-    let mut report = |path: &str, breach| faults.push(UserEditError { node: path.to_owned(), breach });
+/// The violations of a user's edit, by node. Users may change open nodes freely.
+pub fn user_edit_violations(before: &Tree, after: &Tree) -> Vec<UserEditError> {
+    let old = locate(before);
+    let new = locate(after);
+    let mut violations = Vec::new();
+    let mut report =
+        |path: &str, violation| violations.push(UserEditError { node: path.to_owned(), violation });
     for (id, was) in &old {
         match new.get(id) {
             None if was.node.passes => report(&was.path, ForbiddenEdit::PassedRemoved),
             Some(is) if was.node.passes && is.parent != was.parent => {
-                report(&was.path, ForbiddenEdit::PassedMoved)
+                report(&was.path, ForbiddenEdit::PassedMoved);
             }
             Some(is) if was.node.passes && is.node != was.node => {
-                report(&was.path, ForbiddenEdit::PassedChanged)
+                report(&was.path, ForbiddenEdit::PassedChanged);
             }
             Some(is) if !was.node.passes => {
                 if is.node.is_leaf() && is.node.passes {
@@ -103,8 +102,8 @@ pub fn user_edit_faults(before: &Tree, after: &Tree) -> Vec<UserEditError> {
             report(&is.path, ForbiddenEdit::AttemptsSet);
         }
     }
-    faults.sort_by(|one, other| one.node.cmp(&other.node));
-    faults
+    violations.sort_by(|one, other| one.node.cmp(&other.node));
+    violations
 }
 
 #[cfg(test)]
@@ -112,8 +111,8 @@ mod tests {
     use super::*;
     use crate::model::tree::sample::{inner, leaf, passed, tree};
 
-    fn told(before: Node, after: Node) -> Vec<String> {
-        user_edit_faults(&tree(before), &tree(after)).iter().map(ToString::to_string).collect()
+    fn violations(before: Node, after: Node) -> Vec<String> {
+        user_edit_violations(&tree(before), &tree(after)).iter().map(ToString::to_string).collect()
     }
 
     fn start() -> Node {
@@ -121,63 +120,66 @@ mod tests {
     }
 
     #[test]
-    fn open_nodes_are_the_user_s_to_change() {
+    fn users_may_change_open_nodes() {
         let open = Node { title: "new".to_owned(), max_attempts: 9, ..leaf("c") };
         let after =
             inner("root", vec![inner("a", vec![passed("b"), open]), passed("d"), leaf("f"), leaf("g")]);
-        assert_eq!(told(start(), after), [""; 0]);
+        assert_eq!(violations(start(), after), [""; 0]);
         let split =
             inner("root", vec![inner("a", vec![passed("b"), inner("c", vec![leaf("h")])]), passed("d")]);
-        assert_eq!(told(start(), split), [""; 0]);
+        assert_eq!(violations(start(), split), [""; 0]);
     }
 
     #[test]
-    fn an_inner_node_may_come_to_pass_when_its_open_children_go() {
+    fn a_parent_may_pass_when_its_open_children_are_removed() {
         let after = inner("root", vec![inner("a", vec![passed("b")]), passed("d"), leaf("e")]);
-        assert_eq!(told(start(), after), [""; 0]);
+        assert_eq!(violations(start(), after), [""; 0]);
     }
 
     #[test]
-    fn what_passed_stays_where_it_is_and_as_it_is() {
+    fn passed_nodes_cannot_be_removed_moved_or_changed() {
         let gone = inner("root", vec![inner("a", vec![leaf("c")]), passed("d"), leaf("e")]);
-        assert_eq!(told(start(), gone), ["root/a/b: passed and may not be removed: put it back"]);
+        assert_eq!(violations(start(), gone), ["root/a/b: has passed and cannot be removed: restore it"]);
         let moved = inner("root", vec![inner("a", vec![leaf("c")]), passed("b"), passed("d"), leaf("e")]);
         assert_eq!(
-            told(start(), moved),
-            ["root/a/b: passed and may not be moved: put it back under its parent"]
+            violations(start(), moved),
+            ["root/a/b: has passed and cannot be moved: move it back to its parent"]
         );
         let changed = Node { order: -1, ..passed("d") };
         let changed = inner("root", vec![changed, inner("a", vec![passed("b"), leaf("c")]), leaf("e")]);
         assert_eq!(
-            told(start(), changed),
-            ["root/d: passed and may not be changed: put it back, and add a new node instead"]
+            violations(start(), changed),
+            ["root/d: has passed and cannot be changed: restore it, and add a new node instead"]
         );
     }
 
     #[test]
-    fn passes_and_attempts_are_the_runner_s() {
+    fn passes_and_attempts_cannot_be_set() {
         let counted = Node { attempts: 1, ..passed("e") };
         let fresh = Node { attempts: 2, ..passed("new") };
         let below = inner("a", vec![passed("b"), Node { attempts: 1, ..leaf("c") }]);
         let after = inner("root", vec![below, passed("d"), counted, fresh]);
         assert_eq!(
-            told(start(), after),
+            violations(start(), after),
             [
-                "root/a/c: `attempts` is the runner's to count: put its value back",
-                "root/e: `passes` is the runner's to set: put its value back",
-                "root/e: `attempts` is the runner's to count: put its value back",
-                "root/new: `passes` is the runner's to set: put its value back",
-                "root/new: `attempts` is the runner's to count: put its value back",
+                "root/a/c: only the runner can set `attempts`: restore its value",
+                "root/e: only the runner can set `passes`: restore its value",
+                "root/e: only the runner can set `attempts`: restore its value",
+                "root/new: only the runner can set `passes`: restore its value",
+                "root/new: only the runner can set `attempts`: restore its value",
             ]
         );
     }
 
     #[test]
-    fn a_new_inner_node_may_pass_with_what_is_below_it() {
+    fn a_new_passed_leaf_is_a_violation_but_not_its_parent() {
         let after = inner(
             "root",
             vec![inner("a", vec![passed("b"), leaf("c")]), passed("d"), inner("e", vec![passed("n")])],
         );
-        assert_eq!(told(start(), after), ["root/e/n: `passes` is the runner's to set: put its value back"]);
+        assert_eq!(
+            violations(start(), after),
+            ["root/e/n: only the runner can set `passes`: restore its value"]
+        );
     }
 }

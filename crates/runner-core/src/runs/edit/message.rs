@@ -81,7 +81,7 @@ mod tests {
         let (sha_tree, sha_state) = (Sha256::of(after.tree.bytes()), Sha256::of(&state.to_bytes()));
         let taken_in = match own_commits {
             0 => String::new(),
-            count => format!("Runner-Taken-In: {count}\n"),
+            count => format!("Runner-User-Commits: {count}\n"),
         };
         let end =
             format!("\nRunner-Tree: {sha_tree}\nRunner-State: {sha_state}\nRunner-Semantics: 1\n{taken_in}");

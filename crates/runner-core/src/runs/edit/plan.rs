@@ -1,62 +1,59 @@
-//! Edits of the tree.
+//! Edits of the tree: add, change, split, remove, move, allow.
 
 use super::{EditError, NewNode, NodeChanges, SiblingPosition, UserEdit};
 use crate::model::id::NodeId;
-use crate::model::tree::{MAX_ATTEMPTS_RANGE, Node, Tree, path_text, user_edit_faults};
+use crate::model::tree::{MAX_ATTEMPTS_MAX, Node, Tree, path_text, user_edit_violations};
 
-/// The tree after an edit of it. Whatever the edit is, the rules for a user's own edits hold for the result.
-pub(super) fn edited(before: &Tree, edit: &UserEdit) -> Result<Tree, EditError> {
+/// Applies an edit to the tree. The result is checked against the rules for users' edits.
+pub(super) fn apply(before: &Tree, edit: &UserEdit) -> Result<Tree, EditError> {
     let mut root = before.root().clone();
     match edit {
         UserEdit::Add { under, node, place } => {
-            refuse_taken(before, node)?;
-            insert(&mut parent(&mut root, before, under)?.children, fresh(node, 0), place, under)?;
+            refuse_duplicate(before, node)?;
+            insert(&mut open_parent(&mut root, before, under)?.children, new_node(node, 0), place, under)?;
         }
         UserEdit::Split { node, into } => split(&mut root, before, node, into)?,
-        UserEdit::Edit { node, to } => reword(open(&mut root, before, node)?, to, before)?,
-        UserEdit::Remove { node } => drop(taken_out(&mut root, before, node)?),
-        UserEdit::Move { node, under, place } => relocate(&mut root, before, (node, under), place)?,
+        UserEdit::Edit { node, to } => change(open_node(&mut root, before, node)?, to, before)?,
+        UserEdit::Remove { node } => remove(&mut root, before, node)?,
+        UserEdit::Move { node, under, place } => relocate(&mut root, before, node, under, place)?,
         UserEdit::Allow { node, more } => {
             let leaf = open_leaf(&mut root, before, node)?;
-            let most = u32::try_from(*MAX_ATTEMPTS_RANGE.end()).unwrap_or(u32::MAX);
-            leaf.max_attempts = leaf.max_attempts.saturating_add(*more).min(most);
+            leaf.max_attempts = leaf.max_attempts.saturating_add(*more).min(MAX_ATTEMPTS_MAX);
         }
         UserEdit::Answer { .. } | UserEdit::Note { .. } => {}
     }
     root.derive_passes();
     let after = Tree::new(root).map_err(EditError::Tree)?;
-    let faults = user_edit_faults(before, &after);
-    if faults.is_empty() { Ok(after) } else { Err(EditError::RunnerOwned(faults)) }
+    let violations = user_edit_violations(before, &after);
+    if violations.is_empty() { Ok(after) } else { Err(EditError::RunnerOwned(violations)) }
 }
 
 fn path_of(tree: &Tree, id: &NodeId) -> String {
     tree.path_to(id).map(|path| path_text(&path)).unwrap_or_default()
 }
 
-/// A node that may be edited.
-fn open<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut Node, EditError> {
+fn open_node<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut Node, EditError> {
     let node = root.find_mut(id).ok_or_else(|| EditError::NoSuchNode(id.clone()))?;
     if node.passes { Err(EditError::Passed(path_of(tree, id))) } else { Ok(node) }
 }
 
-/// A leaf that may be edited.
 fn open_leaf<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut Node, EditError> {
-    let node = open(root, tree, id)?;
+    let node = open_node(root, tree, id)?;
     if node.is_leaf() { Ok(node) } else { Err(EditError::NotALeaf(path_of(tree, id))) }
 }
 
-/// A node that may get children.
-fn parent<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut Node, EditError> {
+/// A node that can get children.
+fn open_parent<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut Node, EditError> {
     let node = root.find_mut(id).ok_or_else(|| EditError::NoSuchNode(id.clone()))?;
     if node.passes { Err(EditError::UnderPassed(path_of(tree, id))) } else { Ok(node) }
 }
 
-fn refuse_taken(tree: &Tree, node: &NewNode) -> Result<(), EditError> {
+fn refuse_duplicate(tree: &Tree, node: &NewNode) -> Result<(), EditError> {
     let is_taken = tree.path_to(&node.id).is_some();
     if is_taken { Err(EditError::Taken(node.id.clone())) } else { Ok(()) }
 }
 
-fn fresh(node: &NewNode, order: i64) -> Node {
+fn new_node(node: &NewNode, order: i64) -> Node {
     Node {
         id: node.id.clone(),
         order,
@@ -75,14 +72,14 @@ fn split(root: &mut Node, tree: &Tree, id: &NodeId, into: &[NewNode]) -> Result<
     if into.len() < 2 {
         return Err(EditError::TooFewParts);
     }
-    for (nth, node) in (1_i64..).zip(into) {
-        refuse_taken(tree, node)?;
-        leaf.children.push(fresh(node, nth));
+    for (order, node) in (1_i64..).zip(into) {
+        refuse_duplicate(tree, node)?;
+        leaf.children.push(new_node(node, order));
     }
     Ok(())
 }
 
-fn reword(node: &mut Node, to: &NodeChanges, tree: &Tree) -> Result<(), EditError> {
+fn change(node: &mut Node, to: &NodeChanges, tree: &Tree) -> Result<(), EditError> {
     let NodeChanges { title, goal, acceptance, max_attempts } = to.clone();
     if max_attempts.is_some_and(|max| max < node.attempts) {
         return Err(EditError::BelowAttempts { node: path_of(tree, &node.id), attempts: node.attempts });
@@ -94,15 +91,16 @@ fn reword(node: &mut Node, to: &NodeChanges, tree: &Tree) -> Result<(), EditErro
     Ok(())
 }
 
-/// Takes a node out of the tree, if nothing at or below it passed.
-fn taken_out(root: &mut Node, tree: &Tree, id: &NodeId) -> Result<Node, EditError> {
+/// Removes a node, if nothing in its subtree has passed.
+fn remove(root: &mut Node, tree: &Tree, id: &NodeId) -> Result<(), EditError> {
     refuse_root(tree, id)?;
-    let node = open(root, tree, id)?;
-    if let Some(below) = first_passed(node) {
-        let (node, below) = (path_of(tree, id), path_of(tree, &below));
-        return Err(EditError::PassedBelow { node, below });
+    let node = open_node(root, tree, id)?;
+    if let Some(passed) = first_passed(node) {
+        let descendant = path_of(tree, &passed);
+        return Err(EditError::PassedBelow { node: path_of(tree, id), descendant });
     }
-    detach(root, id)
+    detach(root, id)?;
+    Ok(())
 }
 
 fn first_passed(node: &Node) -> Option<NodeId> {
@@ -127,32 +125,33 @@ fn refuse_root(tree: &Tree, id: &NodeId) -> Result<(), EditError> {
 fn relocate(
     root: &mut Node,
     tree: &Tree,
-    (id, under): (&NodeId, &NodeId),
+    id: &NodeId,
+    under: &NodeId,
     place: &SiblingPosition,
 ) -> Result<(), EditError> {
     refuse_root(tree, id)?;
-    let node = open(root, tree, id)?;
+    let node = open_node(root, tree, id)?;
     if node.find_mut(under).is_some() {
         return Err(EditError::UnderItself { node: path_of(tree, id) });
     }
-    parent(root, tree, under)?;
+    open_parent(root, tree, under)?;
     let node = detach(root, id)?;
-    insert(&mut parent(root, tree, under)?.children, node, place, under)
+    insert(&mut open_parent(root, tree, under)?.children, node, place, under)
 }
 
-/// Puts a node among its siblings. Where no number is free between its neighbours, open ones behind it make room, or
-/// open ones before it.
+/// Inserts a node among its siblings. If no `order` is free between its neighbours, the orders of the open siblings after it
+/// are increased, or else those of the open siblings before it are decreased.
 fn insert(
     siblings: &mut Vec<Node>,
     mut node: Node,
     place: &SiblingPosition,
     under: &NodeId,
 ) -> Result<(), EditError> {
-    let find = |siblings: &[Node], id: &NodeId| {
+    let index_of = |siblings: &[Node], id: &NodeId| {
         let at = siblings.iter().position(|sibling| sibling.id == *id);
         at.ok_or_else(|| EditError::NotASibling { sibling: id.clone(), under: under.clone() })
     };
-    let (at, beside) = match place {
+    let (at, neighbour) = match place {
         SiblingPosition::Order(order) => {
             node.order = *order;
             siblings.push(node);
@@ -160,28 +159,29 @@ fn insert(
             return Ok(());
         }
         SiblingPosition::Last => (siblings.len(), None),
-        SiblingPosition::Before(id) => (find(siblings, id)?, Some(id)),
-        SiblingPosition::After(id) => (find(siblings, id)? + 1, Some(id)),
+        SiblingPosition::Before(id) => (index_of(siblings, id)?, Some(id)),
+        SiblingPosition::After(id) => (index_of(siblings, id)? + 1, Some(id)),
     };
     let before = at.checked_sub(1).and_then(|at| siblings.get(at)).map(|sibling| sibling.order);
-    let behind = siblings.get(at).map(|sibling| sibling.order);
-    node.order = match (before, behind) {
+    let after = siblings.get(at).map(|sibling| sibling.order);
+    node.order = match (before, after) {
         (None, None) => 1,
-        (None, Some(behind)) => behind.saturating_sub(1),
+        (None, Some(after)) => after.saturating_sub(1),
         (Some(before), _) => before.saturating_add(1),
     };
-    if behind.is_some_and(|behind| behind <= node.order) && !make_room(siblings, at, node.order) {
-        node.order = behind.unwrap_or_default().saturating_sub(1);
+    if after.is_some_and(|after| after <= node.order) && !make_room_after(siblings, at, node.order) {
+        node.order = after.unwrap_or_default().saturating_sub(1);
         if !make_room_before(siblings, at, node.order) {
-            return Err(EditError::NoRoom(beside.unwrap_or(under).clone()));
+            return Err(EditError::NoRoom(neighbour.unwrap_or(under).clone()));
         }
     }
     siblings.insert(at, node);
     Ok(())
 }
 
-/// Gives the siblings from `at` on numbers above `order`, as few as must be; changes nothing where one of them passed.
-fn make_room(siblings: &mut [Node], at: usize, order: i64) -> bool {
+/// Gives the siblings from `at` on orders above `order`, and changes as few as possible. Changes nothing and returns false if
+/// one of them has passed.
+fn make_room_after(siblings: &mut [Node], at: usize, order: i64) -> bool {
     let mut last = order;
     let mut orders = Vec::new();
     for sibling in siblings.iter().skip(at) {
@@ -198,7 +198,7 @@ fn make_room(siblings: &mut [Node], at: usize, order: i64) -> bool {
     true
 }
 
-/// Gives the siblings before `at` numbers below `order`, as few as must be; changes nothing where one of them passed.
+/// The same for the siblings before `at`, with orders below `order`.
 fn make_room_before(siblings: &mut [Node], at: usize, order: i64) -> bool {
     let mut first = order;
     let mut orders = Vec::new();

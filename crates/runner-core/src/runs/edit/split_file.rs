@@ -1,39 +1,39 @@
-//! The steps of a leaf, as a person writes them down: a title a line, and indented below it its goal and points.
+//! The file format of `runner node split --from`: one title per line, with the goal and the criteria indented below it.
 
-/// One step.
+/// One part of a split task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SplitPart {
     pub title: String,
-    /// What stands below it.
+    /// The indented text below the title.
     pub goal: Option<String>,
-    /// The points below it.
+    /// The indented list items below the title.
     pub acceptance: Vec<String>,
 }
 
-/// Reads the steps. What is indented before the first title is a fault, told by its line.
-pub fn parts(text: &str) -> Result<Vec<SplitPart>, usize> {
-    let mut all: Vec<SplitPart> = Vec::new();
-    for (nth, line) in (1_usize..).zip(text.lines()) {
-        let words = line.trim();
-        let point = words.strip_prefix("- ").or_else(|| words.strip_prefix("* "));
-        if words.is_empty() {
+/// Parses the file. `Err` has the number of a line that is indented before the first title.
+pub fn parse_split_file(text: &str) -> Result<Vec<SplitPart>, usize> {
+    let mut parts: Vec<SplitPart> = Vec::new();
+    for (number, line) in (1_usize..).zip(text.lines()) {
+        let text = line.trim();
+        let item = text.strip_prefix("- ").or_else(|| text.strip_prefix("* "));
+        if text.is_empty() {
             continue;
         }
         if !line.starts_with([' ', '\t']) {
-            all.push(SplitPart { title: point.unwrap_or(words).to_owned(), ..SplitPart::default() });
+            parts.push(SplitPart { title: item.unwrap_or(text).to_owned(), ..SplitPart::default() });
             continue;
         }
-        let part = all.last_mut().ok_or(nth)?;
-        match (point, &mut part.goal) {
-            (Some(point), _) => part.acceptance.push(point.to_owned()),
+        let part = parts.last_mut().ok_or(number)?;
+        match (item, &mut part.goal) {
+            (Some(criterion), _) => part.acceptance.push(criterion.to_owned()),
             (None, Some(goal)) => {
                 goal.push('\n');
-                goal.push_str(words);
+                goal.push_str(text);
             }
-            (None, goal @ None) => *goal = Some(words.to_owned()),
+            (None, goal @ None) => *goal = Some(text.to_owned()),
         }
     }
-    Ok(all)
+    Ok(parts)
 }
 
 #[cfg(test)]
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn titles_stand_at_the_margin_and_the_rest_below_them() {
+    fn titles_are_not_indented_and_their_details_are() {
         let text = "- Read it\n  All of it,\n  at once.\n\n  - no bytes lost\n\t* quick\nWrite it\n";
         let read = SplitPart {
             title: "Read it".to_owned(),
@@ -49,10 +49,10 @@ mod tests {
             acceptance: vec!["no bytes lost".to_owned(), "quick".to_owned()],
         };
         assert_eq!(
-            parts(text),
+            parse_split_file(text),
             Ok(vec![read, SplitPart { title: "Write it".to_owned(), ..SplitPart::default() }])
         );
-        assert_eq!(parts("\n  lost\n"), Err(2));
-        assert_eq!(parts(""), Ok(Vec::new()));
+        assert_eq!(parse_split_file("\n  lost\n"), Err(2));
+        assert_eq!(parse_split_file(""), Ok(Vec::new()));
     }
 }

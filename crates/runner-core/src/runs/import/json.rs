@@ -1,4 +1,4 @@
-//! Reading JSON with the line of everything that is in it.
+//! JSON with the line number of each value.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,16 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::PlanError;
+use crate::strict::json_error_message;
 
-/// A part of a document, still as text, with the line it begins on.
+/// A value of a document, not decoded yet, with its line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JsonPart<'t> {
     pub(super) line: usize,
     raw: &'t RawValue,
 }
 
-/// The outermost value of a document.
+/// The top-level value of a document.
 #[derive(Clone, Debug)]
 pub(super) enum TopLevel<'t> {
     Object(BTreeMap<String, JsonPart<'t>>),
@@ -22,10 +23,11 @@ pub(super) enum TopLevel<'t> {
     Other,
 }
 
-/// Reads the outermost value; what is no JSON at all is told with its line.
-pub(super) fn top(text: &str) -> Result<TopLevel<'_>, PlanError> {
-    let raw: &RawValue = serde_json::from_str(text)
-        .map_err(|error| PlanError::new(error.line().max(1), format!("no JSON: {}", reason(&error))))?;
+/// Parses the top-level value.
+pub(super) fn top_level(text: &str) -> Result<TopLevel<'_>, PlanError> {
+    let raw: &RawValue = serde_json::from_str(text).map_err(|error| {
+        PlanError::new(error.line().max(1), format!("the file is not JSON: {}", json_error_message(&error)))
+    })?;
     let whole = JsonPart::within(text, raw);
     Ok(match raw.get().as_bytes().first() {
         Some(b'{') => TopLevel::Object(whole.object(text)?),
@@ -35,28 +37,27 @@ pub(super) fn top(text: &str) -> Result<TopLevel<'_>, PlanError> {
 }
 
 impl<'t> JsonPart<'t> {
-    /// A part of a document.
     pub(super) fn within(text: &str, raw: &'t RawValue) -> Self {
         Self { line: line_of(text, raw.get()), raw }
     }
 
-    /// The value as a type of its own.
-    pub(super) fn read<T: Deserialize<'t>>(&self, what: &str) -> Result<T, PlanError> {
+    /// Decodes the value. `what` names it in an error message.
+    pub(super) fn decode<T: Deserialize<'t>>(&self, what: &str) -> Result<T, PlanError> {
         serde_json::from_str(self.raw.get()).map_err(|error| {
             let line = self.line + error.line().saturating_sub(1);
-            PlanError::new(line, format!("{what} cannot be read: {}", reason(&error)))
+            PlanError::new(line, format!("{what} is invalid: {}", json_error_message(&error)))
         })
     }
 
-    /// The values of an object by key. `text` is the document that this is a part of.
+    /// The values of an object by key. `text` is the whole document.
     pub(super) fn object(&self, text: &str) -> Result<BTreeMap<String, JsonPart<'t>>, PlanError> {
-        let values: BTreeMap<String, &RawValue> = self.read("the object")?;
+        let values: BTreeMap<String, &RawValue> = self.decode("the object")?;
         Ok(values.into_iter().map(|(key, raw)| (key, JsonPart::within(text, raw))).collect())
     }
 
     /// The values of a list.
     pub(super) fn array(&self, text: &str) -> Result<Vec<JsonPart<'t>>, PlanError> {
-        let values: Vec<&RawValue> = self.read("the list")?;
+        let values: Vec<&RawValue> = self.decode("the list")?;
         let mut line = self.line;
         let mut from = self.raw.get();
         Ok(values
@@ -78,7 +79,7 @@ impl<'t> JsonPart<'t> {
     }
 }
 
-/// How far into a text a part of it begins. The reader borrows, so a part lies within its text.
+/// The offset of a part in its text. The decoder borrows, so a part is a slice of the text.
 fn offset(text: &str, part: &str) -> usize {
     (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize)
 }
@@ -94,10 +95,4 @@ fn newlines_before(text: &str, part: &str) -> usize {
 
 fn line_of(text: &str, part: &str) -> usize {
     1 + newlines_before(text, part)
-}
-
-/// What serde says, without the place, which is told apart.
-fn reason(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.rsplit_once(" at line ").map_or(text.clone(), |(reason, _)| reason.to_owned())
 }

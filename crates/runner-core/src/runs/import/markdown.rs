@@ -1,69 +1,76 @@
-//! A markdown checklist: nesting is the tree, headings are groups, what is indented below an item is its goal.
+//! The parser of markdown checklists: nesting becomes the tree, headings become groups, and indented text below an item becomes
+//! its goal.
 //!
-//! Read line by line and not as rendered text: goals are handed to agents as they were written, and every fault has
-//! its line. Where a file has boxes, only points with a box are work; in one without any, every point is.
+//! It works line by line and not on rendered text, because agents get goals as they were written, and every error has a line.
+//! If a file has checkboxes, only list items with one are tasks; otherwise every list item is.
 
-use super::markdown_lines::{MarkdownLine, acceptance_label, classify, ends_fence, indented};
+use super::markdown_lines::{MarkdownLine, acceptance_label, classify, ends_fence, split_indent};
 use super::{EntryStatus, ImportWarning, ImportedPlan, PlanEntry, PlanError, PlanFormat};
 use crate::model::tree::{DEPTH_MAX, NODES_MAX};
 
-/// Blocks with one of these words hold a text exactly, as `export` writes those that would be read otherwise.
+/// The info strings of blocks whose content is imported exactly. `export` writes texts in them that would be parsed as
+/// something else.
 pub(super) const TITLE: &str = "title";
 pub(super) const GOAL: &str = "goal";
 pub(super) const ACCEPTANCE: &str = "acceptance";
 
-pub(super) fn read(text: &str) -> Result<ImportedPlan, Vec<PlanError>> {
-    let lines = lines_of(text);
-    let mut reader = MarkdownParser::new(&lines);
+pub(super) fn parse(text: &str) -> Result<ImportedPlan, Vec<PlanError>> {
+    let lines = split_lines(text);
+    let mut parser = MarkdownParser::new(&lines);
     for (index, line) in lines.iter().enumerate() {
-        reader.line(index + 1, line);
+        parser.line(index + 1, line);
     }
-    reader.finish()
+    parser.finish()
 }
 
-/// The lines. Only where every line ends as on Windows is that no part of the text.
-fn lines_of(text: &str) -> Vec<&str> {
-    let lines: Vec<&str> = text.strip_suffix('\n').unwrap_or(text).split('\n').collect();
-    let is_windows = lines.iter().rev().skip(1).all(|line| line.ends_with('\r'));
-    let plain = |line: &'_ &str| is_windows && line.ends_with('\r');
+/// The lines. A `\r` at the end is removed only if every line has one.
+fn split_lines(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.strip_suffix('\n').unwrap_or(text).split('\n').collect();
+    if lines.iter().rev().skip(1).all(|line| line.ends_with('\r')) {
+        for line in &mut lines {
+            *line = line.strip_suffix('\r').unwrap_or(line);
+        }
+    }
     lines
-        .iter()
-        .map(|line| if plain(line) { line.strip_suffix('\r').unwrap_or(line) } else { line })
-        .collect()
 }
 
-/// Where something stands, which decides what belongs to it.
+/// The nesting of an entry, which decides what belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LinePosition {
     Plan,
     /// Below a heading of this level.
     Group(usize),
-    /// An item indented by so many columns.
+    /// A list item at this column.
     Item(usize),
 }
 
-/// Something that is being read.
+/// An entry that is not complete yet.
 struct OpenEntry {
-    place: LinePosition,
-    item: PlanEntry,
+    position: LinePosition,
+    entry: PlanEntry,
     /// Its goal, line by line.
     text: Vec<String>,
-    /// A goal that was given exactly.
-    exact: Option<String>,
-    /// Whether the title was, which may then be empty.
-    has_title: bool,
+    /// The goal from a `goal` block.
+    exact_goal: Option<String>,
+    /// Whether the title comes from a `title` block; then it may be empty.
+    has_exact_title: bool,
 }
 
-/// A list of how one sees that something is done.
+/// A list of acceptance criteria.
 struct CriteriaList {
     owner: usize,
-    /// How far the announcement is indented, or the first point must be.
-    least: usize,
-    /// How far the points are, and whether they have boxes.
-    style: Option<(usize, bool)>,
+    /// The least indentation of its first item.
+    indent_min: usize,
+    /// The form of its items, known from the first one on.
+    style: Option<ItemStyle>,
 }
 
-/// A block of code.
+#[derive(Clone, Copy)]
+struct ItemStyle {
+    column: usize,
+    has_checkbox: bool,
+}
+
 struct CodeBlock<'t> {
     line: usize,
     indent: usize,
@@ -74,92 +81,107 @@ struct CodeBlock<'t> {
     content: Vec<String>,
 }
 
+/// The part of the file that the next line belongs to.
+enum FileRegion<'t> {
+    Body,
+    FrontMatter,
+    Comment,
+    Code(CodeBlock<'t>),
+}
+
 struct MarkdownParser<'t> {
     entries: Vec<OpenEntry>,
     parents: Vec<Option<usize>>,
     stack: Vec<usize>,
-    points: Option<CriteriaList>,
-    block: Option<CodeBlock<'t>>,
-    /// Within a comment, or within the front matter that a file may begin with.
-    until: Option<&'static str>,
-    has_boxes: bool,
+    criteria: Option<CriteriaList>,
+    region: FileRegion<'t>,
+    has_checkboxes: bool,
     has_one_title: bool,
     is_after_text: bool,
-    /// There were more items than a tree has nodes, and it was said.
+    /// Whether it was reported that there are more items than a tree can have nodes.
     is_full: bool,
-    faults: Vec<PlanError>,
+    errors: Vec<PlanError>,
 }
 
 impl<'t> MarkdownParser<'t> {
     fn new(lines: &[&'t str]) -> Self {
-        let (mut boxes, mut titles) = (false, 0);
+        let mut has_checkboxes = false;
+        let mut titles = 0;
         let mut fence: Option<(char, usize)> = None;
         for line in lines {
-            let rest = indented(line).1;
+            let (_, rest) = split_indent(line);
             match (fence, classify(rest)) {
                 (Some((mark, length)), _) if ends_fence(rest, mark, length) => fence = None,
                 (Some(_), _) => {}
                 (None, MarkdownLine::Fence { mark, length, .. }) => fence = Some((mark, length)),
-                (None, MarkdownLine::Bullet { boxed, .. }) => boxes |= boxed.is_some(),
+                (None, MarkdownLine::Bullet { checkbox, .. }) => has_checkboxes |= checkbox.is_some(),
                 (None, MarkdownLine::Heading { level: 1, .. }) => titles += 1,
                 (None, _) => {}
             }
         }
         let plan = OpenEntry {
-            place: LinePosition::Plan,
-            item: PlanEntry::default(),
+            position: LinePosition::Plan,
+            entry: PlanEntry::default(),
             text: Vec::new(),
-            exact: None,
-            has_title: false,
+            exact_goal: None,
+            has_exact_title: false,
         };
+        let has_front_matter = lines.first() == Some(&"---");
         Self {
             entries: vec![plan],
             parents: vec![None],
             stack: vec![0],
-            points: None,
-            block: None,
-            until: (lines.first() == Some(&"---")).then_some("---"),
-            has_boxes: boxes,
+            criteria: None,
+            region: if has_front_matter { FileRegion::FrontMatter } else { FileRegion::Body },
+            has_checkboxes,
             has_one_title: titles == 1,
             is_after_text: false,
             is_full: false,
-            faults: Vec::new(),
+            errors: Vec::new(),
         }
     }
 
     fn line(&mut self, number: usize, line: &'t str) {
-        let (indent, rest) = indented(line);
-        if let Some(block) = &mut self.block {
-            if ends_fence(rest, block.mark, block.length) {
-                self.end_block();
-            } else {
+        let (indent, rest) = split_indent(line);
+        match &mut self.region {
+            FileRegion::Code(block) if ends_fence(rest, block.mark, block.length) => self.end_block(),
+            FileRegion::Code(block) => {
                 let spaces = line.bytes().take(block.indent).take_while(|byte| *byte == b' ').count();
                 block.content.push(line.get(spaces..).unwrap_or_default().to_owned());
             }
-            return;
+            FileRegion::FrontMatter => {
+                if number > 1 && rest.trim_end() == "---" {
+                    self.region = FileRegion::Body;
+                }
+            }
+            FileRegion::Comment => {
+                if rest.contains("-->") {
+                    self.region = FileRegion::Body;
+                }
+            }
+            FileRegion::Body if rest.starts_with("<!--") => {
+                if !rest.contains("-->") {
+                    self.region = FileRegion::Comment;
+                }
+            }
+            FileRegion::Body => self.body_line(number, indent, rest),
         }
-        if let Some(end) = self.until {
-            let is_over =
-                if end == "---" { number > 1 && rest.trim_end() == end } else { rest.contains(end) };
-            self.until = if is_over { None } else { self.until };
-            return;
-        }
-        if rest.starts_with("<!--") {
-            self.until = (!rest.contains("-->")).then_some("-->");
-            return;
-        }
-        let what = classify(rest);
-        let is_text = matches!(what, MarkdownLine::Text(_) | MarkdownLine::Bullet { .. });
-        match what {
+    }
+
+    fn body_line(&mut self, number: usize, indent: usize, rest: &'t str) {
+        let line = classify(rest);
+        let is_text = matches!(line, MarkdownLine::Text(_) | MarkdownLine::Bullet { .. });
+        match line {
             MarkdownLine::Blank => self.blank(),
-            MarkdownLine::Rule => self.points = None,
+            MarkdownLine::Rule => self.criteria = None,
             MarkdownLine::Heading { level, title } => self.heading(number, level, title),
             MarkdownLine::Fence { mark, length, info } => {
-                let owner = self.owner(indent, false);
-                let content = Vec::new();
-                self.block = Some(CodeBlock { line: number, indent, mark, length, info, owner, content });
+                let owner = self.owner(indent);
+                let block =
+                    CodeBlock { line: number, indent, mark, length, info, owner, content: Vec::new() };
+                self.region = FileRegion::Code(block);
             }
-            MarkdownLine::Bullet { boxed, text } => self.bullet((number, indent), boxed, text, rest),
+            MarkdownLine::Bullet { checkbox, text } => self.bullet(number, indent, checkbox, text, rest),
             MarkdownLine::Text(text) => self.text(indent, text),
         }
         self.is_after_text = is_text;
@@ -169,14 +191,14 @@ impl<'t> MarkdownParser<'t> {
         self.stack.last().copied().unwrap_or_default()
     }
 
-    fn place(&self, entry: usize) -> LinePosition {
-        self.entries.get(entry).map_or(LinePosition::Plan, |entry| entry.place)
+    fn position(&self, index: usize) -> LinePosition {
+        self.entries.get(index).map_or(LinePosition::Plan, |open| open.position)
     }
 
-    /// What text at this column belongs to. A line that goes on with the one above belongs where that does.
-    fn owner(&mut self, indent: usize, goes_on: bool) -> usize {
-        while let LinePosition::Item(column) = self.place(self.top()) {
-            if indent > column || goes_on {
+    /// The entry that text at this column belongs to. Closes the items that it is outside of.
+    fn owner(&mut self, indent: usize) -> usize {
+        while let LinePosition::Item(column) = self.position(self.top()) {
+            if indent > column {
                 break;
             }
             self.stack.pop();
@@ -185,8 +207,8 @@ impl<'t> MarkdownParser<'t> {
     }
 
     fn add_text(&mut self, owner: usize, text: &str) {
-        if let Some(entry) = self.entries.get_mut(owner) {
-            entry.text.push(text.to_owned());
+        if let Some(open) = self.entries.get_mut(owner) {
+            open.text.push(text.to_owned());
         }
     }
 
@@ -195,26 +217,33 @@ impl<'t> MarkdownParser<'t> {
         self.add_text(top, "");
     }
 
-    fn open(&mut self, place: LinePosition, item: PlanEntry) {
-        let (line, depth) = (item.line, self.stack.len());
-        if depth >= DEPTH_MAX {
-            self.faults.push(PlanError::new(line, format!("more than {DEPTH_MAX} levels deep")));
+    fn open(&mut self, position: LinePosition, entry: PlanEntry) {
+        if self.stack.len() >= DEPTH_MAX {
+            let reason = format!("the items have more than {DEPTH_MAX} levels");
+            self.errors.push(PlanError::new(entry.line, reason));
             return;
         }
         if self.entries.len() >= NODES_MAX {
             if !std::mem::replace(&mut self.is_full, true) {
-                self.faults.push(PlanError::new(line, format!("more than {NODES_MAX} items")));
+                let reason = format!("the file has more than {NODES_MAX} items");
+                self.errors.push(PlanError::new(entry.line, reason));
             }
             return;
         }
         self.parents.push(Some(self.top()));
         self.stack.push(self.entries.len());
-        self.entries.push(OpenEntry { place, item, text: Vec::new(), exact: None, has_title: false });
+        self.entries.push(OpenEntry {
+            position,
+            entry,
+            text: Vec::new(),
+            exact_goal: None,
+            has_exact_title: false,
+        });
     }
 
     fn heading(&mut self, line: usize, level: usize, title: &str) {
-        self.points = None;
-        while match self.place(self.top()) {
+        self.criteria = None;
+        while match self.position(self.top()) {
             LinePosition::Plan => false,
             LinePosition::Group(outer) => outer >= level,
             LinePosition::Item(_) => true,
@@ -222,12 +251,12 @@ impl<'t> MarkdownParser<'t> {
             self.stack.pop();
         }
         if acceptance_label(title).is_some() {
-            self.points = Some(CriteriaList { owner: self.top(), least: 0, style: None });
+            self.criteria = Some(CriteriaList { owner: self.top(), indent_min: 0, style: None });
             return;
         }
         if level == 1 && self.has_one_title && self.entries.len() == 1 {
             if let Some(plan) = self.entries.first_mut() {
-                title.clone_into(&mut plan.item.title);
+                title.clone_into(&mut plan.entry.title);
             }
             return;
         }
@@ -237,156 +266,163 @@ impl<'t> MarkdownParser<'t> {
         );
     }
 
-    fn bullet(&mut self, at: (usize, usize), boxed: Option<EntryStatus>, text: &'t str, rest: &'t str) {
-        let (line, indent) = at;
-        if self.takes_point(indent, boxed.is_some(), text) {
+    fn bullet(
+        &mut self,
+        line: usize,
+        indent: usize,
+        checkbox: Option<EntryStatus>,
+        text: &'t str,
+        rest: &'t str,
+    ) {
+        if self.add_criterion(ItemStyle { column: indent, has_checkbox: checkbox.is_some() }, text) {
             return;
         }
-        let is_item = boxed.is_some() || !self.has_boxes;
-        if let Some(first) = acceptance_label(text).filter(|_| boxed.is_none()) {
-            let owner = self.owner(indent, false);
-            self.begin_points(owner, indent + 1, first);
-        } else if is_item {
-            self.owner(indent, false);
-            let standing = boxed.unwrap_or_default();
-            let item = PlanEntry { line, title: text.to_owned(), status: standing, ..PlanEntry::default() };
-            self.open(LinePosition::Item(indent), item);
+        let owner = self.owner(indent);
+        if let Some(first) = acceptance_label(text).filter(|_| checkbox.is_none()) {
+            self.begin_criteria(owner, indent + 1, first);
+        } else if checkbox.is_some() || !self.has_checkboxes {
+            let status = checkbox.unwrap_or_default();
+            let entry = PlanEntry { line, title: text.to_owned(), status, ..PlanEntry::default() };
+            self.open(LinePosition::Item(indent), entry);
         } else {
-            let owner = self.owner(indent, false);
             self.add_text(owner, &at_column(indent, rest.trim_end()));
         }
     }
 
-    /// Whether a point goes on with a list of acceptance, which it then joins.
-    fn takes_point(&mut self, indent: usize, is_boxed: bool, text: &str) -> bool {
-        let Some(points) = &mut self.points else { return false };
-        let is_next = match points.style {
-            None => indent >= points.least,
-            Some((column, boxed)) => indent > column || (indent == column && boxed == is_boxed),
+    /// Adds a list item to the current criteria. Returns false, and ends them, if it does not belong to them.
+    fn add_criterion(&mut self, item: ItemStyle, text: &str) -> bool {
+        let Some(criteria) = &mut self.criteria else { return false };
+        let belongs = match criteria.style {
+            None => item.column >= criteria.indent_min,
+            Some(style) => {
+                item.column > style.column
+                    || (item.column == style.column && item.has_checkbox == style.has_checkbox)
+            }
         };
-        let owner = points.owner;
-        let column = points.style.map(|(column, _)| column);
-        if !is_next {
-            self.points = None;
+        if !belongs {
+            self.criteria = None;
             return false;
         }
-        points.style.get_or_insert((indent, is_boxed));
-        let Some(entry) = self.entries.get_mut(owner) else { return false };
-        let acceptance = &mut entry.item.acceptance;
-        match (column, acceptance.last_mut()) {
-            (Some(column), Some(last)) if indent > column => last.push_str(&format!("\n- {text}")),
-            _ => acceptance.push(text.to_owned()),
+        let is_nested = criteria.style.is_some_and(|style| item.column > style.column);
+        criteria.style.get_or_insert(item);
+        let owner = criteria.owner;
+        let Some(open) = self.entries.get_mut(owner) else { return false };
+        let acceptance = &mut open.entry.acceptance;
+        match acceptance.last_mut() {
+            Some(last) if is_nested => last.push_str(&format!("\n- {text}")),
+            Some(_) | None => acceptance.push(text.to_owned()),
         }
         true
     }
 
-    fn begin_points(&mut self, owner: usize, least: usize, first: &str) {
-        if let Some(entry) = self.entries.get_mut(owner).filter(|_| !first.is_empty()) {
-            entry.item.acceptance.push(first.to_owned());
+    fn begin_criteria(&mut self, owner: usize, indent_min: usize, first: &str) {
+        if let Some(open) = self.entries.get_mut(owner).filter(|_| !first.is_empty()) {
+            open.entry.acceptance.push(first.to_owned());
         }
-        self.points = Some(CriteriaList { owner, least, style: None });
+        self.criteria = Some(CriteriaList { owner, indent_min, style: None });
     }
 
     fn text(&mut self, indent: usize, text: &str) {
-        if let Some(points) = &self.points {
-            let is_more = points.style.is_some_and(|(column, _)| indent > column);
-            let entry = self.entries.get_mut(points.owner).filter(|_| is_more);
-            if let Some(last) = entry.and_then(|entry| entry.item.acceptance.last_mut()) {
+        if let Some(criteria) = &self.criteria {
+            let continues = criteria.style.is_some_and(|style| indent > style.column);
+            let open = self.entries.get_mut(criteria.owner).filter(|_| continues);
+            if let Some(last) = open.and_then(|open| open.entry.acceptance.last_mut()) {
                 last.push('\n');
                 last.push_str(text);
                 return;
             }
-            self.points = None;
+            self.criteria = None;
         }
-        let label = acceptance_label(text);
-        let goes_on = self.is_after_text && label.is_none();
-        let owner = self.owner(indent, goes_on);
-        match label {
-            Some(first) => self.begin_points(owner, indent, first),
-            None => self.add_text(owner, &at_column(indent, text)),
+        match acceptance_label(text) {
+            Some(first) => {
+                let owner = self.owner(indent);
+                self.begin_criteria(owner, indent, first);
+            }
+            None => {
+                // A line that continues the text above belongs to the same entry.
+                let owner = if self.is_after_text { self.top() } else { self.owner(indent) };
+                self.add_text(owner, &at_column(indent, text));
+            }
         }
     }
 
     fn end_block(&mut self) {
-        let Some(block) = self.block.take() else { return };
-        let Some(entry) = self.entries.get_mut(block.owner) else { return };
+        let FileRegion::Code(block) = std::mem::replace(&mut self.region, FileRegion::Body) else { return };
+        let Some(open) = self.entries.get_mut(block.owner) else { return };
         let exact = block.content.join("\n");
         match block.info {
             TITLE => {
-                entry.item.title = exact;
-                entry.has_title = true;
+                open.entry.title = exact;
+                open.has_exact_title = true;
             }
-            GOAL => entry.exact = Some(exact),
-            ACCEPTANCE => entry.item.acceptance.push(exact),
+            GOAL => open.exact_goal = Some(exact),
+            ACCEPTANCE => open.entry.acceptance.push(exact),
             info => {
                 let fence: String = std::iter::repeat_n(block.mark, block.length).collect();
-                let content = block
-                    .content
-                    .iter()
-                    .map(|line| if line.is_empty() { line.clone() } else { at_column(block.indent, line) });
-                entry.text.push(at_column(block.indent, &format!("{fence}{info}")));
-                entry.text.extend(content);
-                entry.text.push(at_column(block.indent, &fence));
+                open.text.push(at_column(block.indent, &format!("{fence}{info}")));
+                for line in &block.content {
+                    open.text.push(if line.is_empty() {
+                        String::new()
+                    } else {
+                        at_column(block.indent, line)
+                    });
+                }
+                open.text.push(at_column(block.indent, &fence));
             }
         }
     }
 
     fn finish(mut self) -> Result<ImportedPlan, Vec<PlanError>> {
-        if let Some(block) = &self.block {
-            self.faults.push(PlanError::new(block.line, "the block of code that begins here has no end"));
+        if let FileRegion::Code(block) = &self.region {
+            self.errors.push(PlanError::new(block.line, "the code block that starts here has no end"));
         }
-        for entry in &mut self.entries {
-            let text = goal_text(&entry.text);
-            entry.item.goal = match entry.exact.take() {
+        for open in &mut self.entries {
+            let text = goal_text(&open.text);
+            open.entry.goal = match open.exact_goal.take() {
                 Some(exact) if text.is_empty() => exact,
                 Some(exact) => format!("{exact}\n\n{text}"),
                 None => text,
             };
         }
-        let untitled = self
-            .entries
-            .iter()
-            .filter(|entry| matches!(entry.place, LinePosition::Item(_)) && !entry.has_title);
-        let untitled: Vec<usize> = untitled
-            .filter(|entry| entry.item.title.is_empty() && entry.item.goal.is_empty())
-            .filter(|entry| entry.item.acceptance.is_empty())
-            .map(|entry| entry.item.line)
-            .collect();
-        self.faults.extend(untitled.into_iter().map(|line| PlanError::new(line, "the item has no text")));
-        if !self.entries.iter().any(|entry| matches!(entry.place, LinePosition::Item(_))) {
-            self.faults.push(PlanError::new(1, "the file holds no item: write work as `- [ ] what to do`"));
+        let items = self.entries.iter().filter(|open| matches!(open.position, LinePosition::Item(_)));
+        let empty = items.clone().filter(|open| open.is_empty());
+        self.errors.extend(empty.map(|open| PlanError::new(open.entry.line, "the item has no text")));
+        if items.count() == 0 {
+            self.errors.push(PlanError::new(1, "the file has no items: write tasks as `- [ ] what to do`"));
         }
-        if !self.faults.is_empty() {
-            self.faults.sort_by_key(|fault| fault.line);
-            return Err(self.faults);
+        if !self.errors.is_empty() {
+            self.errors.sort_by_key(|error| error.line);
+            return Err(self.errors);
         }
-        Ok(self.assembled())
+        Ok(self.assemble())
     }
 
-    /// Children go to their parents, the last ones first; a group without an item is none.
-    fn assembled(mut self) -> ImportedPlan {
-        let mut remarks = Vec::new();
+    /// Moves children to their parents, the last ones first, and drops groups without items.
+    fn assemble(mut self) -> ImportedPlan {
+        let mut warnings = Vec::new();
         while self.entries.len() > 1 {
-            let (Some(entry), Some(parent)) = (self.entries.pop(), self.parents.pop().flatten()) else {
+            let (Some(open), Some(parent)) = (self.entries.pop(), self.parents.pop().flatten()) else {
                 break;
             };
-            let OpenEntry { place, mut item, .. } = entry;
-            item.children.reverse();
-            if matches!(place, LinePosition::Group(_)) && item.children.is_empty() {
-                let text = format!("`{}` holds no item and is left out", item.title);
-                remarks.push(ImportWarning { line: item.line, text });
-                continue;
-            }
-            // A group is no work of its own: it is done when everything in it is.
-            if matches!(place, LinePosition::Group(_)) && item.children.iter().all(is_closed) {
-                item.status = EntryStatus::Done;
+            let OpenEntry { position, mut entry, .. } = open;
+            entry.children.reverse();
+            if matches!(position, LinePosition::Group(_)) {
+                if entry.children.is_empty() {
+                    let text = format!("skipped \"{}\": no checklist items", entry.title);
+                    warnings.push(ImportWarning { line: entry.line, text });
+                    continue;
+                }
+                // A group has no work of its own: it is done when all its children are.
+                if entry.children.iter().all(is_closed) {
+                    entry.status = EntryStatus::Done;
+                }
             }
             if let Some(parent) = self.entries.get_mut(parent) {
-                parent.item.children.push(item);
+                parent.entry.children.push(entry);
             }
         }
-        remarks.reverse();
-        let mut plan = self.entries.pop().map(|entry| entry.item).unwrap_or_default();
+        warnings.reverse();
+        let mut plan = self.entries.pop().map(|open| open.entry).unwrap_or_default();
         plan.children.reverse();
         ImportedPlan {
             format: PlanFormat::Markdown,
@@ -394,24 +430,32 @@ impl<'t> MarkdownParser<'t> {
             goal: plan.goal,
             acceptance: plan.acceptance,
             entries: plan.children,
-            warnings: remarks,
+            warnings,
         }
     }
 }
 
-/// Whether there is nothing to do in an item.
-fn is_closed(item: &PlanEntry) -> bool {
-    item.status != EntryStatus::Open && item.children.iter().all(is_closed)
+impl OpenEntry {
+    /// Whether an item has nothing at all.
+    fn is_empty(&self) -> bool {
+        let PlanEntry { title, goal, acceptance, .. } = &self.entry;
+        !self.has_exact_title && title.is_empty() && goal.is_empty() && acceptance.is_empty()
+    }
+}
+
+/// Whether an entry has no open work.
+fn is_closed(entry: &PlanEntry) -> bool {
+    entry.status != EntryStatus::Open && entry.children.iter().all(is_closed)
 }
 
 fn at_column(indent: usize, text: &str) -> String {
     format!("{}{text}", " ".repeat(indent))
 }
 
-/// The lines of a goal without the indent that all of them have, and without empty lines around.
+/// The lines of a goal, without their common indentation and without empty lines at both ends.
 fn goal_text(lines: &[String]) -> String {
-    let is_blank = |line: &&String| line.trim().is_empty();
-    let common = lines.iter().filter(|line| !is_blank(line)).map(|line| indented(line).0).min();
+    let text_lines = lines.iter().filter(|line| !line.trim().is_empty());
+    let common = text_lines.map(|line| split_indent(line).0).min();
     let dedented: Vec<&str> =
         lines.iter().map(|line| line.get(common.unwrap_or_default()..).unwrap_or_default()).collect();
     dedented.join("\n").trim_matches('\n').to_owned()

@@ -1,8 +1,8 @@
-//! The lines of a markdown file, each for what it is. Only what a checklist needs is told apart.
+//! The classifier of markdown lines, with only the distinctions that a checklist needs.
 
 use super::EntryStatus;
 
-/// A line, without what it is indented by.
+/// A line without its indentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MarkdownLine<'t> {
     Blank,
@@ -10,24 +10,24 @@ pub(super) enum MarkdownLine<'t> {
         level: usize,
         title: &'t str,
     },
-    /// A point of a list, with the box it may have.
+    /// A list item, with the status of its box if it has one.
     Bullet {
-        boxed: Option<EntryStatus>,
+        checkbox: Option<EntryStatus>,
         text: &'t str,
     },
-    /// The beginning of a block of code.
+    /// The start of a code block.
     Fence {
         mark: char,
         length: usize,
         info: &'t str,
     },
-    /// A line across the page.
+    /// A horizontal rule.
     Rule,
     Text(&'t str),
 }
 
-/// How many columns a line is indented by, and what follows.
-pub(super) fn indented(line: &str) -> (usize, &str) {
+/// The indentation of a line in columns, and the rest of it.
+pub(super) fn split_indent(line: &str) -> (usize, &str) {
     let mut columns = 0;
     for (at, c) in line.char_indices() {
         match c {
@@ -39,7 +39,7 @@ pub(super) fn indented(line: &str) -> (usize, &str) {
     (columns, "")
 }
 
-/// What a line is, given what follows its indent.
+/// Classifies a line by the text after its indentation.
 pub(super) fn classify(rest: &str) -> MarkdownLine<'_> {
     let rest = rest.trim_end();
     if rest.is_empty() {
@@ -72,7 +72,7 @@ fn fence(rest: &str) -> Option<MarkdownLine<'_>> {
     is_fence.then(|| MarkdownLine::Fence { mark, length, info: info.trim() })
 }
 
-/// Whether a line ends a block that began with so many of these marks.
+/// Whether a line ends a block that started with a fence of `length` marks.
 pub(super) fn ends_fence(rest: &str, mark: char, length: usize) -> bool {
     let rest = rest.trim_end();
     rest.len() >= length && rest.chars().all(|c| c == mark)
@@ -99,30 +99,29 @@ fn bullet(rest: &str) -> Option<MarkdownLine<'_>> {
         return None;
     }
     let text = after.trim_start();
-    let boxed = box_of(text);
-    Some(match boxed {
-        Some((standing, text)) => MarkdownLine::Bullet { boxed: Some(standing), text },
-        None => MarkdownLine::Bullet { boxed: None, text },
+    Some(match split_checkbox(text) {
+        Some((status, text)) => MarkdownLine::Bullet { checkbox: Some(status), text },
+        None => MarkdownLine::Bullet { checkbox: None, text },
     })
 }
 
-/// The box at the beginning of a point. Those that are neither empty nor ticked are as many editors have them.
-fn box_of(text: &str) -> Option<(EntryStatus, &str)> {
+/// The box at the start of a list item. `~`, `/`, `-` and `>` are conventions of common editors.
+fn split_checkbox(text: &str) -> Option<(EntryStatus, &str)> {
     let (inside, rest) = text.strip_prefix('[')?.split_once(']')?;
-    let standing = match inside {
+    let status = match inside {
         " " | "~" | "/" => EntryStatus::Open,
         "x" | "X" => EntryStatus::Done,
         "-" => EntryStatus::Dropped,
         ">" => EntryStatus::Deferred,
         _ => return None,
     };
-    (rest.is_empty() || rest.starts_with([' ', '\t'])).then(|| (standing, rest.trim_start()))
+    (rest.is_empty() || rest.starts_with([' ', '\t'])).then(|| (status, rest.trim_start()))
 }
 
-/// Whether a text announces what one sees that it is done by; gives what follows on the same line.
+/// The text after a label such as `Acceptance:`, if the text starts with one.
 pub(super) fn acceptance_label(text: &str) -> Option<&str> {
-    let is_mark = |c: char| matches!(c, '*' | '_');
-    let text = text.trim_start_matches(is_mark);
+    let is_emphasis = |c: char| matches!(c, '*' | '_');
+    let text = text.trim_start_matches(is_emphasis);
     let head = text.get(.."acceptance".len())?;
     if !head.eq_ignore_ascii_case("acceptance") {
         return None;
@@ -133,11 +132,11 @@ pub(super) fn acceptance_label(text: &str) -> Option<&str> {
         Some(next) if next.eq_ignore_ascii_case(word) => rest.get(word.len()..)?,
         Some(_) | None => rest,
     };
-    let bare = rest.trim_start_matches(is_mark);
-    match bare.strip_prefix(':') {
-        Some(rest) => Some(rest.trim_start_matches(is_mark).trim()),
-        // Without a colon it must stand alone, or be in bold.
-        None => bare.trim().is_empty().then_some(""),
+    let plain = rest.trim_start_matches(is_emphasis);
+    match plain.strip_prefix(':') {
+        Some(rest) => Some(rest.trim_start_matches(is_emphasis).trim()),
+        // Without a colon, the label must be alone on its line.
+        None => plain.trim().is_empty().then_some(""),
     }
 }
 
@@ -146,18 +145,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_told_by_how_it_begins() {
+    fn lines_are_classified_by_their_start() {
         assert_eq!(classify("## Two ##"), MarkdownLine::Heading { level: 2, title: "Two" });
         assert_eq!(classify("# C#"), MarkdownLine::Heading { level: 1, title: "C#" });
         assert_eq!(classify("#no"), MarkdownLine::Text("#no"));
-        assert_eq!(classify("- [ ] a "), MarkdownLine::Bullet { boxed: Some(EntryStatus::Open), text: "a" });
-        assert_eq!(classify("12) [X] a"), MarkdownLine::Bullet { boxed: Some(EntryStatus::Done), text: "a" });
+        assert_eq!(
+            classify("- [ ] a "),
+            MarkdownLine::Bullet { checkbox: Some(EntryStatus::Open), text: "a" }
+        );
+        assert_eq!(
+            classify("12) [X] a"),
+            MarkdownLine::Bullet { checkbox: Some(EntryStatus::Done), text: "a" }
+        );
         assert_eq!(
             classify("* [-] a"),
-            MarkdownLine::Bullet { boxed: Some(EntryStatus::Dropped), text: "a" }
+            MarkdownLine::Bullet { checkbox: Some(EntryStatus::Dropped), text: "a" }
         );
-        assert_eq!(classify("+ [a](b)"), MarkdownLine::Bullet { boxed: None, text: "[a](b)" });
-        assert_eq!(classify("- [x](b)"), MarkdownLine::Bullet { boxed: None, text: "[x](b)" });
+        assert_eq!(classify("+ [a](b)"), MarkdownLine::Bullet { checkbox: None, text: "[a](b)" });
+        assert_eq!(classify("- [x](b)"), MarkdownLine::Bullet { checkbox: None, text: "[x](b)" });
         assert_eq!(classify("-a"), MarkdownLine::Text("-a"));
         assert_eq!(classify("1.5 times"), MarkdownLine::Text("1.5 times"));
         assert_eq!(classify("* * *"), MarkdownLine::Rule);
@@ -168,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn a_tab_reaches_to_the_next_fourth_column() {
-        assert_eq!(indented("\ta"), (4, "a"));
-        assert_eq!(indented("  \ta"), (4, "a"));
-        assert_eq!(indented("   "), (3, ""));
+    fn tabs_extend_to_the_next_multiple_of_four() {
+        assert_eq!(split_indent("\ta"), (4, "a"));
+        assert_eq!(split_indent("  \ta"), (4, "a"));
+        assert_eq!(split_indent("   "), (3, ""));
     }
 
     #[test]
-    fn acceptance_is_announced_in_many_ways() {
+    fn acceptance_labels_have_many_forms() {
         for label in ["Acceptance:", "acceptance criteria:", "**Acceptance Criteria**", "**Acceptance:**"] {
             assert_eq!(acceptance_label(label), Some(""), "{label}");
         }

@@ -1,16 +1,16 @@
-//! `prd.json`: user stories, in order of priority.
+//! The parser of `prd.json`: user stories, ordered by priority.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::json::{JsonPart, TopLevel, top};
-use super::topo_sort::{DependentEntry, arranged};
+use super::json::{JsonPart, TopLevel, top_level};
+use super::topo_sort::{DependentEntry, sort_by_dependencies};
 use super::{EntryStatus, ImportWarning, ImportedPlan, PlanEntry, PlanError, PlanFormat};
 
-/// The keys under which stories are found.
-const STORIES: [&str; 3] = ["userStories", "user_stories", "stories"];
+/// The keys of the story list.
+const STORY_KEYS: [&str; 3] = ["userStories", "user_stories", "stories"];
 
-/// One story. Names differ from tool to tool.
+/// One story. Tools use different keys.
 #[derive(Debug, Deserialize)]
 struct PrdStory {
     #[serde(default)]
@@ -34,7 +34,7 @@ struct PrdStory {
     dependencies: Vec<TextOrNumber>,
 }
 
-/// A name, written as a text or as a number.
+/// An id, written as a string or a number.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum TextOrNumber {
@@ -53,110 +53,103 @@ impl TextOrNumber {
 
 pub(super) fn is_prd(top: &TopLevel<'_>) -> bool {
     match top {
-        TopLevel::Object(keys) => STORIES.iter().any(|key| keys.contains_key(*key)),
+        TopLevel::Object(keys) => STORY_KEYS.iter().any(|key| keys.contains_key(*key)),
         TopLevel::Array(_) => true,
         TopLevel::Other => false,
     }
 }
 
-pub(super) fn read(text: &str) -> Result<ImportedPlan, Vec<PlanError>> {
-    let one = |fault| vec![fault];
-    let (title, goal, stories) = match top(text).map_err(one)? {
+pub(super) fn parse(text: &str) -> Result<ImportedPlan, Vec<PlanError>> {
+    let single = |error| vec![error];
+    let (title, goal, stories) = match top_level(text).map_err(single)? {
         TopLevel::Object(keys) => {
-            let words = |names: &[&str]| {
+            let text_of = |names: &[&str]| {
                 let part = names.iter().find_map(|name| keys.get(*name));
-                part.and_then(|part| part.read::<String>("it").ok()).unwrap_or_default()
+                part.and_then(|part| part.decode::<String>("the text").ok()).unwrap_or_default()
             };
-            let stories = STORIES.iter().find_map(|key| keys.get(*key));
+            let stories = STORY_KEYS.iter().find_map(|key| keys.get(*key));
             let missing = || PlanError::new(1, "the file has no list `userStories`");
-            let stories = stories.ok_or_else(missing).and_then(|part| part.array(text)).map_err(one)?;
-            (words(&["project", "title", "name"]), words(&["description", "overview"]), stories)
+            let stories = stories.ok_or_else(missing).and_then(|part| part.array(text)).map_err(single)?;
+            (text_of(&["project", "title", "name"]), text_of(&["description", "overview"]), stories)
         }
         TopLevel::Array(stories) => (String::new(), String::new(), stories),
         TopLevel::Other => {
-            return Err(vec![PlanError::new(1, "the file holds neither an object nor a list")]);
+            return Err(vec![PlanError::new(1, "the file is neither an object nor a list")]);
         }
     };
     if stories.is_empty() {
-        return Err(vec![PlanError::new(1, "there is no story in it")]);
+        return Err(vec![PlanError::new(1, "the file has no stories")]);
     }
-    let (mut tasks, mut faults, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
-    for (nth, part) in stories.iter().enumerate() {
-        match story(nth, part, &mut remarks) {
-            Ok(read) => tasks.push(read),
-            Err(fault) => faults.push(fault),
+    let mut tasks = Vec::new();
+    let mut errors = Vec::new();
+    let mut warnings = Vec::new();
+    for (index, part) in stories.iter().enumerate() {
+        match parse_story(index, part, &mut warnings) {
+            Ok(task) => tasks.push(task),
+            Err(error) => errors.push(error),
         }
     }
-    if !faults.is_empty() {
-        return Err(faults);
+    if !errors.is_empty() {
+        return Err(errors);
     }
-    // Stable: stories of one priority stay in the order of the file, and those without one come last.
+    // A stable sort: stories with the same priority keep the order of the file, and those without one come last.
     tasks.sort_by_key(|(priority, _)| *priority);
-    let items = arranged(tasks.into_iter().map(|(_, task)| task).collect())?;
-    Ok(ImportedPlan {
-        format: PlanFormat::Prd,
-        title,
-        goal,
-        acceptance: Vec::new(),
-        entries: items,
-        warnings: remarks,
-    })
+    let entries = sort_by_dependencies(tasks.into_iter().map(|(_, task)| task).collect())?;
+    Ok(ImportedPlan { format: PlanFormat::Prd, title, goal, acceptance: Vec::new(), entries, warnings })
 }
 
-fn story(
-    nth: usize,
+/// A story, with its priority in front.
+fn parse_story(
+    index: usize,
     part: &JsonPart<'_>,
-    remarks: &mut Vec<ImportWarning>,
+    warnings: &mut Vec<ImportWarning>,
 ) -> Result<(u64, DependentEntry), PlanError> {
-    let what = format!("story {}", nth + 1);
-    let read: PrdStory = part.read(&what)?;
+    let what = format!("story {}", index + 1);
+    let story: PrdStory = part.decode(&what)?;
     let trimmed =
         |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-    let (title, description) = (trimmed(read.title), trimmed(read.description));
-    let Some(title) = title
-        .clone()
-        .or_else(|| description.as_deref().and_then(|text| text.lines().next()).map(str::to_owned))
-    else {
+    let description = trimmed(story.description);
+    let first_line = || description.as_deref().and_then(|text| text.lines().next()).map(str::to_owned);
+    let Some(title) = trimmed(story.title).or_else(first_line) else {
         return Err(PlanError::new(part.line, format!("{what} has neither a title nor a description")));
     };
-    let priority = read.priority.as_ref().map(priority);
+    let priority = story.priority.as_ref().map(parse_priority);
     if priority == Some(None) {
-        let text =
-            format!("the priority of {what} is neither a number nor high, medium or low, and is not used");
-        remarks.push(ImportWarning { line: part.line, text });
+        let text = format!("ignored the priority of {what}: it is neither a number nor high, medium or low");
+        warnings.push(ImportWarning { line: part.line, text });
     }
-    let goal = [description.filter(|text| *text != title), trimmed(read.notes)];
-    let standing = match read.status.as_deref().map(standing_of) {
-        _ if read.passes => EntryStatus::Done,
-        Some(standing) => standing,
+    let goal = [description.filter(|text| *text != title), trimmed(story.notes)];
+    let status = match story.status.as_deref().map(parse_status) {
+        _ if story.passes => EntryStatus::Done,
+        Some(status) => status,
         None => EntryStatus::Open,
     };
-    let name = read.id.map(|id| id.text());
-    let item = PlanEntry {
+    let name = story.id.map(|id| id.text());
+    let entry = PlanEntry {
         line: part.line,
         name: name.clone(),
         title,
         goal: goal.into_iter().flatten().collect::<Vec<_>>().join("\n\n"),
-        acceptance: read
+        acceptance: story
             .acceptance
             .iter()
-            .map(|point| point.trim().to_owned())
-            .filter(|point| !point.is_empty())
+            .map(|criterion| criterion.trim().to_owned())
+            .filter(|criterion| !criterion.is_empty())
             .collect(),
-        status: standing,
+        status,
         children: Vec::new(),
     };
     let task = DependentEntry {
-        item,
+        entry,
         key: name.unwrap_or(what),
-        after: read.dependencies.iter().map(TextOrNumber::text).collect(),
+        after: story.dependencies.iter().map(TextOrNumber::text).collect(),
         children: Vec::new(),
     };
     Ok((priority.flatten().unwrap_or(u64::MAX), task))
 }
 
-/// The smaller, the earlier.
-fn priority(value: &Value) -> Option<u64> {
+/// A priority as a number; the smallest comes first.
+fn parse_priority(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64(),
         Value::String(word) => match word.to_ascii_lowercase().as_str() {
@@ -171,8 +164,8 @@ fn priority(value: &Value) -> Option<u64> {
     }
 }
 
-/// What tools write for how far a task is.
-pub(super) fn standing_of(status: &str) -> EntryStatus {
+/// The status words of common tools.
+pub(super) fn parse_status(status: &str) -> EntryStatus {
     match status.trim().to_ascii_lowercase().as_str() {
         "done" | "completed" | "complete" | "passed" | "closed" => EntryStatus::Done,
         "cancelled" | "canceled" | "dropped" | "wontfix" => EntryStatus::Dropped,

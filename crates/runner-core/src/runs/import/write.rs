@@ -1,10 +1,10 @@
-//! A tree as a markdown checklist, which is read back as the same titles, goals, acceptance and nesting.
+//! The export of a tree as a markdown checklist. Importing it gives the same titles, goals, criteria and nesting.
 
 use super::markdown::{ACCEPTANCE, GOAL, TITLE};
 use super::markdown_lines::{MarkdownLine, acceptance_label, classify};
 use crate::model::tree::{Node, Tree};
 
-/// The tree as markdown: the root is the heading, every other node an item, ticked where it passes.
+/// The tree as markdown: the root is the heading, and every other node an item with a box, ticked if it has passed.
 pub fn export(tree: &Tree) -> String {
     let root = tree.root();
     let mut page = String::new();
@@ -23,11 +23,12 @@ pub fn export(tree: &Tree) -> String {
 }
 
 fn push_item(page: &mut String, level: usize, node: &Node) {
-    let (mark, indent) = ("  ".repeat(level), "  ".repeat(level + 1));
+    let item_indent = "  ".repeat(level);
+    let indent = "  ".repeat(level + 1);
     let tick = if node.passes { "x" } else { " " };
     let is_plain = is_plain_line(&node.title);
     let title = if is_plain { node.title.as_str() } else { "(see below)" };
-    page.push_str(&format!("{mark}- [{tick}] {title}\n"));
+    page.push_str(&format!("{item_indent}- [{tick}] {title}\n"));
     if !is_plain {
         push_block(page, &indent, TITLE, &node.title);
     }
@@ -35,7 +36,7 @@ fn push_item(page: &mut String, level: usize, node: &Node) {
     node.children.iter().for_each(|child| push_item(page, level + 1, child));
 }
 
-/// Goal and acceptance, each in the plain form where that is read back as it is.
+/// Goal and criteria, each as plain text if that is parsed as the same text.
 fn push_body(page: &mut String, indent: &str, node: &Node) {
     if !node.goal.is_empty() {
         page.push('\n');
@@ -53,16 +54,16 @@ fn push_body(page: &mut String, indent: &str, node: &Node) {
         return;
     }
     page.push('\n');
-    if node.acceptance.iter().all(|point| is_plain_line(point)) {
+    if node.acceptance.iter().all(|criterion| is_plain_line(criterion)) {
         page.push_str(&format!("{indent}Acceptance:\n\n"));
-        node.acceptance.iter().for_each(|point| page.push_str(&format!("{indent}- {point}\n")));
+        node.acceptance.iter().for_each(|criterion| page.push_str(&format!("{indent}- {criterion}\n")));
         page.push('\n');
     } else {
-        node.acceptance.iter().for_each(|point| push_block(page, indent, ACCEPTANCE, point));
+        node.acceptance.iter().for_each(|criterion| push_block(page, indent, ACCEPTANCE, criterion));
     }
 }
 
-/// Whether a line is read back as itself: one line of text that looks like nothing else.
+/// Whether a line is parsed as plain text, and as the same text.
 fn is_plain_line(line: &str) -> bool {
     line == line.trim()
         && !line.chars().any(char::is_control)
@@ -71,11 +72,11 @@ fn is_plain_line(line: &str) -> bool {
         && acceptance_label(line).is_none()
 }
 
-/// A text that is taken exactly, between marks that it does not hold.
-fn push_block(page: &mut String, indent: &str, word: &str, text: &str) {
+/// A fenced block, whose content is imported exactly. The fence is longer than any in the text.
+fn push_block(page: &mut String, indent: &str, info: &str, text: &str) {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
-    page.push_str(&format!("{indent}{fence}{word}\n"));
+    page.push_str(&format!("{indent}{fence}{info}\n"));
     for line in text.split('\n') {
         let indent = if line.is_empty() { "" } else { indent };
         page.push_str(&format!("{indent}{line}\n"));

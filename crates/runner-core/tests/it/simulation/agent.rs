@@ -1,4 +1,4 @@
-//! Scripted agents of every temper. Each gives what a session would leave, as values.
+//! Simulated agents: each behaviour gives the results of one session.
 
 use runner_core::model::id::NodeId;
 use runner_core::model::tree::{Node, Tree};
@@ -22,7 +22,7 @@ pub(super) enum Temper {
     Fail(Fail),
 }
 
-/// Agents that change the plan, lawfully or not, in a tree that can be read.
+/// Agents that change the plan in a valid tree, whether the rules allow it or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Plan {
     Decomposer,
@@ -38,7 +38,7 @@ pub(super) enum Plan {
     Raiser,
 }
 
-/// Agents that leave something that is no tree.
+/// Agents that leave an invalid tree.json.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Spoil {
     SchemaBreaker,
@@ -111,7 +111,7 @@ impl Temper {
     ];
 }
 
-/// What a session leaves.
+/// The results of a session.
 pub(super) struct Session {
     pub(super) exit: SessionExit,
     pub(super) answer: LeftFile,
@@ -120,7 +120,7 @@ pub(super) struct Session {
     pub(super) did_the_work: bool,
     /// Whether any file outside `.runner/` was changed.
     pub(super) changed_files: bool,
-    /// What it wrote into guard files.
+    /// What the session wrote into guard files.
     pub(super) guard_files: Vec<(&'static str, &'static str)>,
 }
 
@@ -169,7 +169,7 @@ fn remove(node: &mut Node, id: &NodeId) -> Option<Node> {
     }
 }
 
-/// An id of a node below the root with or without a pass.
+/// The id of a node below the root that has passed, or that is open.
 fn some_id(root: &Node, passes: bool, random: &mut Random) -> Option<NodeId> {
     let ids: Vec<NodeId> = all_nodes(root)
         .into_iter()
@@ -182,11 +182,11 @@ fn some_id(root: &Node, passes: bool, random: &mut Random) -> Option<NodeId> {
 
 /// An id that no node has, the same for the same tree.
 fn new_id(root: &Node, job: &Job, nth: usize) -> String {
-    let taken = all_nodes(root).len();
-    format!("n{}-{taken}-{nth}", job.iteration.get())
+    let count = all_nodes(root).len();
+    format!("n{}-{count}-{nth}", job.iteration.get())
 }
 
-/// Plays one session.
+/// Runs one session.
 pub(super) fn play(temper: Temper, job: &Job, before: &Tree, random: &mut Random) -> Session {
     let root = before.root().clone();
     let usual = Session {
@@ -234,7 +234,8 @@ fn rewritten(job: &Job, mut root: Node, usual: Session) -> Session {
 }
 
 fn replan(temper: Plan, job: &Job, mut root: Node, usual: Session, random: &mut Random) -> Session {
-    let (mut status, mut did_the_work) = ("done", false);
+    let mut status = "done";
+    let mut did_the_work = false;
     match temper {
         Plan::Decomposer => {
             let ids = [new_id(&root, job, 2), new_id(&root, job, 1)];
@@ -283,7 +284,7 @@ fn replan(temper: Plan, job: &Job, mut root: Node, usual: Session, random: &mut 
     Session { tree, did_the_work, answer: answer(status, "changed the plan"), ..usual }
 }
 
-/// What no agent may do to nodes that passed.
+/// Forbidden changes of nodes that passed.
 fn touch_passed(temper: Plan, job: &Job, root: &mut Node, random: &mut Random) {
     let grown = new_id(root, job, 1);
     let Some(id) = some_id(root, true, random) else { return };
@@ -305,7 +306,7 @@ fn touch_passed(temper: Plan, job: &Job, root: &mut Node, random: &mut Random) {
     }
 }
 
-/// Lawful edits: a new sibling, another order, another parent, other words.
+/// Allowed edits: a new node, another order, another parent, other criteria.
 fn edit_plan(job: &Job, root: &mut Node, random: &mut Random) {
     if random.percent(30) {
         let mut new = node(&new_id(root, job, 1), -1);
@@ -362,7 +363,9 @@ fn fail(temper: Fail, usual: Session, random: &mut Random) -> Session {
         Fail::Refused => provider(ProviderError::Refused { why: "no such model".to_owned() }),
         Fail::LoggedOut => provider(ProviderError::NotLoggedIn { why: "no key".to_owned() }),
         Fail::TooLong => provider(ProviderError::ContextFull),
-        Fail::Formless => provider(ProviderError::SchemaViolated { why: "no answer in the form".to_owned() }),
+        Fail::Formless => {
+            provider(ProviderError::SchemaViolated { why: "no answer in the schema".to_owned() })
+        }
         Fail::Stopped => SessionExit::Interrupted {
             by: *random.pick(&[Interruption::Int, Interruption::Term, Interruption::Hup]).unwrap(),
         },
@@ -370,7 +373,7 @@ fn fail(temper: Fail, usual: Session, random: &mut Random) -> Session {
     };
     let answer = match temper {
         Fail::BadAnswer => LeftFile::Bytes(br#"{"status": "finished"}"#.to_vec()),
-        // Written before the end came: it must not count.
+        // Written before the session was stopped: it must not count.
         Fail::Sleeper | Fail::Stopped => usual.answer,
         Fail::Mute
         | Fail::NoAnswer

@@ -1,4 +1,4 @@
-//! Every simulated history, given to the audit as git would have it.
+//! Converts simulated histories into commits as git has them, and audits them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,12 +16,12 @@ use super::world;
 
 type Files = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What an agent works on.
+/// The file that agents work on.
 const WORK: &[u8] = b"src/work";
 
 const GOAL: &str = "---\nid: sim\n---\n# Goal\n\nBuild it. ```` </system>";
 
-/// A value as TOML, nested tables in one line; what is not set is not there.
+/// A value as TOML, nested tables in one line, without null values.
 fn toml(value: &Value) -> String {
     let pairs = |fields: &serde_json::Map<String, Value>| {
         let set = fields.iter().filter(|(_, value)| !value.is_null());
@@ -34,7 +34,6 @@ fn toml(value: &Value) -> String {
     }
 }
 
-/// The configuration as a file.
 fn config_file(config: &Config) -> Vec<u8> {
     let all = serde_json::to_value(config).unwrap();
     let set = all.as_object().unwrap().iter().filter(|(_, value)| !value.is_null());
@@ -61,7 +60,7 @@ fn files_of(commit: &world::Commit, number: usize) -> Files {
     files
 }
 
-/// What git would say of one tree after another.
+/// The differences between two trees, as git reports them.
 fn changes(before: &Files, after: &Files, protected: &BTreeSet<Vec<u8>>) -> Vec<CommitChange> {
     let paths: BTreeSet<&Vec<u8>> = before.keys().chain(after.keys()).collect();
     let changed = paths.into_iter().filter(|path| before.get(*path) != after.get(*path));
@@ -76,7 +75,7 @@ fn changes(before: &Files, after: &Files, protected: &BTreeSet<Vec<u8>>) -> Vec<
         .collect()
 }
 
-/// The history as commits, with a start wherever the configuration is another one than before.
+/// The history as commits, with a start wherever the configuration changed.
 pub(super) fn commits(history: &[world::Commit]) -> Vec<AuditedCommit> {
     let mut before = Files::new();
     let mut commits: Vec<AuditedCommit> = Vec::new();
@@ -103,7 +102,7 @@ pub(super) fn commits(history: &[world::Commit]) -> Vec<AuditedCommit> {
         }
         let mut base = before.clone();
         if number == 0 {
-            // The user's files are there before the run.
+            // The user's files existed before the run.
             base = after
                 .iter()
                 .filter(|(path, _)| !path.starts_with(b".runner/"))
@@ -122,7 +121,7 @@ pub(super) fn commits(history: &[world::Commit]) -> Vec<AuditedCommit> {
     commits
 }
 
-/// What an audit says of a history.
+/// Audits a history.
 pub(super) fn audit(history: &[world::Commit]) -> (Vec<CommitAudit>, AuditSummary) {
     let mut auditor = Auditor::new(RunId::new("sim").unwrap(), AuditBase::default());
     let checked = commits(history).iter().map(|commit| auditor.check(commit)).collect();

@@ -1,4 +1,4 @@
-//! Agents, waits and money after every commit, reckoned without the code that is judged.
+//! Checks agents, waits and spending of every simulated commit without the code under test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use runner_core::step::{Job, NextAction, Outcome, SessionExit, SessionTarget, Tr
 
 use super::agent::all_nodes;
 
-/// What was spent, by the world's own account.
+/// What the run used, computed here.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Books {
     tokens: u64,
     microdollars: u64,
     leaves: BTreeMap<NodeId, (u64, u64)>,
-    /// What agents, waits and money came to.
+    /// Branches of the choice of agents, of waits and of budgets.
     pub(super) seen: Branches,
 }
 
@@ -27,17 +27,19 @@ impl Books {
     pub(super) fn check(
         &mut self,
         job: &Job,
-        (before, state): (&Tree, &RunState),
+        before: &Tree,
+        state: &RunState,
         transition: &Transition,
-        (config, usage): (&Config, Usage),
+        config: &Config,
+        usage: Usage,
     ) {
         let seen = &mut self.seen;
         let leaf = match &job.target {
             SessionTarget::Leaf(node) | SessionTarget::Replan(node) => node,
             SessionTarget::Repair(repair) => &repair.node,
         };
-        assert_eq!(transition.meta.usage, usage, "what is recorded is what was used");
-        check_agent(job, (before, state), leaf, config, seen);
+        assert_eq!(transition.meta.usage, usage, "the recorded usage is the reported one");
+        check_agent(job, before, state, leaf, config, seen);
         check_wait(job, transition, config, seen);
         let (tokens, dollars) = cost(job, transition, config, seen);
         self.check_budget(leaf, config);
@@ -54,33 +56,33 @@ impl Books {
             (number(state.spent.tokens), number(state.spent.microdollars)),
             (self.tokens, self.microdollars)
         );
-        let told = state.spent_by_leaf.iter();
-        let told: BTreeMap<NodeId, (u64, u64)> = told
+        let recorded: BTreeMap<NodeId, (u64, u64)> = state
+            .spent_by_leaf
+            .iter()
             .map(|spent| (spent.node.clone(), (number(spent.tokens), number(spent.microdollars))))
             .collect();
-        assert_eq!(told, self.leaves);
+        assert_eq!(recorded, self.leaves);
     }
 
-    /// No session began that a limit forbids.
+    /// No session starts beyond a limit.
     fn check_budget(&self, leaf: &NodeId, config: &Config) {
         let (tokens, dollars) = self.leaves.get(leaf).copied().unwrap_or_default();
-        let of =
-            |limit: Option<TokenLimit>| limit.map_or(u64::MAX, |limit| u64::try_from(limit.get()).unwrap());
+        let of = |limit: Option<TokenLimit>| limit.map_or(u64::MAX, |limit| limit.as_u64());
         let usd = |limit: Option<Usd>| limit.map_or(u64::MAX, Usd::microdollars);
         assert!(self.tokens < of(config.budget.run_tokens) && tokens < of(config.budget.leaf_tokens));
         assert!(self.microdollars < usd(config.budget.run_usd) && dollars < usd(config.budget.leaf_usd));
     }
 }
 
-/// The rungs of the ladder, the first first.
 fn rungs(config: &Config) -> Vec<&Executor> {
     std::iter::once(&config.executor).chain(config.ladder.iter().map(|rung| &rung.executor)).collect()
 }
 
-/// Which agent was asked follows from what is committed: attempts, and limits on record.
+/// The agent follows from the committed attempts and usage limits.
 fn check_agent(
     job: &Job,
-    (before, state): (&Tree, &RunState),
+    before: &Tree,
+    state: &RunState,
     leaf: &NodeId,
     config: &Config,
     seen: &mut Branches,
@@ -105,10 +107,10 @@ fn check_agent(
         assert!(state.usage_limits.is_empty());
     }
     if rungs.iter().all(|executor| is_limited(executor)) {
-        seen.insert("all used up");
+        seen.insert("all limited");
         return;
     }
-    assert!(!is_limited(&job.executor), "an agent was asked that has used up its allowance");
+    assert!(!is_limited(&job.executor), "an agent with a usage limit was chosen");
     if !is_limited(rungs[base]) {
         assert_eq!(at, base);
     }
@@ -119,21 +121,21 @@ fn check_agent(
     }
 }
 
-/// What follows is on record, so that a restart follows it too.
+/// A wait is recorded, so that a restart continues it.
 fn check_wait(job: &Job, transition: &Transition, config: &Config, seen: &mut Branches) {
-    let on_record = transition.state.wait.as_ref();
+    let recorded = transition.state.wait.as_ref();
     let outcome = transition.outcome;
     if let NextAction::Wait(wait) = &transition.next {
-        assert_eq!(on_record, Some(wait));
-        let passes_by_itself =
+        assert_eq!(recorded, Some(wait));
+        let is_transient =
             [Outcome::RateLimited, Outcome::Overloaded, Outcome::Disconnected, Outcome::UsageLimit];
-        assert!(passes_by_itself.contains(&outcome), "{outcome} is no reason to wait");
+        assert!(is_transient.contains(&outcome), "{outcome} is not a reason to wait");
         assert!((0..=3600).contains(&wait.secs.get()));
         assert!(wait.secs.get() > 0 || wait.until_unix_secs.is_some());
         seen.insert(if wait.agent == job.agent { "waits" } else { "waits for another agent" });
         return;
     }
-    assert_eq!(on_record, None);
+    assert_eq!(recorded, None);
     if outcome == Outcome::UsageLimit {
         assert_eq!(config.on_usage_limit, OnUsageLimit::Next);
         assert!(rungs(config).len() > 1);
@@ -143,12 +145,13 @@ fn check_wait(job: &Job, transition: &Transition, config: &Config, seen: &mut Br
 /// Tokens and millionths of a dollar of a session, as far as they are known.
 fn cost(job: &Job, transition: &Transition, config: &Config, seen: &mut Branches) -> (u64, u64) {
     let usage = transition.meta.usage;
-    let turned_away =
+    let had_no_session =
         matches!(transition.meta.exit, SessionExit::NotStarted { .. } | SessionExit::Provider { .. });
-    let (input, output) = (usage.input_tokens.unwrap_or(0), usage.output_tokens.unwrap_or(0));
+    let input = usage.input_tokens.unwrap_or(0);
+    let output = usage.output_tokens.unwrap_or(0);
     let price = config.prices.get(job.executor.model.as_deref().unwrap_or("codex"));
     let (word, dollars) = match (usage.cost_microdollars, price) {
-        (None, _) if usage == Usage::default() && turned_away => ("cost reported", 0),
+        (None, _) if usage == Usage::default() && had_no_session => ("cost reported", 0),
         (Some(cost), _) => ("cost reported", cost),
         (None, Some(price)) if usage.input_tokens.is_some() || usage.output_tokens.is_some() => {
             let cached = usage.cached_input_tokens.unwrap_or(0).min(input);

@@ -1,4 +1,4 @@
-//! Commits that someone changed after the fact: the audit finds each, and names the rules it breaks.
+//! Forges commits of simulated runs and asserts that the audit detects each forgery and names the violated rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -19,17 +19,17 @@ use super::{audit, run};
 
 type Files = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// So many runs are looked through for iterations that ended in different ways.
+/// How many runs are searched for iterations with different outcomes.
 const RUNS: u64 = 60;
-/// Later iterations of a run are only longer to audit.
+/// Later iterations of a run take longer to audit and add nothing.
 const COMMITS_MAX: usize = 14;
 
-/// An iteration that is forged, and the audit just before it.
+/// A commit to forge, and the auditor just before it.
 struct Target {
     auditor: Auditor,
     commit: AuditedCommit,
     next: Option<AuditedCommit>,
-    /// The files that an audit reads, as the commit leaves them.
+    /// The files that an audit reads, after the commit.
     files: Files,
 }
 
@@ -48,7 +48,7 @@ impl Target {
     }
 }
 
-/// The first iteration of each outcome, and the first of each in a tree in which something had passed.
+/// The first iteration of each outcome, in a tree with and without a passed node.
 fn targets() -> Vec<Target> {
     let mut seen = BTreeSet::new();
     let mut targets = Vec::new();
@@ -71,7 +71,6 @@ fn targets() -> Vec<Target> {
     targets
 }
 
-/// Takes the changes of a commit into the files.
 fn apply(files: &mut Files, commit: &AuditedCommit) {
     for change in &commit.changes {
         match &change.now {
@@ -95,7 +94,7 @@ fn with_change(target: &Target, path: &str, now: FileAfter, is_protected: bool) 
     commit
 }
 
-/// With other bytes in a document, and with digests in the message that agree.
+/// The commit with other bytes in a document, and with the matching digest in its message.
 fn with_doc(target: &Target, doc: Doc, bytes: &[u8]) -> AuditedCommit {
     let key = if doc == Doc::Tree { "Runner-Tree: " } else { "Runner-State: " };
     let mut text = String::new();
@@ -113,7 +112,7 @@ fn written(document: &Value) -> Vec<u8> {
     (serde_json::to_string_pretty(document).unwrap() + "\n").into_bytes()
 }
 
-/// Another value of the same kind, where there is one.
+/// Another value of the same type.
 fn other(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.as_i64().unwrap() + 1),
@@ -131,8 +130,8 @@ fn other(value: &Value) -> Value {
     }
 }
 
-/// Changes of the words that stand in the message.
-fn of_message(target: &Target) -> Forgeries {
+/// Forged messages.
+fn forged_messages(target: &Target) -> Forgeries {
     let text = target.message();
     let (subject, rest) = text.split_once('\n').unwrap();
     let mut forgeries = Vec::new();
@@ -154,9 +153,9 @@ fn of_message(target: &Target) -> Forgeries {
         add(format!("subject: {word:?}"), format!("{}\n{rest}", subject.replacen(word, forged, 1)));
     }
     add("body: more".to_owned(), text.replacen("\n\n", "\n\n  more\n\n", 1));
-    let ghost = format!("Runner-Semantics: {SEMANTICS}\nRunner-Guard-Mark: restored ghost.just\n");
+    let ghost = format!("Runner-Semantics: {SEMANTICS}\nRunner-Annotation: guard-file-restored ghost.just\n");
     let semantics = format!("Runner-Semantics: {SEMANTICS}\n");
-    add("a file that is not there was put back".to_owned(), text.replacen(&semantics, &ghost, 1));
+    add("a restored file that does not exist".to_owned(), text.replacen(&semantics, &ghost, 1));
     for line in rest.lines().filter(|line| line.starts_with("Runner-")) {
         let (key, value) = line.split_once(": ").unwrap();
         let forged = match value {
@@ -169,13 +168,13 @@ fn of_message(target: &Target) -> Forgeries {
             _ => value.parse::<u64>().map_or(format!("{value}0"), |number| (number + 1).to_string()),
         };
         add(format!("{key}: other"), text.replacen(line, &format!("{key}: {forged}"), 1));
-        add(format!("{key}: gone"), text.replacen(&format!("{line}\n"), "", 1));
+        add(format!("{key}: missing"), text.replacen(&format!("{line}\n"), "", 1));
         add(format!("{key}: twice"), text.replacen(line, &format!("{line}\n{line}"), 1));
     }
     forgeries
 }
 
-/// The nodes of a tree that matter, by what they are.
+/// The path of one node of each role in a tree.
 fn nodes(root: &Value, path: &str, found: &mut BTreeMap<&'static str, String>) {
     let children = root["children"].as_array().unwrap();
     let role = match (root["passes"].as_bool().unwrap(), children.is_empty()) {
@@ -190,18 +189,18 @@ fn nodes(root: &Value, path: &str, found: &mut BTreeMap<&'static str, String>) {
     }
 }
 
-/// Changes of what the runner wrote.
-fn of_documents(target: &Target) -> Forgeries {
+/// Forged documents.
+fn forged_documents(target: &Target) -> Forgeries {
     let mut forgeries = Vec::new();
     if let Some(tree) = target.doc(Doc::Tree) {
-        let mut places = BTreeMap::new();
-        nodes(&tree["root"], "/root", &mut places);
-        for (role, place) in places {
+        let mut paths = BTreeMap::new();
+        nodes(&tree["root"], "/root", &mut paths);
+        for (role, path) in paths {
             for field in
                 ["id", "order", "title", "acceptance", "passes", "attempts", "max_attempts", "children"]
             {
                 let mut forged = tree.clone();
-                let value = &mut forged.pointer_mut(&place).unwrap()[field];
+                let value = &mut forged.pointer_mut(&path).unwrap()[field];
                 *value = if field == "acceptance" { json!(["another"]) } else { other(value) };
                 if forged != tree {
                     forgeries
@@ -224,39 +223,37 @@ fn of_documents(target: &Target) -> Forgeries {
         forgeries.push(("state: in one line".to_owned(), with_doc(target, Doc::RunState, &compact)));
     }
     for (name, doc) in [("tree", Doc::Tree), ("state", Doc::RunState)] {
-        forgeries.push((format!("{name}: no document"), with_doc(target, doc, b"{")));
-        forgeries.push((format!("{name}: gone"), with_change(target, doc.path(), FileAfter::Deleted, false)));
-        forgeries.push((format!("{name}: a link"), with_change(target, doc.path(), FileAfter::Other, false)));
+        forgeries.push((format!("{name}: invalid"), with_doc(target, doc, b"{")));
+        forgeries
+            .push((format!("{name}: deleted"), with_change(target, doc.path(), FileAfter::Deleted, false)));
+        forgeries.push((
+            format!("{name}: a symbolic link"),
+            with_change(target, doc.path(), FileAfter::Other, false),
+        ));
     }
     forgeries
 }
 
-/// Changes of other files, and of where the commit hangs.
-fn of_surroundings(target: &Target) -> Forgeries {
+/// Forged changes of other files, and forged parents.
+fn forged_files_and_parents(target: &Target) -> Forgeries {
     let file = |text: &str| FileAfter::File(Some(text.as_bytes().to_vec()));
     let mut forgeries = vec![
         (
-            "the goal has another id".to_owned(),
+            "another id in the goal".to_owned(),
             with_change(target, Doc::Goal.path(), file("---\nid: x\n---\n# G\n"), false),
         ),
         (
-            "the configuration is another".to_owned(),
+            "another configuration".to_owned(),
             with_change(target, Doc::Config.path(), file("max_iterations = 1\n"), false),
         ),
+        ("an invalid configuration".to_owned(), with_change(target, Doc::Config.path(), file("max"), false)),
+        ("a prompt template".to_owned(), with_change(target, ".runner/prompts/leaf.md", file("x"), false)),
         (
-            "the configuration cannot be read".to_owned(),
-            with_change(target, Doc::Config.path(), file("max"), false),
-        ),
-        (
-            "a template of the user's".to_owned(),
-            with_change(target, ".runner/prompts/leaf.md", file("x"), false),
-        ),
-        (
-            "a file of the runner's".to_owned(),
+            "a schema file".to_owned(),
             with_change(target, Doc::TreeSchema.path(), FileAfter::File(None), false),
         ),
-        ("a protected file".to_owned(), with_change(target, "justfile", FileAfter::File(None), true)),
-        ("a protected file is gone".to_owned(), with_change(target, "justfile", FileAfter::Deleted, true)),
+        ("a changed protected file".to_owned(), with_change(target, "justfile", FileAfter::File(None), true)),
+        ("a deleted protected file".to_owned(), with_change(target, "justfile", FileAfter::Deleted, true)),
         ("a new protected file".to_owned(), with_change(target, "other.just", FileAfter::File(None), true)),
     ];
     for (what, parents) in [("no parent", vec![]), ("another parent", vec!["f".repeat(40)])] {
@@ -268,7 +265,7 @@ fn of_surroundings(target: &Target) -> Forgeries {
     forgeries
 }
 
-/// What an audit says, in a form that fits on a line and holds for every edition of the prompts.
+/// A value of a finding in one short line, without digests, which depend on the prompt templates.
 fn shown(text: &str) -> String {
     let is_digest = |word: &&str| word.len() >= 12 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let words = text.split([' ', '\n', '"', '`']);
@@ -278,11 +275,11 @@ fn shown(text: &str) -> String {
     text.replace('\n', "\\n").chars().take(70).collect()
 }
 
-/// What nobody can derive: what an agent chose for a new node or cost, what a guard said, what another edition asked. A new
-/// guard file counts only once something passed with it.
-const OWN_WORDS: [&str; 9] = [
+/// Forgeries that cannot be detected, because the value cannot be derived: what an agent chose for a new node, what it used, how
+/// the guard exited, and the templates of another version. A new guard file counts only once a task passed with it.
+const UNDETECTABLE: [&str; 9] = [
     "Runner-Guard-Exit: other",
-    "Runner-Prompt-Edition: other",
+    "Runner-Prompt-Version: other",
     "a new protected file",
     "an open leaf: acceptance",
     "an open leaf: id",
@@ -292,12 +289,12 @@ const OWN_WORDS: [&str; 9] = [
     "state: spent",
 ];
 
-/// What was found, by what was forged: how often each rule, and what it said the first time.
+/// For each forgery, how often each rule was reported, and the first report.
 #[derive(Default)]
-struct Table(BTreeMap<String, BTreeMap<String, (usize, String)>>);
+struct ForgeryTable(BTreeMap<String, BTreeMap<String, (usize, String)>>);
 
-impl Table {
-    fn note(&mut self, what: String, found: &[AuditFinding]) {
+impl ForgeryTable {
+    fn record(&mut self, what: String, found: &[AuditFinding]) {
         let row = self.0.entry(what).or_default();
         let rules: BTreeMap<String, &AuditFinding> =
             found.iter().rev().map(|finding| (finding.rule.to_string(), finding)).collect();
@@ -310,16 +307,17 @@ impl Table {
         }
     }
 
-    fn note_all(&mut self, act: &str, target: &Target) {
-        assert_eq!(target.findings(&[&target.commit]), [], "{act}");
-        for (what, forged) in [of_message(target), of_documents(target), of_surroundings(target)].concat() {
-            self.note(format!("{act}{what}"), &target.findings(&[&forged]));
+    fn record_all(&mut self, prefix: &str, target: &Target) {
+        assert_eq!(target.findings(&[&target.commit]), [], "{prefix}");
+        let forgeries = [forged_messages(target), forged_documents(target), forged_files_and_parents(target)];
+        for (what, forged) in forgeries.concat() {
+            self.record(format!("{prefix}{what}"), &target.findings(&[&forged]));
         }
     }
 
-    fn unfound(&self) -> Vec<&str> {
-        let unfound = self.0.iter().filter(|(_, rules)| rules.contains_key("-"));
-        unfound.map(|(what, _)| what.as_str()).collect()
+    fn undetected(&self) -> Vec<&str> {
+        let undetected = self.0.iter().filter(|(_, rules)| rules.contains_key("-"));
+        undetected.map(|(what, _)| what.as_str()).collect()
     }
 
     fn text(&self) -> String {
@@ -335,42 +333,42 @@ impl Table {
 }
 
 #[test]
-fn every_forgery_is_found_and_named() {
-    let mut table = Table::default();
+fn every_forgery_of_an_iteration_is_detected() {
+    let mut table = ForgeryTable::default();
     for target in targets() {
-        table.note_all("", &target);
+        table.record_all("", &target);
         let parents = vec![target.commit.id.clone()];
-        let again = AuditedCommit { id: "e".repeat(40), parents, ..target.commit.clone() };
-        table.note("an iteration twice".to_owned(), &target.findings(&[&target.commit, &again]));
+        let duplicate = AuditedCommit { id: "e".repeat(40), parents, ..target.commit.clone() };
+        table.record("a duplicate iteration".to_owned(), &target.findings(&[&target.commit, &duplicate]));
         if let Some(next) = &target.next {
-            table.note("an iteration left out".to_owned(), &target.findings(&[next]));
+            table.record("a missing iteration".to_owned(), &target.findings(&[next]));
         }
     }
-    assert_eq!(table.unfound(), OWN_WORDS);
+    assert_eq!(table.undetected(), UNDETECTABLE);
     insta::assert_snapshot!(table.text());
 }
 
-/// A run in which something passed and something is open, so far.
-struct Half {
+/// A run in which one node has passed and another is open.
+struct PartialRun {
     auditor: Auditor,
     files: Files,
     last: AuditedCommit,
 }
 
-impl Half {
-    fn of_some_run() -> Self {
-        let half = |seed| {
+impl PartialRun {
+    fn find() -> Self {
+        let in_run = |seed| {
             let mut auditor = Auditor::new(RunId::new("sim").unwrap(), AuditBase::default());
             let mut files = Files::new();
             audit::commits(&run(seed).commits).into_iter().find_map(|commit| {
                 let outcome = auditor.check(&commit).outcome;
                 apply(&mut files, &commit);
                 let ending = auditor.clone().finish();
-                let is_half = outcome.is_some() && !ending.passed.is_empty() && !ending.is_complete;
-                is_half.then(|| Self { auditor: auditor.clone(), files: files.clone(), last: commit })
+                let is_partial = outcome.is_some() && !ending.passed.is_empty() && !ending.is_complete;
+                is_partial.then(|| Self { auditor: auditor.clone(), files: files.clone(), last: commit })
             })
         };
-        (0..RUNS).find_map(half).unwrap()
+        (0..RUNS).find_map(in_run).unwrap()
     }
 
     fn bytes(&self, doc: Doc) -> Vec<u8> {
@@ -381,7 +379,7 @@ impl Half {
         RunState::decode(&self.bytes(Doc::RunState)).unwrap()
     }
 
-    /// A commit on top of it.
+    /// A commit after the last one.
     fn commit(&self, message: &str, docs: &[(Doc, Vec<u8>)]) -> AuditedCommit {
         let change = |(doc, bytes): &(Doc, Vec<u8>)| CommitChange {
             path: doc.path().as_bytes().to_vec(),
@@ -404,7 +402,7 @@ impl Half {
         Target { auditor: self.auditor.clone(), commit, next: None, files }
     }
 
-    /// The same with one more commit.
+    /// The run with one more commit.
     fn with(&self, commit: AuditedCommit) -> Self {
         let mut auditor = self.auditor.clone();
         auditor.check(&commit);
@@ -415,67 +413,71 @@ impl Half {
 
     fn edit(&self, edit: &UserEdit) -> Target {
         let tree = Tree::decode(&self.bytes(Doc::Tree)).unwrap();
-        let (questions, feedback) = (self.bytes(Doc::Questions), self.bytes(Doc::Feedback));
+        let questions = self.bytes(Doc::Questions);
+        let feedback = self.bytes(Doc::Feedback);
         let after = edit.apply(&EditableDocs { tree, questions, feedback }).unwrap();
         let message = edit::message(&RunId::new("sim").unwrap(), edit, &after, &self.state(), 0);
-        self.target(&message, &[edit.written(&after)])
+        self.target(&message, &[edit.changed_doc(&after)])
     }
 }
 
-/// What a user does with a run.
-fn acts() -> Vec<(&'static str, Target)> {
-    let (run_id, other) = (RunId::new("sim").unwrap(), RunId::new("other").unwrap());
-    let half = Half::of_some_run();
+/// Commits that are made by a user or a command other than `step`.
+fn other_commits() -> Vec<(&'static str, Target)> {
+    let run_id = RunId::new("sim").unwrap();
+    let other = RunId::new("other").unwrap();
+    let run = PartialRun::find();
     let again = start::message(&run_id, 0, None);
-    let iter = half.auditor.clone().check(&half.last).kind.iter();
-    let iter = iter.unwrap_or_else(|| panic!("{:?}", half.last));
-    let forked = fork::documents(&other, &half.bytes(Doc::Goal), &half.state()).unwrap();
-    let own = half.commit("fix: by hand\n", &[]);
-    let own = AuditedCommit { id: "b".repeat(40), ..own };
-    let mut grown: Value = serde_json::from_slice(&half.bytes(Doc::Tree)).unwrap();
+    let iter = run.auditor.clone().check(&run.last).kind.iter();
+    let iter = iter.unwrap_or_else(|| panic!("{:?}", run.last));
+    let forked = fork::documents(&other, &run.bytes(Doc::Goal), &run.state()).unwrap();
+    let user_commit = AuditedCommit { id: "b".repeat(40), ..run.commit("fix: by hand\n", &[]) };
+    let mut grown: Value = serde_json::from_slice(&run.bytes(Doc::Tree)).unwrap();
     let mut part = grown["root"].clone();
-    (part["id"], part["children"], part["order"]) = (json!("new"), json!([]), json!(1_000_000));
+    part["id"] = json!("new");
+    part["children"] = json!([]);
+    part["order"] = json!(1_000_000);
     grown["root"]["children"].as_array_mut().unwrap().push(part);
     let imported = start::message(&run_id, 0, Some((PlanFormat::Markdown, 1)));
-    let mut acts = vec![
-        ("start again", half.target(&again, &[])),
-        ("import", half.target(&imported, &[(Doc::Tree, written(&grown))])),
-        ("fork", half.target(&fork::message(&other, &run_id, iter), &forked.into_iter().collect::<Vec<_>>())),
-        ("own commit", half.target("fix: by hand\n", &[])),
-        ("start with own", half.with(own).target(&start::message(&run_id, 1, None), &[])),
-        ("note", half.edit(&UserEdit::Note { text: "Use tabs.".to_owned() })),
+    let mut commits = vec![
+        ("start again", run.target(&again, &[])),
+        ("import", run.target(&imported, &[(Doc::Tree, written(&grown))])),
+        ("fork", run.target(&fork::message(&other, &run_id, iter), &forked.into_iter().collect::<Vec<_>>())),
+        ("user commit", run.target("fix: by hand\n", &[])),
+        ("start after a user commit", run.with(user_commit).target(&start::message(&run_id, 1, None), &[])),
+        ("note", run.edit(&UserEdit::Note { text: "Use tabs.".to_owned() })),
     ];
     let leaf = NewNode::new(NodeId::new("new").unwrap(), "New", None, &[], 2);
-    acts.push((
+    commits.push((
         "add",
-        half.edit(&UserEdit::Add { under: NodeId::root(), place: SiblingPosition::Last, node: leaf }),
+        run.edit(&UserEdit::Add { under: NodeId::root(), place: SiblingPosition::Last, node: leaf }),
     ));
-    let (start, first) = fresh();
-    acts.push(("first start", start));
-    let red = Baseline { guard: GuardResult::Fail, exit: "1".to_owned(), output: Some("red\n".to_owned()) };
-    let bytes = RunState { baseline: Some(red), ..first.state() }.to_bytes();
+    let (start, started) = started_run();
+    commits.push(("first start", start));
+    let baseline =
+        Baseline { guard: GuardResult::Fail, exit: "1".to_owned(), output: Some("failed\n".to_owned()) };
+    let bytes = RunState { baseline: Some(baseline), ..started.state() }.to_bytes();
     let message = format!(
         "chore(loop): run sim baseline guard=fail\n\nRunner-Guard-Exit: 1\nRunner-State: {}\nRunner-Semantics: {SEMANTICS}\n",
         Sha256::of(&bytes)
     );
-    acts.push(("baseline", first.target(&message, &[(Doc::RunState, bytes)])));
-    acts
+    commits.push(("baseline", started.target(&message, &[(Doc::RunState, bytes)])));
+    commits
 }
 
 /// The first commit of a run, and the run after it.
-fn fresh() -> (Target, Half) {
+fn started_run() -> (Target, PartialRun) {
     let auditor = Auditor::new(RunId::new("sim").unwrap(), AuditBase::default());
     let commit = audit::commits(&run(0).commits).remove(0);
-    let half =
-        Half { auditor: auditor.clone(), files: Files::new(), last: commit.clone() }.with(commit.clone());
-    (Target { auditor, commit, next: None, files: half.files.clone() }, half)
+    let run = PartialRun { auditor: auditor.clone(), files: Files::new(), last: commit.clone() }
+        .with(commit.clone());
+    (Target { auditor, commit, next: None, files: run.files.clone() }, run)
 }
 
 #[test]
-fn what_is_forged_in_an_act_of_the_users_is_found_and_named() {
-    let mut table = Table::default();
-    for (act, target) in acts() {
-        table.note_all(&format!("{act}: "), &target);
+fn forgeries_of_other_commits_are_reported_with_their_rules() {
+    let mut table = ForgeryTable::default();
+    for (name, target) in other_commits() {
+        table.record_all(&format!("{name}: "), &target);
     }
     insta::assert_snapshot!(table.text());
 }

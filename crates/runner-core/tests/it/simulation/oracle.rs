@@ -1,4 +1,4 @@
-//! What must hold after every commit, written without the code it judges, and what was ever seen.
+//! Checks every simulated commit without the code under test, and records which cases occurred.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use runner_core::step::{
 use super::agent::{Temper, all_nodes};
 use super::expected_costs::Books;
 
-/// What was seen in any run.
+/// The cases that occurred in any run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     pub(super) outcomes: BTreeSet<Outcome>,
@@ -23,11 +23,11 @@ pub(super) struct Seen {
     pub(super) tempers: BTreeSet<Temper>,
     pub(super) faults: BTreeSet<&'static str>,
     pub(super) events: BTreeSet<&'static str>,
-    pub(super) marks: BTreeSet<String>,
+    pub(super) annotations: BTreeSet<String>,
     pub(super) rules: BTreeSet<String>,
-    /// Rows of the update table: mode, subject's status and guard, charge, outcome.
+    /// Rows of the update table: mode; status and guard of the subject with the charge; outcome.
     pub(super) rows: BTreeSet<(&'static str, String, Outcome)>,
-    /// What agents, waits and budgets came to.
+    /// Branches of the choice of agents, of waits and of budgets.
     pub(super) branches: BTreeSet<&'static str>,
     pub(super) iterations: u64,
     pub(super) runs: u64,
@@ -40,7 +40,7 @@ impl Seen {
         self.tempers.extend(other.tempers);
         self.faults.extend(other.faults);
         self.events.extend(other.events);
-        self.marks.extend(other.marks);
+        self.annotations.extend(other.annotations);
         self.rules.extend(other.rules);
         self.rows.extend(other.rows);
         self.branches.extend(other.branches);
@@ -68,12 +68,12 @@ pub(super) struct Oracle {
     budget: usize,
     /// Charged iterations by node.
     charged: BTreeMap<NodeId, u32>,
-    /// Iterations whose guard was green.
-    green: BTreeSet<u32>,
+    /// Iterations whose guard succeeded.
+    guard_succeeded: BTreeSet<u32>,
     planned: Option<u32>,
-    /// Repairs that were answered since the last tree was rejected.
+    /// Repair sessions with an answer since the last tree was rejected.
     repairs: u32,
-    /// Nodes whose replanning was answered.
+    /// Nodes that had a replan session with an answer.
     replanned: BTreeSet<NodeId>,
     books: Books,
 }
@@ -84,10 +84,10 @@ impl Oracle {
             seen: Seen::default(),
             protect: config.guard.protect,
             removal: config.plan.removal,
-            attempts_default: u32::try_from(config.max_attempts_default.get()).unwrap(),
+            attempts_default: config.max_attempts_default.as_u32(),
             budget: usize::try_from(config.prompt_budget_bytes.get()).unwrap(),
             charged: BTreeMap::new(),
-            green: BTreeSet::new(),
+            guard_succeeded: BTreeSet::new(),
             planned: None,
             repairs: 0,
             replanned: BTreeSet::new(),
@@ -95,50 +95,52 @@ impl Oracle {
         }
     }
 
-    pub(super) fn guard_ran(&mut self, job: &Job, verdict: &GuardRun) {
-        if matches!(verdict, GuardRun::Ended { exit: GuardExit::Code(0), .. }) {
-            self.green.insert(job.iteration.get());
+    pub(super) fn record_guard(&mut self, job: &Job, guard: &GuardRun) {
+        if matches!(guard, GuardRun::Ended { exit: GuardExit::Code(0), .. }) {
+            self.guard_succeeded.insert(job.iteration.get());
         } else {
-            self.green.remove(&job.iteration.get());
+            self.guard_succeeded.remove(&job.iteration.get());
         }
     }
 
-    pub(super) fn heard(&mut self, event: &Event) {
+    pub(super) fn record_event(&mut self, event: &Event) {
         if let Event::Planned { iter, .. } | Event::Recovered { iter, .. } = event {
             self.planned = Some(iter.get());
         }
         if let Event::Committed { iter, .. } = event {
-            assert_eq!(self.planned.take(), Some(iter.get()), "what is committed was planned");
+            assert_eq!(self.planned.take(), Some(iter.get()), "a committed iteration was planned");
         }
     }
 
-    /// Judges one commit before it is made.
+    /// Checks one commit before it is written.
     pub(super) fn check(
         &mut self,
         job: &Job,
-        (before, state): (&Tree, &RunState),
+        before: &Tree,
+        state: &RunState,
         transition: &Transition,
-        (config, usage): (&Config, Usage),
+        config: &Config,
+        usage: Usage,
     ) {
         let after = Tree::decode(transition.tree.bytes()).expect("a committed tree is valid");
         assert_eq!(after, transition.tree, "and canonical");
         let decoded = RunState::decode(&transition.state.to_bytes()).expect("a committed state is valid");
         assert_eq!(decoded, transition.state);
-        assert!(transition.state.to_bytes().len() < 512 << 10, "what is committed is bounded");
+        assert!(transition.state.to_bytes().len() < 512 << 10, "the committed state is bounded");
         assert_eq!(job.iteration, state.next_iter, "iterations are contiguous");
         assert_eq!(transition.state.next_iter, state.next_iter.next());
         self.check_selection(job, before);
-        self.books.check(job, (before, state), transition, (config, usage));
+        self.books.check(job, before, state, transition, config, usage);
         self.seen.branches.append(&mut self.books.seen);
         self.check_passed(before, &after);
         self.check_counts(job, before, &after, transition);
         self.check_message(job, transition);
         self.check_prompt(job);
         self.check_bounds(job, transition.outcome);
-        self.note(job, transition);
+        self.record_cases(job, transition);
     }
 
-    /// The naive reference: all leaves from left to right, the first open one.
+    /// The simplest selection: the first open leaf from left to right.
     fn check_selection(&self, job: &Job, before: &Tree) {
         let nodes = all_nodes(before.root());
         let first = nodes.into_iter().find(|node| node.children.is_empty() && !node.passes);
@@ -157,21 +159,22 @@ impl Oracle {
         }
     }
 
-    /// What passed stays, byte for byte and in its place.
+    /// A passed node stays where it is, byte for byte.
     fn check_passed(&self, before: &Tree, after: &Tree) {
-        let (old, new) = (by_id(before), by_id(after));
+        let old = by_id(before);
+        let new = by_id(after);
         for (id, (was, parent)) in old {
             let is = new.get(id);
             if self.removal == RemovalPolicy::Refuse || was.passes {
-                assert!(is.is_some(), "{id} is gone");
+                assert!(is.is_some(), "{id} was removed");
             }
             if was.passes {
-                assert_eq!(is, Some(&(was, parent)), "{id} passed, and was changed or moved");
+                assert_eq!(is, Some(&(was, parent)), "{id} has passed and was changed or moved");
             }
         }
     }
 
-    /// The runner's own fields: counted, never taken.
+    /// The runner's own fields are counted, never taken from the agent.
     fn check_counts(&mut self, job: &Job, before: &Tree, after: &Tree, transition: &Transition) {
         if let (AttemptCharge::Charged, Some(node)) = (transition.meta.charge, job.target.node()) {
             *self.charged.entry(node.clone()).or_default() += 1;
@@ -181,19 +184,21 @@ impl Oracle {
         for node in all_nodes(after.root()) {
             let was = old.get(&node.id).map(|(was, _)| *was);
             let charged = self.charged.get(&node.id).copied().unwrap_or_default();
-            assert_eq!(node.attempts, charged, "attempts of {} are its charged iterations", node.id);
+            assert_eq!(node.attempts, charged, "the attempts of {} are its charged iterations", node.id);
             let Some(was) = was else {
-                assert!(node.max_attempts <= self.attempts_default, "{} asked for more", node.id);
+                assert!(node.max_attempts <= self.attempts_default, "{} has more than the default", node.id);
                 assert!(!node.passes);
                 continue;
             };
-            let granted = [Outcome::Replanned, Outcome::Repaired].contains(&transition.outcome);
-            assert!(node.max_attempts == was.max_attempts || granted && node.max_attempts > was.max_attempts);
+            let may_grant = [Outcome::Replanned, Outcome::Repaired].contains(&transition.outcome);
+            assert!(
+                node.max_attempts == was.max_attempts || may_grant && node.max_attempts > was.max_attempts
+            );
             let passed = node.is_leaf() && node.passes && !was.passes;
             if passed {
                 assert_eq!(Some(&node.id), job.target.node());
                 assert_eq!(transition.outcome, Outcome::Passed);
-                assert!(self.green.contains(&job.iteration.get()), "a pass without a green guard");
+                assert!(self.guard_succeeded.contains(&job.iteration.get()), "a pass without a guard run");
             }
             changed += usize::from(passed || node.attempts != was.attempts);
         }
@@ -220,10 +225,10 @@ impl Oracle {
         assert_eq!(value("Runner-Prompt: "), Sha256::of(job.prompt.text.as_bytes()).to_string());
         assert_eq!(value("Runner-Semantics: "), "1");
         let lines = message.lines().filter(|line| line.starts_with("Runner-Outcome: "));
-        assert_eq!(lines.count(), 1, "a summary must not make a trailer: {message}");
+        assert_eq!(lines.count(), 1, "a summary must not forge a trailer: {message}");
     }
 
-    /// A rejected tree gets two repairs, a stuck leaf one replanning.
+    /// A rejected tree gets two repairs, a stuck leaf one replan.
     fn check_bounds(&mut self, job: &Job, outcome: Outcome) {
         if outcome == Outcome::InvalidTree {
             self.repairs = 0;
@@ -247,28 +252,26 @@ impl Oracle {
         for heading in ["# Rules", "# Project goal", "# Goal of this session", "# Your answer"] {
             assert!(prompt.contains(heading), "{heading} is missing");
         }
-        assert_eq!(prompt.contains("# Cut to fit"), !job.prompt.cuts.is_empty());
+        assert_eq!(prompt.contains("# Shortened to fit"), !job.prompt.cuts.is_empty());
         match job.target.mode() {
             SessionMode::Leaf | SessionMode::Replan => assert!(prompt.contains("# The selected node")),
-            SessionMode::Repair => assert!(prompt.contains("# What is wrong with the refused tree")),
+            SessionMode::Repair => assert!(prompt.contains("# Errors of the rejected tree")),
         }
     }
 
-    fn note(&mut self, job: &Job, transition: &Transition) {
+    fn record_cases(&mut self, job: &Job, transition: &Transition) {
         let seen = &mut self.seen;
         seen.iterations += 1;
         seen.outcomes.insert(transition.outcome);
         let subject = transition.message.lines().next().unwrap();
         let claim = subject.split_once("status=").unwrap().1.to_owned();
-        let charge = if transition.meta.charge == AttemptCharge::Charged { "charged" } else { "free" };
-        let row = format!("{claim} {charge}");
+        let row = format!("{claim} {}", transition.meta.charge.as_str());
         seen.rows.insert((job.target.mode().as_str(), row, transition.outcome));
-        for mark in &transition.meta.annotations {
-            assert!(
-                !matches!(mark, Annotation::GuardFileChanged { .. }) || self.protect == ProtectPolicy::Flag
-            );
-            let word = mark.to_string();
-            seen.marks.insert(word.split(' ').next().unwrap().to_owned());
+        for annotation in &transition.meta.annotations {
+            let is_changed = matches!(annotation, Annotation::GuardFileChanged { .. });
+            assert!(!is_changed || self.protect == ProtectPolicy::Flag);
+            let trailer = annotation.to_string();
+            seen.annotations.insert(trailer.split(' ').next().unwrap().to_owned());
         }
         let findings = transition.meta.findings.iter().filter(|finding| !finding.starts_with("tree.json: "));
         seen.rules

@@ -1,4 +1,4 @@
-//! Numbers from a seed, the same on every machine: splitmix64.
+//! Random numbers from a seed, the same on every machine: splitmix64.
 
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);

@@ -1,6 +1,6 @@
-//! A world in memory: a repository with commits, a work tree, a journal, an agent and a guard, and faults.
+//! The simulated world: a repository with commits, a work tree, a journal, an agent, a guard, and faults.
 //!
-//! What is durable survives a crash; a journal entry that was written and not yet flushed may be lost with it.
+//! A crash loses a journal entry that was written but not yet flushed; everything else is durable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -23,7 +23,7 @@ use super::agent::{self, Temper};
 use super::oracle::Oracle;
 use super::random::Random;
 
-/// Why a step did not come to its end.
+/// Why a step was aborted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Broken {
     Crash,
@@ -45,14 +45,13 @@ pub(super) struct Faults {
     pub(super) guard: usize,
 }
 
-/// The record of something begun.
+/// A journal entry.
 #[derive(Clone, Debug)]
 enum Journal {
     Begun,
     AgentDone(Attempt),
 }
 
-/// One commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Commit {
     pub(super) message: String,
@@ -72,7 +71,7 @@ pub(super) struct Sim {
     pub(super) tempers: Vec<Temper>,
     pub(super) commits: Vec<Commit>,
     pub(super) oracle: Oracle,
-    /// Nodes whose work is really done, in the work tree.
+    /// Nodes whose work is really done in the work tree.
     done: BTreeSet<NodeId>,
     guard_files_start: BTreeMap<&'static str, &'static str>,
     guard_files_committed: BTreeMap<&'static str, &'static str>,
@@ -80,11 +79,11 @@ pub(super) struct Sim {
     durable: Option<Journal>,
     unflushed: Option<Journal>,
     memory: Memory,
-    /// What the session said of itself so far: a file, which outlives whoever dies.
+    /// What the session reported so far; it is in a file and survives a crash.
     reported: Usage,
-    /// Whether the invocation has not done anything yet.
+    /// Whether the command has not done anything yet.
     pub(super) is_fresh: bool,
-    /// What the running step read.
+    /// What the current step read.
     loaded: Option<(Tree, RunState)>,
 }
 
@@ -122,7 +121,7 @@ impl Sim {
         }
     }
 
-    /// The user raises the limit, and starts the run anew.
+    /// The user raises the limits and runs `runner start`.
     pub(super) fn raise_limit(&mut self) {
         self.config.max_iterations = BoundedInt::new(100_000).unwrap();
         self.config.budget = Budget::default();
@@ -141,7 +140,7 @@ impl Sim {
         RunState::decode(&self.tip().state).unwrap()
     }
 
-    /// A point at which everything may end.
+    /// A point at which the process may crash.
     fn may_crash(&mut self) -> Result<(), Broken> {
         if self.random.percent(self.faults.crash) {
             self.oracle.seen.faults.insert("crash");
@@ -153,7 +152,7 @@ impl Sim {
         Ok(())
     }
 
-    /// Writes a journal entry; between writing and flushing a crash loses it.
+    /// Writes a journal entry; a crash between writing and flushing loses it.
     fn journal(&mut self, entry: Journal) -> Result<(), Broken> {
         self.unflushed = Some(entry);
         self.may_crash()?;
@@ -161,7 +160,7 @@ impl Sim {
         self.may_crash()
     }
 
-    /// What a restart does first: finishes what a crash left, as far as its session got.
+    /// Finishes the iteration that a crash interrupted, as the next command does first.
     pub(super) fn recover(&mut self) -> Result<(), Broken> {
         let attempt = match self.durable.clone() {
             None => return Ok(()),
@@ -191,17 +190,17 @@ impl Sim {
         if touched { ChangeScope::Execute } else { ChangeScope::Decompose }
     }
 
-    /// What the host would tell of the guard's files.
+    /// The guard's files as the host would report them.
     fn protected(&self) -> Vec<ProtectedPath> {
         let names: BTreeSet<&str> =
             self.guard_files_work.keys().chain(self.guard_files_committed.keys()).copied().collect();
-        let told = names.into_iter().map(|name| ProtectedPath {
+        let reported = names.into_iter().map(|name| ProtectedPath {
             path: RepoPath::of_bytes(name.as_bytes()),
             existed_at_start: self.guard_files_start.contains_key(name),
             changed: self.guard_files_work.get(name) != self.guard_files_committed.get(name),
             exists: self.guard_files_work.contains_key(name),
         });
-        told.filter(|path| path.changed || !path.existed_at_start).collect()
+        reported.filter(|path| path.changed || !path.existed_at_start).collect()
     }
 
     fn restore(&mut self, paths: &[RepoPath]) {
@@ -221,8 +220,8 @@ impl IterationWorld for Sim {
         self.may_crash()?;
         self.restore(restore);
         let ended =
-            |code| GuardRun::Ended { exit: GuardExit::Code(code), output: b"red \xff\x1b[31m".to_vec() };
-        let verdict = if self.random.percent(self.faults.guard) {
+            |code| GuardRun::Ended { exit: GuardExit::Code(code), output: b"failed \xff\x1b[31m".to_vec() };
+        let guard_run = if self.random.percent(self.faults.guard) {
             let why = "just: not found".to_owned();
             let long = "é".repeat(20_000).into_bytes();
             let odd = [
@@ -233,15 +232,18 @@ impl IterationWorld for Sim {
             ];
             self.random.pick(&odd).unwrap().clone()
         } else {
-            // A guard that was turned into `true` is green whatever the work.
+            // A guard that was replaced by `true` succeeds whatever the work.
             let weakened = self.guard_files_work.get("justfile") == Some(&"true");
-            assert!(!weakened || job.protect == ProtectPolicy::Flag, "the guard is the one of the start");
+            assert!(
+                !weakened || job.protect == ProtectPolicy::Flag,
+                "the guard is the one that existed at the start"
+            );
             let done = job.target.node().is_some_and(|node| self.done.contains(node));
             ended(if done || weakened { 0 } else { 1 })
         };
-        self.oracle.guard_ran(job, &verdict);
+        self.oracle.record_guard(job, &guard_run);
         self.may_crash()?;
-        Ok(verdict)
+        Ok(guard_run)
     }
 
     fn commit(&mut self, (): (), job: &Job, transition: &Transition) -> Result<CommitId, Broken> {
@@ -251,12 +253,11 @@ impl IterationWorld for Sim {
             return Err(Broken::DiskFull);
         }
         let (before, state) = self.loaded.take().unwrap();
-        let known = (&self.config, self.reported);
-        self.oracle.check(job, (&before, &state), transition, known);
+        self.oracle.check(job, &before, &state, transition, &self.config, self.reported);
         self.restore(&transition.restore);
         self.guard_files_committed = self.guard_files_work.clone();
         if self.random.percent(20) {
-            self.memory.assumptions.push_str("an agent took something for granted, and wrote it down\n");
+            self.memory.assumptions.push_str("an agent assumed something and wrote it down\n");
         }
         self.commits.push(Commit {
             message: transition.message.clone(),
@@ -268,28 +269,30 @@ impl IterationWorld for Sim {
             memory: self.memory.clone(),
             config: self.config.clone(),
         });
-        // The commit is one rename: whatever comes after it finds the iteration done and the journal stale.
-        (self.durable, self.unflushed) = (None, None);
+        // The commit is atomic: after it the iteration is done and the journal is stale.
+        self.durable = None;
+        self.unflushed = None;
         self.may_crash()?;
         Ok(commit_id(self.commits.len()))
     }
 
     fn announce(&mut self, event: &Event) {
         let is_first = self.oracle.seen.events.insert(event.name());
-        // To look at all of them would take most of the time.
-        let mut looked_at = LOOKED_AT.lock().unwrap();
-        let count = looked_at.entry(event.name()).or_insert(0);
-        if is_first && *count < LOOKED_AT_MOST {
+        // Validating every event would take most of the time.
+        let mut validated = VALIDATED.lock().unwrap();
+        let count = validated.entry(event.name()).or_insert(0);
+        if is_first && *count < VALIDATED_MAX {
             *count += 1;
             crate::schema::assert_recorded_as_described(event);
         }
-        self.oracle.heard(event);
+        self.oracle.record_event(event);
     }
 }
 
 impl World for Sim {
     fn load(&mut self) -> Result<LoadedRun, Broken> {
-        let (tree, state) = (self.tree(), self.state());
+        let tree = self.tree();
+        let state = self.state();
         self.loaded = Some((tree.clone(), state.clone()));
         let snapshot = Snapshot {
             run_id: state.run_id.clone().unwrap(),
@@ -335,16 +338,15 @@ impl World for Sim {
     }
 }
 
-/// The id of the nth commit.
 fn commit_id(nth: usize) -> CommitId {
     CommitId::new(format!("{nth:040}")).unwrap()
 }
 
-/// How many events of each kind were held against their schema so far, and how many are at most.
-static LOOKED_AT: Mutex<BTreeMap<&str, u32>> = Mutex::new(BTreeMap::new());
-const LOOKED_AT_MOST: u32 = 30;
+/// How many events of each name were validated against the schema so far.
+static VALIDATED: Mutex<BTreeMap<&str, u32>> = Mutex::new(BTreeMap::new());
+const VALIDATED_MAX: u32 = 30;
 
-/// What a session says that it used; many say nothing, or not all.
+/// The usage that a session reports; many report nothing, or only a part.
 fn usage(exit: &SessionExit, random: &mut Random) -> Usage {
     if matches!(exit, SessionExit::NotStarted { .. }) || random.percent(15) {
         return Usage::default();
@@ -369,9 +371,9 @@ impl LoopWorld for Sim {
 
     fn wait_for_next(&mut self, wait: Option<&Wait>) -> Result<WaitResult, Broken> {
         if let Some(wait) = wait {
-            assert_eq!(self.state().wait.as_ref(), Some(wait), "what is waited for is on record");
+            assert_eq!(self.state().wait.as_ref(), Some(wait), "the wait is recorded");
             if self.is_fresh {
-                self.oracle.seen.branches.insert("wait taken up again");
+                self.oracle.seen.branches.insert("wait continued");
             }
         }
         self.is_fresh = false;

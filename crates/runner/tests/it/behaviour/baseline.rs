@@ -46,11 +46,16 @@ fn failing_baseline_is_reported_at_once_and_in_later_prompts() {
     assert!(first[2].starts_with("event=planned iter=0001"), "{output}");
     assert_eq!(subject(&sandbox, 2), "chore(loop): run demo baseline guard=fail");
     let status = sandbox.runner(&["status"]).ok().stdout;
-    assert!(status.contains("baseline=\"the guard was red before any agent came (exit 1)\""), "{status}");
+    assert!(
+        status.contains("baseline=\"the guard already failed before the first session (exit 1)\""),
+        "{status}"
+    );
     assert!(!sandbox.iteration_file(1, "prompt.md").contains("the door is open"));
     let prompt = sandbox.iteration_file(2, "prompt.md");
     assert!(
-        prompt.contains("The guard printed exactly this before the first session of the run, too."),
+        prompt.contains(
+            "The guard already failed before the first session of the run, with exactly this output."
+        ),
         "{prompt}"
     );
     assert_eq!(sandbox.read(&format!(".runner/iterations/{RUN}/baseline.log")), "the door is open\n");
@@ -66,8 +71,9 @@ fn prompt_shows_a_baseline_failure_that_differs_from_the_current_one() {
     let prompt = sandbox.iteration_file(2, "prompt.md");
     let output = prompt.split_once("at 0001").unwrap().1;
     assert!(
-        output
-            .contains("red before the first session of the run, too. What it printed then:\n\nat cat: step"),
+        output.contains(
+            "already failed before the first session of the run, with this output:\n\nat cat: step"
+        ),
         "{output}"
     );
     assert_sound(&sandbox);
@@ -146,7 +152,7 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
     (Message(1, "Guard-Exit: 1", "Guard-Exit: 0"), Rule::GuardExit, 0),
     (Message(1, "Runner-State: ", "Runner-State: 0"), Rule::StateDigest, 0),
     (Message(1, "run demo", "run other"), Rule::Identity, 0),
-    (Trailer(1, "Runner-Guard-Mark: restored guard.sh"), Rule::Annotations, 0),
+    (Trailer(1, "Runner-Annotation: guard-file-restored guard.sh"), Rule::Annotations, 0),
     (Mended(1, STATE, "\"guard\": \"fail\"", "\"guard\": \"pass\""), Rule::Baseline, 0),
     (Mended(1, STATE, "\"exit\": \"1\"", "\"exit\": \"0\""), Rule::Baseline, 0),
     (Mended(1, STATE, "\"next_iter\": 1", "\"next_iter\": 2"), Rule::RunState, 0),

@@ -79,7 +79,7 @@ fn hook_inside_the_repository_is_not_run() {
     let inside = sandbox.path("hook.sh").display().to_string();
     for (program, why) in [
         (inside.as_str(), "is inside the repository"),
-        ("./hook.sh", "not an absolute path"),
+        ("./hook.sh", "is not an absolute path"),
         ("no-such-program", "is not on PATH"),
     ] {
         sandbox.write(

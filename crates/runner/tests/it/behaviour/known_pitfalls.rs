@@ -66,7 +66,7 @@ fn changed_guard_is_restored_before_it_runs() {
     sandbox.runner(&["step"]).ok();
     assert_eq!(sandbox.outcomes(), ["guard_failed"]);
     assert_eq!(sandbox.read("guard.sh"), "test -f ok\n");
-    assert_eq!(trailers(&sandbox, BRANCH, "Runner-Guard-Mark"), "restored guard.sh");
+    assert_eq!(trailers(&sandbox, BRANCH, "Runner-Annotation"), "guard-file-restored guard.sh");
     assert_eq!(sandbox.git(&["show", "--format=", "--name-only", BRANCH, "--", ":!.runner"]), "work");
     assert_sound(&sandbox);
 
@@ -101,7 +101,7 @@ fn changed_guard_is_annotated_under_policy_flag() {
     assert_eq!(sandbox.runner(&["loop"]).ok().code, Some(0));
     assert_eq!(sandbox.outcomes(), ["passed"]);
     assert_eq!(sandbox.read("guard.sh"), "true\n");
-    assert_eq!(trailers(&sandbox, BRANCH, "Runner-Guard-Mark"), "changed guard.sh");
+    assert_eq!(trailers(&sandbox, BRANCH, "Runner-Annotation"), "guard-file-changed guard.sh");
     assert_sound(&sandbox);
 }
 
@@ -124,7 +124,7 @@ fn removing_tasks_completes_nothing() {
     let sandbox = RunBuilder::new(RUNNER).scenario(scenario).start();
     sandbox.runner(&["step"]).ok();
     let ran = sandbox.runner(&["step"]).ok();
-    assert!(ran.stdout.contains("root/b: is open and may not be removed"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("root/b: is open and must not be removed"), "{}", ran.stdout);
     assert_eq!(sandbox.tree()["root"]["children"].as_array().unwrap().len(), 2);
     // An honest agent then finishes both tasks.
     sandbox.runner(&["loop"]).ok();

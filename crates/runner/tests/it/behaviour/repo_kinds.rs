@@ -19,7 +19,7 @@ fn works_here(sandbox: &TestRepo) {
     let below = run(sandbox.runner_command(&["start"]).current_dir(sandbox.path("deep/er"))).ok();
     assert_eq!((below.value("kind"), below.value("commit")), (Some("resumed"), started.value("commit")));
     assert_eq!(sandbox.runner(&["validate"]).ok().value("valid"), Some("true problems=0"));
-    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("ready"));
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("stopped"));
     assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "");
     assert_eq!(sandbox.git(&["fsck", "--strict"]), "");
 }
@@ -142,7 +142,7 @@ fn fresh_clone_of_a_run_works() {
     sandbox.git(&["clone", "-q", origin.root().to_str().unwrap(), "clone"]);
     let clone = sandbox.path("clone");
     let sandbox = sandbox.at(clone);
-    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("ready"));
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("stopped"));
     assert_eq!(sandbox.runner(&["start"]).ok().value("branch"), Some(branch.as_str()));
     assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "");
 }

@@ -38,7 +38,7 @@ fn provider_failures_have_the_documented_consequences() {
         let times = if fault == "not_logged_in" { 1 } else { 3 };
         assert_eq!(sandbox.outcomes(), vec![outcome; times], "{fault}");
         assert_eq!(sandbox.tree()["root"]["attempts"], 0, "{fault} costs no attempt");
-        assert!(ran.stdout.contains(" why=\"") && ran.stdout.contains(" next=\""), "{}", ran.stdout);
+        assert!(ran.stdout.contains(" headline=\"") && ran.stdout.contains(" next=\""), "{}", ran.stdout);
         assert_sound(&sandbox);
     }
     // Transient failures are retried after a wait; the plan determines its length.
@@ -116,7 +116,7 @@ fn switching_agents_cancels_the_wait() {
     std::fs::copy(sandbox.outside().join("play.toml"), &other).unwrap();
     sandbox.write(".runner/state/config.toml", config.replace("play.toml", "other.toml"));
     sandbox.runner(&["start"]).ok();
-    assert_eq!(status(&sandbox)["state"], "ready");
+    assert_eq!(status(&sandbox)["state"], "stopped");
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["usage_limit", "passed"]);
 }
@@ -140,13 +140,14 @@ fn budget_stops_the_run_until_it_is_raised() {
         let key = limit.split(' ').next().unwrap();
         let task = if key.starts_with("leaf") { " on `root`" } else { "" };
         let used = if key.ends_with("usd") { "spent" } else { "used" };
-        let why = format!("why=\"{key} reached: {spent} of {max} {used}{task}\"");
-        let next = format!(
-            "next=\"raise {key} under [budget] in .runner/state/config.toml, run 'runner start', then 'runner loop'\""
-        );
-        assert!(ran.stdout.contains(&why) && ran.stdout.contains(&next), "{}", ran.stdout);
+        let headline = format!("headline=\"reached {key}: {spent} of {max} {used}{task}\"");
+        let next =
+            "next=\"${EDITOR:-vi} .runner/state/config.toml\" next=\"runner start\" next=\"runner loop\"";
+        assert!(ran.stdout.contains(&headline) && ran.stdout.contains(next), "{}", ran.stdout);
         assert_eq!(sandbox.runner(&["loop"]).code, Some(4), "asking again changes nothing");
-        assert_eq!(status(&sandbox)["state"], "out of budget");
+        let stopped = status(&sandbox);
+        assert_eq!((&stopped["state"], &stopped["stop"]["reason"]), (&"stopped".into(), &"budget".into()));
+        assert_eq!(stopped["next"][0]["what"], format!("raise {key} under [budget]"));
         let config = sandbox.read(".runner/state/config.toml").replace(limit, &format!("{key} = 100000"));
         sandbox.write(".runner/state/config.toml", config);
         sandbox.runner(&["start"]).ok();
@@ -254,7 +255,7 @@ fn agent_tools_follow_the_users_tools_json() {
     let refused = sandbox.runner(&["step"]).refused(2);
     assert!(refused.contains("runner start"), "{refused}");
     for (text, why) in [
-        (r#"{"deny": ["Bash"]}"#, "`deny` cannot be honoured by agents of kind \"command\""),
+        (r#"{"deny": ["Bash"]}"#, "`deny` is not supported by agents of kind \"command\""),
         (r#"{"networks": false}"#, "`networks` is not a known key; did you mean `network`?"),
     ] {
         sandbox.write(tools, text);

@@ -97,29 +97,33 @@ fn forbidden_edit_is_refused_and_changes_nothing() {
     let sandbox = half_done();
     let tip = sandbox.git(&["rev-parse", "HEAD"]);
     let refused: &[(&[&str], &str, &str)] = &[
-        (&["edit", "a", "--title", "A"], "`root/a` passed", "runner node add PARENT"),
-        (&["remove", "a"], "`root/a` passed", "hint:"),
+        (&["edit", "a", "--title", "A"], "`root/a` has passed", "runner node add PARENT"),
+        (&["remove", "a"], "`root/a` has passed", "hint:"),
         (&["remove", "root"], "`root` is the root", "runner node edit"),
-        (&["split", "a", "--into", "x", "--into", "y"], "`root/a` passed", "hint:"),
-        (&["split", "root", "--into", "x", "--into", "y"], "`root` is divided already", "runner node add"),
-        (&["split", "b", "--into", "x"], "split into two steps or more", "--into at least twice"),
-        (&["move", "a", "--under", "b"], "`root/a` passed", "hint:"),
-        (&["move", "b", "--under", "a"], "`root/a` passed, and gets no new children", "runner tree --open"),
-        (&["move", "b", "--under", "b"], "`root/b` cannot go below itself", "hint:"),
+        (&["split", "a", "--into", "x", "--into", "y"], "`root/a` has passed", "hint:"),
+        (&["split", "root", "--into", "x", "--into", "y"], "`root` already has children", "runner node add"),
+        (&["split", "b", "--into", "x"], "split into at least two parts", "--into at least twice"),
+        (&["move", "a", "--under", "b"], "`root/a` has passed", "hint:"),
+        (
+            &["move", "b", "--under", "a"],
+            "`root/a` has passed and cannot get new children",
+            "runner tree --open",
+        ),
+        (&["move", "b", "--under", "b"], "`root/b` cannot be moved below itself", "hint:"),
         (&["move", "root", "--under", "b"], "`root` is the root", "hint:"),
-        (&["allow", "a"], "`root/a` passed", "hint:"),
-        (&["allow", "root", "1"], "`root` is divided already", "hint:"),
-        (&["add", "a", "--title", "x"], "gets no new children", "hint:"),
+        (&["allow", "a"], "`root/a` has passed", "hint:"),
+        (&["allow", "root", "1"], "`root` already has children", "hint:"),
+        (&["add", "a", "--title", "x"], "cannot get new children", "hint:"),
         (&["add", "root", "--title", " "], "a title is empty", "hint:"),
-        (&["add", "root", "--title", "x", "--id", "a"], "there is a node `a` already", "--id ID"),
+        (&["add", "root", "--title", "x", "--id", "a"], "a task with the id `a` already exists", "--id ID"),
         (&["add", "root", "--title", "x", "--id", "../x"], "could not edit the plan", "omit --id"),
-        (&["add", "root", "--title", "x", "--before", "root"], "`root` is no child of `root`", "hint:"),
+        (&["add", "root", "--title", "x", "--before", "root"], "`root` is not a child of `root`", "hint:"),
         (
             &["add", "root", "--title", "x", "--max-attempts", "2000000"],
-            "would break its rules",
+            "the tree would be invalid",
             "max_attempts",
         ),
-        (&["edit", "b", "--title", "b"], "nothing would change", "runner show"),
+        (&["edit", "b", "--title", "b"], "the edit changes nothing", "runner show"),
         (&["edit", "zz", "--title", "b"], "there is no task `zz`", "hint:"),
     ];
     for (args, why, hint) in refused {
@@ -138,7 +142,7 @@ fn task_with_a_passed_descendant_is_not_removed() {
     sandbox.runner(&["node", "split", "b", "--into", "c", "--into", "d"]).ok();
     sandbox.runner(&["step"]).ok();
     let output = sandbox.runner(&["node", "remove", "b"]).refused(2);
-    assert!(output.contains("`root/b/c` passed, and would be removed with `root/b`"), "{output}");
+    assert!(output.contains("`root/b` cannot be removed: `root/b/c` below it has passed"), "{output}");
     let output = sandbox.runner(&["node", "remove", "d", "--json"]).ok().stdout;
     let output: serde_json::Value = serde_json::from_str(&output).unwrap();
     assert_eq!(output["notes"][0], "every task has passed: the run is complete", "{output}");
@@ -152,7 +156,7 @@ fn stuck_run_names_the_command_that_continues_it() {
     let sandbox = RunBuilder::new(RUNNER).agent("answer retry").keys("max_attempts_default = 1").start();
     let stuck = sandbox.runner(&["loop"]);
     assert_eq!(stuck.code, Some(3));
-    assert!(stuck.stdout.contains("next=\"runner node allow root "), "{}", stuck.stdout);
+    assert!(stuck.stdout.contains("next=\"runner node allow root\""), "{}", stuck.stdout);
     assert!(sandbox.runner(&["status"]).ok().stdout.contains("runner node allow root"));
     let output = sandbox.runner(&["node", "edit", "root", "--goal", "Less"]).ok().stdout;
     assert!(output.contains("runner node allow root"), "still stuck, and output so: {output}");
@@ -190,7 +194,7 @@ fn edit_is_refused_with_uncommitted_changes() {
     sandbox.write("mine", "1");
     sandbox.commit_all("mine");
     sandbox.runner(&["node", "allow", "b"]).ok();
-    assert!(sandbox.git(&["log", "-1", "--format=%B"]).contains("Runner-Taken-In: 1"));
+    assert!(sandbox.git(&["log", "-1", "--format=%B"]).contains("Runner-User-Commits: 1"));
     assert_sound(&sandbox);
 }
 
@@ -234,7 +238,7 @@ fn questions_and_answers_are_listed_and_shown_in_the_next_prompt() {
         assert!(prompt.contains(text), "{text}: {prompt}");
     }
     let output = sandbox.runner(&["answer", "3", "x"]).refused(2);
-    assert!(output.contains("there is no question 3") && output.contains("'runner questions'"), "{output}");
+    assert!(output.contains("no such question: 3") && output.contains("'runner questions'"), "{output}");
     assert!(sandbox.runner(&["note", " "]).refused(2).contains("the text is empty"));
     assert_sound(&sandbox);
 }

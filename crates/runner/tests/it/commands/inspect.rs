@@ -37,7 +37,9 @@ fn identity_problems_name_the_fix() {
     let output = sandbox.runner(&["validate"]);
     assert_eq!(output.code, Some(2));
     assert!(output.stdout.contains("(run 'runner start')"), "{}", output.stdout);
-    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("\"not here\""));
+    let status = sandbox.runner(&["status"]).ok();
+    assert_eq!(status.value("state"), Some("no_run"));
+    assert_eq!(status.value("headline"), Some("\"another branch is checked out\""));
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn log_prints_parts_without_control_sequences() {
     assert_eq!(output_of("log @-3 --agent"), "thinking hard\n");
     assert_eq!(output_of("log 2 --grep ^err"), "error: no ok\n");
     assert!(output_of("log a --prompt").contains("# "), "the last iteration on a node");
-    assert!(output_of("log 4 --errors").contains("passed and may not be changed"));
+    assert!(output_of("log 4 --errors").contains("has passed and must not change"));
     assert!(output_of("log 2 --raw").contains("thinking"));
     assert!(sandbox.runner(&["log", "--grep", "("]).refused(2).contains("is not a regular expression"));
     assert_eq!(sandbox.runner(&["log", "2", "--guard", "--agent"]).code, Some(2));

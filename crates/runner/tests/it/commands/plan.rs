@@ -66,7 +66,7 @@ fn imported_plan_is_one_commit_that_verifies_and_runs() {
     sandbox.runner(&["loop"]).ok();
     assert_proved(&sandbox);
     let refused = sandbox.runner(&["plan", "import", "PLAN.md"]).refused(2);
-    assert!(refused.contains("`root` passes already"), "{refused}");
+    assert!(refused.contains("`root` has passed"), "{refused}");
 }
 
 #[test]
@@ -101,17 +101,12 @@ fn invalid_plan_is_reported_and_nothing_is_written() {
         assert!(output.contains("hint: "), "{output}");
         assert_eq!(state(&sandbox), before, "{output}");
     };
-    refused("a.md", "no list\n", &["a.md:1: the file holds no item"], &[]);
-    refused("b.md", "- [ ] a\n\n```\n", &["b.md:3: the block of code that begins here has no end"], &[]);
-    refused(
-        "c.json",
-        "{\"tasks\": [\n{\"id\": 1, \"title\": 2}]}",
-        &["c.json:2: the task cannot be read"],
-        &[],
-    );
+    refused("a.md", "no list\n", &["a.md:1: the file has no items"], &[]);
+    refused("b.md", "- [ ] a\n\n```\n", &["b.md:3: the code block that starts here has no end"], &[]);
+    refused("c.json", "{\"tasks\": [\n{\"id\": 1, \"title\": 2}]}", &["c.json:2: the task is invalid"], &[]);
     let round = "{\"tasks\": [\n{\"id\": 1, \"title\": \"a\", \"dependencies\": [2]}, {\"id\": 2, \"title\": \"b\", \"dependencies\": [1]}]}";
-    refused("d.json", round, &["d.json:2: tasks wait for each other: `1` → `2` → `1`"], &[]);
-    refused("e.json", "{\n,}", &["e.json:2: no JSON"], &[]);
+    refused("d.json", round, &["d.json:2: dependency cycle: `1` → `2` → `1`"], &[]);
+    refused("e.json", "{\n,}", &["e.json:2: the file is not JSON"], &[]);
     refused("f.md", "- [x] a\n", &["nothing to import", "--include-done"], &[]);
     refused("f.md", "- [x] a\n", &["nothing to import"], &["--dry-run"]);
     refused("g.md", "- [ ] a\n", &["there is no task `nope`"], &["--under", "nope"]);
@@ -137,10 +132,10 @@ fn import_is_refused_with_other_uncommitted_changes() {
     sandbox.commit_all("mine");
     sandbox.runner(&["plan", "import", "../p.md"]).ok();
     let message = subject_and_trailers(&sandbox);
-    assert!(message.ends_with("Runner-Taken-In: 1\nRunner-Plan-Import: markdown 1"), "{message}");
+    assert!(message.ends_with("Runner-User-Commits: 1\nRunner-Plan-Import: markdown 1"), "{message}");
     assert_proved(&sandbox);
     sandbox.git(&["checkout", "-q", "-b", "elsewhere"]);
-    assert!(sandbox.runner(&["plan", "import", "../p.md"]).refused(2).contains("lives on branch"));
+    assert!(sandbox.runner(&["plan", "import", "../p.md"]).refused(2).contains("is on branch"));
 }
 
 #[test]

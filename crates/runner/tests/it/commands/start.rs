@@ -179,7 +179,7 @@ fn goal_can_be_passed_as_an_argument() {
     assert!(sandbox.read(".runner/GOAL.md").ends_with("---\n\nMake it fast\n"));
     sandbox.runner(&["start", "--goal", "Make it fast"]).ok();
     let refused = sandbox.runner(&["start", "--goal", "Make it slow"]).refused(2);
-    assert!(refused.contains("GOAL.md already holds a goal") && refused.contains("hint:"), "{refused}");
+    assert!(refused.contains("GOAL.md already has a goal") && refused.contains("hint:"), "{refused}");
     assert!(sandbox.runner(&["start", "--goal", " "]).refused(2).contains("empty"));
 
     let other = TestRepo::with_commit(RUNNER);
@@ -197,7 +197,7 @@ fn repository_without_a_commit_gets_a_hint() {
     sandbox.runner(&["init"]).ok();
     let refused = sandbox.runner(&["start"]).refused(2);
     assert!(refused.contains("no commit yet") && refused.contains("git commit --allow-empty"), "{refused}");
-    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("\"not started\""));
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("no_run"));
     sandbox.git(&["commit", "-q", "--allow-empty", "-m", "root"]);
     sandbox.runner(&["start"]).ok();
 }
@@ -296,8 +296,8 @@ fn invalid_goal_id_or_configuration_changes_nothing() {
     let sandbox = ready();
     for (file, text, word) in [
         (".runner/GOAL.md", "---\nid: a b\n---\nx\n", "line 2: `id` \"a b\" contains ' '"),
-        (".runner/GOAL.md", "---\nid: a.lock\n---\nx\n", "ends in `.lock`"),
-        (".runner/GOAL.md", "---\nid: x\n", "no later line `---` closes it"),
+        (".runner/GOAL.md", "---\nid: a.lock\n---\nx\n", "ends with `.lock`"),
+        (".runner/GOAL.md", "---\nid: x\n", "close it with a line `---`"),
         (".runner/state/config.toml", "max_iteration = 3\n", "did you mean `max_iterations`?"),
         (".runner/state/tree.json", "{\"version\": 1}\n", "`root` is missing"),
     ] {
@@ -319,8 +319,8 @@ fn start_commits_tree_edits_except_runner_owned_fields() {
     assert_eq!(sandbox.runner(&["start"]).ok().value("kind"), Some("updated"));
     let tree = sandbox.read(".runner/state/tree.json");
     for (from, to, word) in [
-        ("\"passes\": false", "\"passes\": true", "`passes` is the runner's to set"),
-        ("\"attempts\": 0", "\"attempts\": 1", "`attempts` is the runner's to count"),
+        ("\"passes\": false", "\"passes\": true", "only the runner can set `passes`"),
+        ("\"attempts\": 0", "\"attempts\": 1", "only the runner can set `attempts`"),
     ] {
         sandbox.write(".runner/state/tree.json", tree.replace(from, to));
         let refused = sandbox.runner(&["start"]).refused(2);
@@ -395,11 +395,7 @@ fn concurrent_starts_do_not_interfere() {
         let refused = sandbox.runner(&[command]).refused(1);
         assert!(refused.contains("another runner is running") && refused.contains("pid 12345"), "{refused}");
     }
-    assert_eq!(
-        sandbox.runner(&["status"]).ok().value("state"),
-        Some("\"not started\""),
-        "looking needs no lock"
-    );
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("no_run"), "looking needs no lock");
     drop(held);
     sandbox.runner(&["start"]).ok();
 }

@@ -88,15 +88,15 @@ fn commit_message_has_the_documented_form() {
     let prompt = sha256(&sandbox, ".runner/iterations/demo/0001/prompt.md");
     let tree = sha256(&sandbox, ".runner/state/tree.json");
     let state = sha256(&sandbox, ".runner/state/run_state.json");
-    let edition = runner_core::prompt::template_version();
+    let version = runner_core::prompt::template_version();
     assert_eq!(
         message(&sandbox, 0),
         format!(
             "chore(loop): run demo iter 0001 node root status=decomposed guard=skipped\n\n  two parts\n\n\
              Runner-Outcome: decomposed\nRunner-Attempt: free\nRunner-Prompt: {prompt}\n\
-             Runner-Prompt-Edition: {edition}\nRunner-Tree: {tree}\nRunner-State: {state}\n\
+             Runner-Prompt-Version: {version}\nRunner-Tree: {tree}\nRunner-State: {state}\n\
              Runner-Guard-Exit: none\nRunner-Semantics: 1\n\
-             Runner-Plan-Mark: edited added=2 removed=0 moved=0 reordered=0 reworded=0"
+             Runner-Annotation: plan-edited added=2 removed=0 moved=0 reordered=0 reworded=0"
         )
     );
     sandbox.runner(&["step"]).ok();
@@ -110,7 +110,7 @@ fn commit_message_has_the_documented_form() {
         format!(
             "chore(loop): run demo iter 0002 node a status=done guard=fail\n\n  I think so\n\n\
              Runner-Outcome: guard_failed\nRunner-Attempt: charged\nRunner-Prompt: {prompt}\n\
-             Runner-Prompt-Edition: {edition}\nRunner-Tree: {tree}\nRunner-State: {state}\n\
+             Runner-Prompt-Version: {version}\nRunner-Tree: {tree}\nRunner-State: {state}\n\
              Runner-Guard-Exit: 1\nRunner-Semantics: 1"
         )
     );
@@ -396,7 +396,7 @@ fn loop_continues_when_repairs_run_out() {
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["invalid_tree", "repair_failed", "repair_abandoned", "passed"]);
-    assert!(message(&sandbox, 1).contains("Runner-Plan-Mark: repair-abandoned"));
+    assert!(message(&sandbox, 1).contains("Runner-Annotation: repair-abandoned"));
     assert_sound(&sandbox);
 }
 
@@ -458,7 +458,7 @@ fn agents_plan_edits_are_annotated() {
     );
     assert!(
         message(&sandbox, 3)
-            .contains("Runner-Plan-Mark: edited added=0 removed=0 moved=0 reordered=1 reworded=1")
+            .contains("Runner-Annotation: plan-edited added=0 removed=0 moved=0 reordered=1 reworded=1")
     );
     assert_sound(&sandbox);
 }

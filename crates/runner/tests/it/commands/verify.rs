@@ -89,7 +89,7 @@ fn user_commits_become_part_of_the_next_runner_commit() {
     assert_eq!(output.code, Some(1));
     assert!(output.stdout.contains("violation=foreign_commit"), "{}", output.stdout);
 
-    let trailer = "--format=%(trailers:key=Runner-Taken-In,valueonly)";
+    let trailer = "--format=%(trailers:key=Runner-User-Commits,valueonly)";
     sandbox.runner(&["start"]).ok();
     assert_eq!(sandbox.git(&["log", "-1", trailer]).trim(), "1");
     assert_verified(&sandbox);

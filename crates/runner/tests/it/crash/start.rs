@@ -120,7 +120,7 @@ fn a_crash_during_recovery_is_recovered_too() {
 fn status_and_validate_report_an_unfinished_start() {
     let sandbox = ready();
     crash_at(&sandbox, "publish.head");
-    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("interrupted"));
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("crashed"));
     assert!(sandbox.runner(&["validate"]).stdout.contains("interrupted"));
 }
 

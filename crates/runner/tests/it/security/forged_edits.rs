@@ -86,7 +86,7 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
     (Message(3, "Runner-Tree: ", "Runner-Tree: 0"), Rule::TreeDigest, 0),
     (Message(3, "Runner-State: ", "Runner-State: 0"), Rule::StateDigest, 0),
     (Message(3, "Semantics: 1", "Semantics: 2"), Rule::Semantics, 0),
-    (Trailer(3, "Runner-Taken-In: 1"), Rule::ForeignCommit, 0),
+    (Trailer(3, "Runner-User-Commits: 1"), Rule::ForeignCommit, 0),
     (Trailer(3, "Signed-off-by: someone"), Rule::Message, 0),
     // The order of edits matters.
     (Drop(3), Rule::EditScope, 0),

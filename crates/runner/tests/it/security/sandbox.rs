@@ -276,5 +276,9 @@ fn record_shows_if_claudes_commands_are_not_sandboxed() {
         "{}",
         output.stderr
     );
-    assert!(output.stderr.contains("hint: move the repository to a plainer path"), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("hint: move the repository to a path without ` -`, in UTF-8"),
+        "{}",
+        output.stderr
+    );
 }

@@ -1,7 +1,7 @@
-//! The short way through a document without a fault: every field in its place, read as what it must be.
+//! The fast path of the decoder, for valid documents in canonical order.
 //!
-//! It stops at the first thing that is unusual and says nothing about it: the careful reader then begins anew. What
-//! is left over in an object after its last field is an error of serde_json's own.
+//! It gives up at the first irregularity, without a message: the strict decoder then starts over. serde_json itself rejects
+//! extra keys at the end of an object.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,32 +13,32 @@ use crate::model::tree::rules::TreeRules;
 use crate::model::tree::serialized_len::{escapes, escapes_below};
 use crate::model::tree::{BYTES_MAX, Node, VERSION};
 
-/// The root, if the fields stand in the order in which the runner writes them and every rule holds.
-pub(super) fn good_root(text: &str) -> Option<Node> {
+/// The root of a document, if it is valid and its fields are in canonical order.
+pub(super) fn decode_valid(text: &str) -> Option<Node> {
     let escapes = (text.len() > BYTES_MAX / 4).then_some(0);
     let mut pass = FastPass { escapes, ..FastPass::default() };
     let mut json = serde_json::Deserializer::from_str(text);
     let root = FastDocumentSeed(&mut pass).deserialize(&mut json).ok()?;
     json.end().ok()?;
-    let FastPass { rules, mut broken, escapes, .. } = pass;
-    rules.of_the_whole(&root, || escapes.unwrap_or_else(|| escapes_below(&root)), &mut broken);
-    broken.is_empty().then_some(root)
+    let FastPass { rules, mut faults, escapes, .. } = pass;
+    rules.check_tree(&root, || escapes.unwrap_or_else(|| escapes_below(&root)), &mut faults);
+    faults.is_empty().then_some(root)
 }
 
-/// What is carried through the pass.
+/// The state of the pass.
 #[derive(Default)]
 struct FastPass {
-    /// The rules, looked at as soon as a node is read, while it is at hand.
+    /// The rules, checked as soon as a node is decoded, while it is in the cache.
     rules: TreeRules,
-    broken: FaultCollector,
-    /// The node that is being read.
+    faults: FaultCollector,
+    /// The current node.
     position: Position,
-    /// What the escapes in the texts of a large document cost, for the same reason. Whether a small one is too long once
-    /// it is written can nearly always be told without.
+    /// The extra bytes of escapes in the texts of a large document, counted for the same reason. A small document is almost
+    /// never too large in canonical form, so they are not needed.
     escapes: Option<usize>,
 }
 
-/// Reads the field that must come next.
+/// Decodes the field that must come next.
 fn next<'de, A: MapAccess<'de>, T: Deserialize<'de>>(map: &mut A, name: &str) -> Result<T, A::Error> {
     next_with(map, name, PhantomData)
 }
@@ -48,12 +48,12 @@ fn next_with<'de, A: MapAccess<'de>, S: DeserializeSeed<'de>>(
     name: &str,
     seed: S,
 ) -> Result<S::Value, A::Error> {
-    if map.next_key()? == Some(name) { map.next_value_seed(seed) } else { Err(unusual()) }
+    if map.next_key()? == Some(name) { map.next_value_seed(seed) } else { Err(irregular()) }
 }
 
 #[cold]
-fn unusual<E: Error>() -> E {
-    E::custom("unusual")
+fn irregular<E: Error>() -> E {
+    E::custom("irregular")
 }
 
 struct FastDocumentSeed<'r>(&'r mut FastPass);
@@ -75,13 +75,13 @@ impl<'de> Visitor<'de> for FastDocumentSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         if next::<_, i64>(&mut map, "version")? != VERSION {
-            return Err(unusual());
+            return Err(irregular());
         }
         next_with(&mut map, "root", FastNodeSeed(self.0))
     }
 }
 
-/// One node with all below it.
+/// A node with its subtree.
 struct FastNodeSeed<'r>(&'r mut FastPass);
 
 impl<'de> DeserializeSeed<'de> for FastNodeSeed<'_> {
@@ -112,12 +112,11 @@ impl<'de> Visitor<'de> for FastNodeSeed<'_> {
             max_attempts: next(map, "max_attempts")?,
             children: next_with(map, "children", FastChildrenSeed(self.0))?,
         };
-        self.0.rules.see(&node, &self.0.position, &mut self.0.broken);
+        self.0.rules.check_node(&node, &self.0.position, &mut self.0.faults);
         Ok(node)
     }
 }
 
-/// A list of nodes.
 struct FastChildrenSeed<'r>(&'r mut FastPass);
 
 impl<'de> DeserializeSeed<'de> for FastChildrenSeed<'_> {
@@ -149,7 +148,6 @@ impl<'de> Visitor<'de> for FastChildrenSeed<'_> {
     }
 }
 
-/// A list of texts.
 struct TextsSeed<'r>(&'r mut FastPass);
 
 impl<'de> DeserializeSeed<'de> for TextsSeed<'_> {
@@ -176,7 +174,6 @@ impl<'de> Visitor<'de> for TextsSeed<'_> {
     }
 }
 
-/// A text.
 struct TextSeed<'r>(&'r mut FastPass);
 
 impl<'de> DeserializeSeed<'de> for TextSeed<'_> {
@@ -194,7 +191,7 @@ impl<'de> Visitor<'de> for TextSeed<'_> {
         f.write_str("a text")
     }
 
-    /// What can be borrowed has no escapes in the document, and so needs none where the runner writes it.
+    /// A text that can be borrowed has no escapes in the document, so it has none in canonical form.
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<String, E> {
         Ok(text.to_owned())
     }

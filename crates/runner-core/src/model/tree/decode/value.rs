@@ -1,4 +1,4 @@
-//! Single values and keys, read without giving up on what follows them.
+//! Scalars and keys that decode without failing, so that the rest of the document is still checked.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use crate::model::tree::problem::{JsonKind, TreeError};
 use crate::strict::whole_number;
 
-/// A value of a field that holds no nodes; what lies inside lists and objects is passed over.
+/// The value of a scalar field. The content of lists and objects is skipped.
 pub(super) enum Scalar {
     Null,
     Bool(bool),
@@ -24,7 +24,7 @@ impl Scalar {
         match self {
             Self::Null => JsonKind::Null,
             Self::Bool(_) => JsonKind::Bool,
-            Self::Int(_) => JsonKind::Whole,
+            Self::Int(_) => JsonKind::Integer,
             Self::Float(_) => JsonKind::Number,
             Self::String(_) => JsonKind::String,
             Self::Array => JsonKind::Array,
@@ -32,26 +32,26 @@ impl Scalar {
         }
     }
 
-    /// The fault of a field that holds this value and should hold one of another kind.
-    pub(super) fn not(&self, wanted: JsonKind, field: impl Into<String>) -> TreeError {
-        TreeError::WrongKind { field: field.into(), wanted, found: self.kind() }
+    /// The error of a field that has this value instead of one of another type.
+    pub(super) fn is_not(&self, expected: JsonKind, field: impl Into<String>) -> TreeError {
+        TreeError::WrongKind { field: field.into(), expected, found: self.kind() }
     }
 
     pub(super) fn string(self, field: &'static str) -> Result<String, TreeError> {
-        if let Self::String(text) = self { Ok(text) } else { Err(self.not(JsonKind::String, field)) }
+        if let Self::String(text) = self { Ok(text) } else { Err(self.is_not(JsonKind::String, field)) }
     }
 
     pub(super) fn bool(&self, field: &'static str) -> Result<bool, TreeError> {
-        if let Self::Bool(value) = self { Ok(*value) } else { Err(self.not(JsonKind::Bool, field)) }
+        if let Self::Bool(value) = self { Ok(*value) } else { Err(self.is_not(JsonKind::Bool, field)) }
     }
 
-    /// A whole number within bounds, however it is written.
-    pub(super) fn whole(&self, field: &'static str, bounds: RangeInclusive<i64>) -> Result<i64, TreeError> {
+    /// An integer within bounds, in any notation.
+    pub(super) fn integer(&self, field: &'static str, bounds: RangeInclusive<i64>) -> Result<i64, TreeError> {
         let (number, shown): (_, &dyn fmt::Display) = match self {
             Self::Int(number) => (Some(*number), number),
             Self::Float(number) if number.fract() == 0.0 => (whole_number(*number), number),
             Self::Null | Self::Bool(_) | Self::Float(_) | Self::String(_) | Self::Array | Self::Object => {
-                return Err(self.not(JsonKind::Whole, field));
+                return Err(self.is_not(JsonKind::Integer, field));
             }
         };
         match number.filter(|number| bounds.contains(number)) {
@@ -61,7 +61,7 @@ impl Scalar {
     }
 }
 
-/// Reads a value of any kind.
+/// Decodes a value of any type.
 pub(super) struct ScalarSeed;
 
 impl<'de> DeserializeSeed<'de> for ScalarSeed {
@@ -114,14 +114,14 @@ impl<'de> Visitor<'de> for ScalarSeed {
     }
 }
 
-/// Which of the known keys comes next. Most documents have them in their order, so that is tried first.
+/// Decodes a key. Most documents have the known keys in order, so the next one is tried first.
 pub(super) struct KeySeed<K: 'static> {
     pub(super) known: &'static [(&'static str, K)],
-    /// The place of the key that follows in that order.
+    /// The index of the key that is next in that order.
     pub(super) next: usize,
 }
 
-/// A key, by its place among the known ones; an unknown one as it stands.
+/// A known key with its index, or the text of an unknown one.
 pub(super) enum FieldKey<K> {
     Known(usize, &'static str, K),
     Unknown(String),
@@ -143,12 +143,12 @@ impl<K: Copy> Visitor<'_> for KeySeed<K> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<FieldKey<K>, E> {
-        let in_turn =
+        let expected =
             self.known.get(self.next).filter(|(name, _)| *name == text).map(|known| (self.next, known));
-        let known = in_turn.or_else(|| self.known.iter().enumerate().find(|(_, (name, _))| *name == text));
+        let known = expected.or_else(|| self.known.iter().enumerate().find(|(_, (name, _))| *name == text));
         Ok(known.map_or_else(
             || FieldKey::Unknown(text.to_owned()),
-            |(place, (name, key))| FieldKey::Known(place, name, *key),
+            |(index, (name, key))| FieldKey::Known(index, name, *key),
         ))
     }
 }

@@ -1,4 +1,4 @@
-//! Facts of edits of the tree.
+//! Tests of the user's edits of the tree.
 
 use super::*;
 use crate::model::tree::sample::{inner, leaf, passed, tree};
@@ -12,7 +12,7 @@ fn new(name: &str) -> NewNode {
     NewNode::new(id(name), name, None, &[], 3)
 }
 
-/// b passed; c and e are open.
+/// `b` has passed; `c` and `e` are open.
 fn start() -> Tree {
     let at = |order, node| Node { order, ..node };
     let a = inner("a", vec![at(1, passed("b")), at(2, Node { attempts: 2, ..leaf("c") })]);
@@ -24,11 +24,11 @@ fn apply(edit: &UserEdit) -> Result<Tree, EditError> {
     edit.apply(&before).map(|after| after.tree)
 }
 
-/// The children of a node with their numbers: `a1 d2`.
+/// The children of a node with their orders: `a1 d2`.
 fn children(tree: &Tree, of: &str) -> String {
     let path = tree.path_to(&id(of)).unwrap();
-    let told = path.last().unwrap().children.iter().map(|child| format!("{}{}", child.id, child.order));
-    told.collect::<Vec<_>>().join(" ")
+    let labels = path.last().unwrap().children.iter().map(|child| format!("{}{}", child.id, child.order));
+    labels.collect::<Vec<_>>().join(" ")
 }
 
 fn add(under: &str, place: SiblingPosition) -> Result<Tree, EditError> {
@@ -36,19 +36,19 @@ fn add(under: &str, place: SiblingPosition) -> Result<Tree, EditError> {
 }
 
 #[test]
-fn a_new_node_goes_where_it_is_wanted_and_its_open_neighbours_make_room() {
+fn new_nodes_get_the_wanted_position_and_open_neighbours_make_room() {
     let at = |place| children(&add("root", place).unwrap(), "root");
     assert_eq!(at(SiblingPosition::Last), "a1 d2 e3 f4 n5");
     assert_eq!(at(SiblingPosition::Before(id("a"))), "n0 a1 d2 e3 f4");
     assert_eq!(at(SiblingPosition::After(id("d"))), "a1 d2 n3 e4 f5");
     assert_eq!(at(SiblingPosition::Before(id("f"))), "a1 d2 e3 n4 f5");
-    assert_eq!(at(SiblingPosition::After(id("a"))), "a0 n1 d2 e3 f4", "d passed, and a makes room");
+    assert_eq!(at(SiblingPosition::After(id("a"))), "a0 n1 d2 e3 f4", "`d` has passed, so `a` makes room");
     assert_eq!(at(SiblingPosition::Order(3)), "a1 d2 e3 n3 f4");
     assert_eq!(children(&add("e", SiblingPosition::Last).unwrap(), "e"), "n1");
 }
 
 #[test]
-fn a_place_that_is_none_is_refused() {
+fn invalid_positions_are_refused() {
     assert_eq!(add("d", SiblingPosition::Last), Err(EditError::UnderPassed("root/d".to_owned())));
     assert_eq!(add("x", SiblingPosition::Last), Err(EditError::NoSuchNode(id("x"))));
     let sibling = EditError::NotASibling { sibling: id("b"), under: id("root") };
@@ -62,12 +62,12 @@ fn a_place_that_is_none_is_refused() {
 }
 
 #[test]
-fn what_passed_is_left_alone() {
+fn passed_nodes_cannot_be_edited() {
     let to = NodeChanges { title: Some("x".to_owned()), ..NodeChanges::default() };
     assert_eq!(apply(&UserEdit::Edit { node: id("d"), to }), Err(EditError::Passed("root/d".to_owned())));
     let remove = |node: &str| apply(&UserEdit::Remove { node: id(node) });
     assert_eq!(remove("b"), Err(EditError::Passed("root/a/b".to_owned())));
-    let below = EditError::PassedBelow { node: "root/a".to_owned(), below: "root/a/b".to_owned() };
+    let below = EditError::PassedBelow { node: "root/a".to_owned(), descendant: "root/a/b".to_owned() };
     assert_eq!(remove("a"), Err(below));
     let split = UserEdit::Split { node: id("d"), into: vec![new("x"), new("y")] };
     assert_eq!(apply(&split), Err(EditError::Passed("root/d".to_owned())));
@@ -83,7 +83,7 @@ fn what_passed_is_left_alone() {
 }
 
 #[test]
-fn the_root_stays_and_nothing_goes_below_itself() {
+fn the_root_cannot_move_and_no_node_can_move_below_itself() {
     let root = Err(EditError::Root(id("root")));
     assert_eq!(apply(&UserEdit::Remove { node: id("root") }), root);
     let into = |node: &str, under: &str| {
@@ -95,7 +95,7 @@ fn the_root_stays_and_nothing_goes_below_itself() {
 }
 
 #[test]
-fn a_node_moves_with_what_is_below_it() {
+fn a_node_moves_with_its_subtree() {
     let edit = UserEdit::Move { node: id("a"), under: id("e"), place: SiblingPosition::Last };
     let after = apply(&edit).unwrap();
     assert_eq!(
@@ -109,7 +109,7 @@ fn a_node_moves_with_what_is_below_it() {
 }
 
 #[test]
-fn a_parent_whose_open_children_go_passes_with_the_rest_or_is_a_leaf_again() {
+fn a_parent_without_open_children_passes_or_becomes_a_leaf() {
     let after = apply(&UserEdit::Remove { node: id("c") }).unwrap();
     assert!(after.path_to(&id("a")).unwrap().last().unwrap().passes);
     let alone = EditableDocs {
@@ -122,7 +122,7 @@ fn a_parent_whose_open_children_go_passes_with_the_rest_or_is_a_leaf_again() {
 }
 
 #[test]
-fn a_split_leaf_keeps_what_was_counted() {
+fn a_split_leaf_keeps_its_attempts() {
     let split = |into: Vec<NewNode>| apply(&UserEdit::Split { node: id("c"), into });
     let after = split(vec![new("x"), new("y"), new("z")]).unwrap();
     assert_eq!(children(&after, "c"), "x1 y2 z3");
@@ -135,7 +135,7 @@ fn a_split_leaf_keeps_what_was_counted() {
 }
 
 #[test]
-fn attempts_are_allowed_and_never_taken_away() {
+fn max_attempts_can_be_raised_but_not_below_the_used_attempts() {
     let max = |edit: &UserEdit| {
         apply(edit).map(|after| after.path_to(&id("c")).unwrap().last().unwrap().max_attempts)
     };
@@ -157,7 +157,7 @@ fn attempts_are_allowed_and_never_taken_away() {
 }
 
 #[test]
-fn texts_are_there_and_bounded() {
+fn texts_are_not_empty_and_bounded() {
     let edit = |to| apply(&UserEdit::Edit { node: id("c"), to });
     assert_eq!(
         edit(NodeChanges { title: Some(" ".to_owned()), ..NodeChanges::default() }),
@@ -175,8 +175,9 @@ fn texts_are_there_and_bounded() {
 
 #[test]
 fn the_texts_of_a_new_node_are_safe_to_show() {
-    let points = [" quick\u{202e}\n".to_owned()];
-    let node = NewNode::new(id("n"), " Read\nit\u{7} ", Some("\n All,\u{1b}[31m\n\tat once.\n"), &points, 4);
+    let criteria = [" quick\u{202e}\n".to_owned()];
+    let node =
+        NewNode::new(id("n"), " Read\nit\u{7} ", Some("\n All,\u{1b}[31m\n\tat once.\n"), &criteria, 4);
     let expected = NewNode {
         id: id("n"),
         title: "Read it".to_owned(),
@@ -188,10 +189,11 @@ fn the_texts_of_a_new_node_are_safe_to_show() {
     assert_eq!(NewNode::new(id("n"), " Read\nit ", None, &[], 4).goal, "Read it");
 }
 
-/// One edit of every kind, and the node that it is about.
+/// One edit of every kind, with its node.
 fn edits() -> Vec<(UserEdit, Option<NodeId>)> {
     let to = NodeChanges { acceptance: Some(vec!["x\ny".to_owned()]), ..NodeChanges::default() };
-    let (c, split) = (|| id("c"), vec![new("x"), new("y")]);
+    let c = || id("c");
+    let split = vec![new("x"), new("y")];
     vec![
         (
             UserEdit::Add { under: id("root"), node: new("n"), place: SiblingPosition::After(id("d")) },
@@ -208,14 +210,14 @@ fn edits() -> Vec<(UserEdit, Option<NodeId>)> {
 }
 
 #[test]
-fn an_edit_names_the_node_that_it_is_about() {
+fn edits_name_their_node() {
     for (edit, node) in edits() {
         assert_eq!(edit.node(), node.as_ref(), "{edit:?}");
     }
 }
 
 #[test]
-fn an_edit_is_read_back_as_it_was_written() {
+fn edits_round_trip_through_json() {
     for (edit, _) in edits() {
         let json = serde_json::to_string(&edit).unwrap();
         assert!(!json.contains('\n'), "{json}");

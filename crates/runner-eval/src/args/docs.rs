@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap_complete::Shell;
 
-/// Print a shell's completion script
+/// Print a completion script for a shell
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner eval completions bash \\
@@ -16,7 +16,7 @@ pub(crate) struct EvalCompletionsArgs {
     pub(crate) shell: Shell,
 }
 
-/// Print the manual page, or write one page per command into a folder
+/// Print the manual page, or write one page per command
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner eval man | man -l -

@@ -37,6 +37,17 @@ pub fn dollars(microdollars: u64) -> String {
     format!("${whole}.{:02}", fraction / 10_000)
 }
 
+/// `45 s`, `10 min`, `1 h 30 min`: rounded up to the minute once it is longer than one.
+pub fn duration(secs: u64) -> String {
+    let minutes = secs.div_ceil(60);
+    match (secs, minutes / 60, minutes % 60) {
+        (0..=59, _, _) => format!("{secs} s"),
+        (_, 0, minutes) => format!("{minutes} min"),
+        (_, hours, 0) => format!("{hours} h"),
+        (_, hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
+
 /// `1 task`, `2 tasks`.
 pub fn counted(count: impl TryInto<u64>, one: &str, many: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
@@ -51,6 +62,12 @@ mod tests {
     fn durations_read_like_a_clock() {
         let texts = [5, 252, 6727].map(|secs| clock(Duration::from_secs(secs)));
         assert_eq!(texts, ["0:05", "4:12", "1:52:07"]);
+    }
+
+    #[test]
+    fn long_durations_are_rounded_up_to_the_minute() {
+        let texts = [45, 60, 600, 601, 3_600, 5_400, 72_000].map(duration);
+        assert_eq!(texts, ["45 s", "1 min", "10 min", "11 min", "1 h", "1 h 30 min", "20 h"]);
     }
 
     #[test]

@@ -1,0 +1,142 @@
+//! The command line of Claude Code: every flag and variable of a session.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::NATIVE;
+use crate::agents::launch::{CommandLine, CommandSandbox, LaunchRequest, SetupFile, agent_schema, key_names};
+use crate::model::tools::ToolName;
+
+/// A fresh session that prints its events, stores nothing and asks no questions. Without setting sources, neither the
+/// repository's nor the user's hooks run, and no CLAUDE.md is read: the prompt is the agent's only instruction.
+const FLAGS: [&str; 10] = [
+    "--print",
+    "--output-format",
+    "stream-json",
+    "--verbose",
+    "--permission-mode",
+    "bypassPermissions",
+    "--no-session-persistence",
+    "--setting-sources",
+    "",
+    "--strict-mcp-config",
+];
+
+/// Tools that would outlive the session, leave the work tree, or wait for a person.
+const DENIED: [&str; 7] = [
+    "AskUserQuestion",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "ScheduleWakeup",
+    "EnterWorktree",
+    "ExitWorktree",
+];
+
+/// Tools that use the network.
+const WEB_TOOLS: [&str; 2] = ["WebFetch", "WebSearch"];
+
+/// Tools that change files in the agent's own process.
+const FILE_TOOLS: &str = "Edit|MultiEdit|NotebookEdit|Write";
+
+/// No auto-compaction: a session whose context is full ends. No traffic except to the provider.
+const VARIABLES: [(&str, &str); 2] =
+    [("DISABLE_AUTO_COMPACT", "1"), ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")];
+
+pub(super) fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
+    let executor = request.executor;
+    line.args(FLAGS);
+    add_permissions(line, request);
+    line.arg("--json-schema");
+    line.arg(agent_schema(request.context.schema_bytes).unwrap_or_default());
+    if let Some(model) = &executor.model {
+        line.args(["--model", model]);
+    }
+    if let Some(effort) = executor.effort {
+        line.args(["--effort", effort.as_str()]);
+    }
+    for (name, value) in VARIABLES {
+        line.set(name, value);
+    }
+    if request.context.is_root {
+        // Without this, it refuses to bypass permissions as root.
+        line.set("IS_SANDBOX", "1");
+    }
+    if let Some(base_url) = &executor.base_url {
+        line.set("ANTHROPIC_BASE_URL", base_url);
+    }
+    if let Some(key) = request.provider_key() {
+        line.set("ANTHROPIC_API_KEY", key);
+    }
+    if let Some(retries) = executor.retries {
+        line.set("CLAUDE_CODE_MAX_RETRIES", retries.get().to_string());
+    }
+    add_command_launcher(line, request);
+}
+
+/// Tools, folders and the file hook. `--tools` sets which tools exist; `--allowedTools` would restrict nothing, because
+/// permissions are bypassed.
+fn add_permissions(line: &mut CommandLine, request: &LaunchRequest<'_>) {
+    let tools = request.tools;
+    if let Some(allowed) = &tools.allow {
+        let names: Vec<&str> = allowed.iter().map(ToolName::as_str).collect();
+        line.args(["--tools", &names.join(",")]);
+    }
+    let mut denied: Vec<&str> = DENIED.to_vec();
+    if tools.network == Some(false) {
+        denied.extend(WEB_TOOLS);
+    }
+    denied.extend(tools.deny.iter().map(ToolName::as_str));
+    line.args(["--disallowedTools", &denied.join(",")]);
+    for folder in &request.context.writable {
+        line.arg("--add-dir");
+        line.arg(folder);
+    }
+    if let Some(CommandSandbox { file_hook, .. }) = &request.context.sandbox {
+        // Only exit code 2 blocks the change. Any other failure of the hook, such as a missing program, would allow it.
+        let command = shell_words(file_hook) + " || exit 2";
+        let hook = json!({ "type": "command", "command": command });
+        let settings = json!({ "hooks": { "PreToolUse": [{ "matcher": FILE_TOOLS, "hooks": [hook] }] } });
+        line.args(["--settings", &settings.to_string()]);
+    }
+}
+
+/// Makes the agent start its commands through a script that removes the keys and enters the sandbox. Claude Code cannot
+/// filter the variables of its commands otherwise: its built-in scrubbing forces permission questions, needs more
+/// programs, and leaves files in the work tree.
+fn add_command_launcher(line: &mut CommandLine, request: &LaunchRequest<'_>) {
+    let path = request.context.settings_dir.join("claude-shell");
+    if !can_launch_commands_through(&path) {
+        return;
+    }
+    let keys = key_names(&NATIVE, request.executor).join(" ");
+    let sandbox = match &request.context.sandbox {
+        Some(sandbox) => shell_words(&sandbox.command_prefix) + " ",
+        None => String::new(),
+    };
+    let text = format!(
+        "#!/bin/sh\n\
+         # Runs a command of the agent without the agent's keys.\n\
+         unset {keys} CLAUDE_CODE_SHELL_PREFIX\n\
+         case ${{SHELL:-}} in\n\
+         */bash | */zsh) exec {sandbox}\"$SHELL\" -c \"$1\" ;;\n\
+         *) exec {sandbox}bash -c \"$1\" ;;\n\
+         esac\n"
+    );
+    line.set("CLAUDE_CODE_SHELL_PREFIX", &path);
+    line.files.push(SetupFile { path, text, is_program: true });
+}
+
+/// Whether Claude Code can start its commands through a program at this path. It splits the path at the last ` -`, and
+/// treats it as text.
+pub fn can_launch_commands_through(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| !path.contains(" -"))
+}
+
+/// Arguments quoted for a shell.
+fn shell_words(words: &[OsString]) -> String {
+    let quoted = words.iter().map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")));
+    quoted.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,153 @@
+//! The description of one agent: the fields that each agent's file fills in.
+
+use super::launch::{CommandLine, LaunchContext, LaunchRequest, native_environment};
+use super::provider_error::FailureClassifier;
+use super::transcript::LineParser;
+use crate::config::{Executor, ExecutorKind, ReasoningEffort};
+use crate::model::tools::Tools;
+
+/// All the runner knows about one agent program.
+#[derive(Debug)]
+pub struct AgentSpec {
+    /// The agent's name in the configuration (`kind` or `preset`), on the command line and in evaluations.
+    pub name: &'static str,
+    /// The program to look up on the PATH.
+    pub program: &'static str,
+    /// The npm package that installs the program.
+    pub package: &'static str,
+    /// Where the package has the program: a glob pattern under `node_modules`. `scripts/tool` installs agents for the
+    /// tests and links to this file, which is the program itself and not npm's launcher wherever there is one.
+    pub npm_program: &'static str,
+    /// The versions that the command line and the parser were tested with. `scripts/tool` installs the first.
+    pub tested_versions: &'static [&'static str],
+    /// Folders in the user's home where the agent keeps state. A sandboxed session may write to them.
+    pub state_dirs: &'static [&'static str],
+    /// What the runner knows beyond that about an agent with an executor kind of its own. None for a preset.
+    pub native: Option<NativeAgent>,
+    /// Adds the arguments, variables and files of a session to the command line.
+    pub(super) complete: fn(&mut CommandLine, &LaunchRequest<'_>),
+    /// Makes a parser for the output of one session.
+    pub(super) parser: fn() -> Box<dyn LineParser>,
+    /// Classifies a failure that the agent reported.
+    pub(super) classify: FailureClassifier,
+}
+
+/// An agent with an executor kind of its own (`kind = "codex"`), as opposed to a preset. It sees a selection of the
+/// user's variables, answers through its own channel and is validated by schema.
+#[derive(Debug)]
+pub struct NativeAgent {
+    /// The value of `[executor] kind`.
+    pub kind: ExecutorKind,
+    /// The product's name, for messages.
+    pub title: &'static str,
+    /// Where its credentials are.
+    pub login: AgentLogin,
+    /// Other variables that configure it. It sees them if the user has set them.
+    pub variables: &'static [&'static str],
+    /// How a session is sandboxed.
+    pub sandbox: AgentSandbox,
+    /// What it supports.
+    pub features: NativeFeatures,
+}
+
+/// How an agent logs in, and how to recognize that it has.
+#[derive(Debug)]
+pub struct AgentLogin {
+    /// The command that logs in.
+    pub command: &'static str,
+    /// Variables that hold keys. The agent sees them; the commands that it runs do not.
+    pub key_variables: &'static [&'static str],
+    /// The variable that names the folder of the login.
+    pub home_variable: &'static str,
+    /// That folder in the user's home if the variable is not set.
+    pub home_dir: &'static str,
+    /// The file in that folder that exists after a login, on systems without a key chain.
+    pub file: &'static str,
+}
+
+/// How sessions of a native agent are sandboxed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentSandbox {
+    /// The agent runs its commands in a sandbox of its own.
+    BuiltIn,
+    /// Bubblewrap around each command, and a hook that checks file changes. The agent's own process stays outside.
+    AroundCommands,
+}
+
+/// Configuration keys that only some native agents support.
+#[derive(Debug)]
+pub struct NativeFeatures {
+    /// The values of `effort` that it accepts.
+    pub efforts: &'static [ReasoningEffort],
+    /// Which tools of tools.json it can allow and deny.
+    pub tool_control: ToolControl,
+    /// Whether `context_budget_tokens` works.
+    pub has_context_budget: bool,
+    /// Whether `retries` works only with `base_url`.
+    pub retries_need_base_url: bool,
+    /// Whether it reports the cost of a session in dollars.
+    pub reports_cost: bool,
+    /// Whether it reports its version in each session. Otherwise the runner runs `--version` once.
+    pub reports_version: bool,
+}
+
+/// Which tools of a native agent can be switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolControl {
+    /// Any tool by name: an allow list and a deny list.
+    ByName,
+    /// Only these tools; there is no allow list.
+    Switches(&'static [ToolSwitch]),
+}
+
+/// A tool that can be switched off, by the name under which tools.json denies it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolSwitch {
+    /// The tool's name in `deny`.
+    pub tool: &'static str,
+    /// The arguments that switch it off.
+    pub(super) off: [&'static str; 2],
+}
+
+/// Two specs are the same agent if they have the same name: names are unique in the registry.
+impl PartialEq for AgentSpec {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for AgentSpec {}
+
+impl AgentSpec {
+    /// The description of a native agent; none for a preset.
+    pub fn native(&self) -> Option<&NativeAgent> {
+        self.native.as_ref()
+    }
+
+    /// Whether the agent is a preset of kind `command`.
+    pub fn is_preset(&self) -> bool {
+        self.native.is_none()
+    }
+
+    /// The version in the output of `--version`, if the agent was tested with it.
+    pub fn tested_version(&self, output: &str) -> Option<&'static str> {
+        let mut words = output.split_whitespace().map(|word| word.trim_end_matches(','));
+        words.find_map(|word| self.tested_versions.iter().find(|tested| **tested == word)).copied()
+    }
+
+    /// The command line of a session. The prompt comes on standard input. The environment of a native agent is
+    /// complete; a preset's variables are added to the user's.
+    pub fn command_line(
+        &self,
+        executor: &Executor,
+        tools: &Tools,
+        context: &LaunchContext<'_>,
+    ) -> CommandLine {
+        let mut line = CommandLine::default();
+        if let Some(native) = &self.native {
+            line.environment = native_environment(native, executor, context.user);
+        }
+        (self.complete)(&mut line, &LaunchRequest { executor, tools, context });
+        line
+    }
+}

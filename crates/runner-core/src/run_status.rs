@@ -1,0 +1,412 @@
+//! The status of a run: its state, why it is in that state, since when, and what to type next.
+//!
+//! [`run_status`] is the only function that decides this. `runner status`, the end of `runner loop`, `runner watch`, the
+//! page and every JSON document show its result.
+
+mod advice;
+mod events;
+mod facts;
+mod headline;
+#[cfg(test)]
+mod tests;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::config::OnStuck;
+use crate::format::counted;
+use crate::labels::Label;
+use crate::layout::Doc;
+use crate::model::cost::{ReachedLimit, reached};
+use crate::model::id::{IterationNumber, NodeId};
+use crate::model::tree::{Node, SelectedLeaf, Selection, path_text, select};
+use crate::runs::identity::IdentityError;
+use crate::step::StopReason;
+use crate::text::one_line;
+
+pub use advice::NextCommand;
+use events::{LatestEvents, RunActivity};
+pub use facts::{
+    CheckoutFacts, DocumentFacts, LockHolder, PendingWait, RunFacts, RunRef, RunTotals, StartBlocker,
+};
+
+/// How many annotations the details of a complete run list.
+const ANNOTATIONS_MAX: usize = 5;
+/// How many notes on a failed attempt the details of a stuck run list.
+const NOTES_MAX: usize = 3;
+
+/// The state of a run. `no_run` and `invalid` say that there is no run to have a state, or none that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LifecycleState {
+    /// No run was started here, or another branch than the run's is checked out.
+    NoRun,
+    /// The run's files are missing or invalid.
+    Invalid,
+    /// A runner works on it now.
+    Running,
+    /// The next session has to wait: rate limit, outage or usage limit.
+    Waiting,
+    /// The user paused it.
+    Paused,
+    /// No runner works on it and tasks are open.
+    Stopped,
+    /// The root task passed.
+    Complete,
+    /// A runner died in the middle of an iteration; the next command recovers it.
+    Crashed,
+}
+
+impl LifecycleState {
+    pub const ALL: [Self; 8] = [
+        Self::NoRun,
+        Self::Invalid,
+        Self::Running,
+        Self::Waiting,
+        Self::Paused,
+        Self::Stopped,
+        Self::Complete,
+        Self::Crashed,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoRun => "no_run",
+            Self::Invalid => "invalid",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Paused => "paused",
+            Self::Stopped => "stopped",
+            Self::Complete => "complete",
+            Self::Crashed => "crashed",
+        }
+    }
+}
+
+/// What a running iteration does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunPhase {
+    Agent,
+    Guard,
+    /// The session's result is checked, decided and committed.
+    Commit,
+}
+
+impl RunPhase {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Guard => "guard",
+            Self::Commit => "commit",
+        }
+    }
+}
+
+/// The status of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RunStatus {
+    pub state: LifecycleState,
+    /// What the iteration does; only while the run is running.
+    pub phase: Option<RunPhase>,
+    /// Why the run stopped; none while it has not, and for a run that never looped.
+    pub stop: Option<StopReason>,
+    /// Since when, in milliseconds since 1970.
+    pub since_ms: Option<u64>,
+    /// When a wait ends, in milliseconds since 1970.
+    pub until_ms: Option<u64>,
+    /// The state in a few words.
+    pub headline: String,
+    /// The path of the task that is worked on, or that comes next.
+    pub task: Option<String>,
+    /// What a reader should know besides.
+    pub details: Vec<String>,
+    /// What to type.
+    pub next: Vec<NextCommand>,
+}
+
+impl RunStatus {
+    fn new(state: LifecycleState, headline: impl Into<String>) -> Self {
+        Self {
+            state,
+            phase: None,
+            stop: None,
+            since_ms: None,
+            until_ms: None,
+            headline: headline.into(),
+            task: None,
+            details: Vec::new(),
+            next: Vec::new(),
+        }
+    }
+
+    fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.details.push(detail.into());
+        self
+    }
+
+    /// The state's label; a stopped run has the symbol and tone of its reason.
+    pub fn label(&self) -> Label {
+        let label = self.state.label();
+        match &self.stop {
+            Some(stop) => Label { text: label.text, ..stop.label() },
+            None => label,
+        }
+    }
+
+    /// Whether a runner works on the run, or waits to.
+    pub fn is_live(&self) -> bool {
+        matches!(self.state, LifecycleState::Running | LifecycleState::Waiting)
+    }
+}
+
+/// Decides the status of a run.
+pub fn run_status(facts: &RunFacts<'_>) -> RunStatus {
+    let latest = LatestEvents::of(facts.events);
+    match facts.lock {
+        LockHolder::Runner { pid } => return working(facts, &latest, pid),
+        LockHolder::DeadRunner { iteration } => return crashed(iteration, &latest),
+        LockHolder::Free => {}
+    }
+    if let Some(stop) = facts.stop {
+        return ended(facts, &latest, stop.clone());
+    }
+    if !facts.documents.invalid.is_empty() {
+        return invalid(facts.documents.invalid);
+    }
+    if facts.run.is_none() {
+        return no_run(facts);
+    }
+    let Some(tree) = facts.documents.tree else { return invalid(&[Doc::Tree]) };
+    let stop = match select(tree) {
+        Selection::Complete => Some(StopReason::Complete),
+        Selection::Stuck(leaf) if !can_continue(facts, &leaf.leaf.id) => {
+            Some(StopReason::Stuck { node: leaf.leaf.id.clone() })
+        }
+        Selection::Leaf(leaf) | Selection::Stuck(leaf) => limit_reached(facts, leaf.leaf),
+    };
+    if let Some(stop) = stop {
+        return ended(facts, &latest, stop);
+    }
+    if facts.is_paused {
+        return paused(facts, &latest);
+    }
+    if let Some(wait) = facts.wait {
+        return waiting(wait, &latest);
+    }
+    match latest.stop.filter(|stop| still_applies(facts, stop)) {
+        Some(stop) => ended(facts, &latest, stop.clone()),
+        None => open(facts, &latest),
+    }
+}
+
+/// Whether a task without attempts left is repaired or replanned next, so that the run is not stuck.
+fn can_continue(facts: &RunFacts<'_>, leaf: &NodeId) -> bool {
+    let Some(state) = facts.documents.state else { return false };
+    let replans = facts.documents.config.is_some_and(|config| config.on_stuck == OnStuck::Replan);
+    state.repair.is_some() || replans && !state.replanned.contains(leaf)
+}
+
+/// The limit of the configuration that keeps the next iteration from starting.
+fn limit_reached(facts: &RunFacts<'_>, leaf: &Node) -> Option<StopReason> {
+    let (config, state) = (facts.documents.config?, facts.documents.state?);
+    let max = u32::try_from(config.max_iterations.get()).unwrap_or(u32::MAX);
+    if state.next_iter.get() > max {
+        return Some(StopReason::MaxIterations { max });
+    }
+    let ReachedLimit { limit, spent, max } = reached(&config.budget, &state.spent, state.spent_on(&leaf.id))?;
+    let node = limit.is_of_leaf().then(|| leaf.id.clone());
+    Some(StopReason::Budget { limit, node, spent, max })
+}
+
+/// Whether the reason that the last loop recorded still holds. The documents are newer: they decide about everything that
+/// they can decide about.
+fn still_applies(facts: &RunFacts<'_>, stop: &StopReason) -> bool {
+    let DocumentFacts { config, state, .. } = facts.documents;
+    match stop {
+        StopReason::Complete | StopReason::Stuck { .. } => false,
+        StopReason::MaxIterations { .. } | StopReason::Budget { .. } => config.is_none() || state.is_none(),
+        StopReason::LoopIterations { .. }
+        | StopReason::TimeLimit { .. }
+        | StopReason::Failures { .. }
+        | StopReason::NeedsUser { .. }
+        | StopReason::Interrupted { .. }
+        | StopReason::UserStop
+        | StopReason::Unknown => true,
+    }
+}
+
+fn working(facts: &RunFacts<'_>, latest: &LatestEvents<'_>, pid: u32) -> RunStatus {
+    let Some(activity) = latest.activity else {
+        return RunStatus {
+            phase: Some(RunPhase::Agent),
+            ..RunStatus::new(LifecycleState::Running, "a runner is working on it").detail(process_text(pid))
+        };
+    };
+    let mut status = match activity {
+        RunActivity::Waiting { wait, ends_ms } => waiting(PendingWait { wait, ends_ms }, latest),
+        RunActivity::Paused => paused(facts, latest),
+        RunActivity::Agent
+        | RunActivity::Checking
+        | RunActivity::Guard
+        | RunActivity::Committing
+        | RunActivity::NextIteration => {
+            let headline = headline::running(activity, latest);
+            let headline =
+                if facts.is_paused { format!("{headline}; pauses after this iteration") } else { headline };
+            RunStatus { phase: activity.phase(), ..RunStatus::new(LifecycleState::Running, headline) }
+        }
+    };
+    status.details = vec![process_text(pid)];
+    status.details.extend(latest.session_text());
+    // A runner is there already: nothing has to be typed to continue.
+    if status.state != LifecycleState::Paused {
+        status.next.clear();
+    }
+    status.task = latest.task();
+    RunStatus { since_ms: latest.activity_ms, ..status }
+}
+
+fn process_text(pid: u32) -> String {
+    format!("process {pid}")
+}
+
+fn crashed(iteration: Option<IterationNumber>, latest: &LatestEvents<'_>) -> RunStatus {
+    let headline = match iteration {
+        Some(iteration) => format!("the runner died in iteration {}", iteration.get()),
+        None => "the runner died while it moved the branch".to_owned(),
+    };
+    RunStatus {
+        since_ms: latest.activity_ms,
+        next: advice::recover(),
+        ..RunStatus::new(LifecycleState::Crashed, headline)
+            .detail("the next command recovers it; its work is kept")
+    }
+}
+
+fn invalid(documents: &[Doc]) -> RunStatus {
+    let names: Vec<&str> =
+        documents.iter().map(|doc| doc.path().rsplit('/').next().unwrap_or_default()).collect();
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    RunStatus {
+        next: advice::validate(),
+        ..RunStatus::new(LifecycleState::Invalid, format!("{} {verb} missing or invalid", names.join(", ")))
+    }
+}
+
+/// No run was started, or the branch, GOAL.md and run_state.json do not name the same one.
+fn no_run(facts: &RunFacts<'_>) -> RunStatus {
+    let CheckoutFacts { identity, blocker } = facts.checkout;
+    let headline = match identity.first() {
+        None if blocker == Some(StartBlocker::NotInitialized) => "no run on this branch",
+        None => "no run started yet",
+        Some(IdentityError::ProtectedBranch(_) | IdentityError::WrongBranch { .. }) => {
+            "another branch is checked out"
+        }
+        Some(IdentityError::NoGitignore) => ".runner/.gitignore is missing",
+        Some(IdentityError::NoRun) => "run_state.json names no run",
+        Some(IdentityError::OtherGoal { .. }) => "GOAL.md names another run",
+    };
+    let mut status = RunStatus::new(LifecycleState::NoRun, headline);
+    status.details = identity.iter().map(ToString::to_string).collect();
+    status.next = advice::start(blocker);
+    status
+}
+
+fn paused(facts: &RunFacts<'_>, latest: &LatestEvents<'_>) -> RunStatus {
+    // A paused loop releases the lock, so whether it still exists is not certain.
+    let has_loop = latest.activity.is_some_and(|activity| matches!(activity, RunActivity::Paused));
+    let headline = if has_loop { "a loop is waiting for `runner resume`" } else { "no loop is running" };
+    let mut status = RunStatus::new(LifecycleState::Paused, headline);
+    status.task = next_task(facts);
+    status.since_ms = latest.activity_ms.filter(|_| has_loop);
+    status.next = advice::resume(has_loop);
+    status
+}
+
+fn waiting(pending: PendingWait<'_>, latest: &LatestEvents<'_>) -> RunStatus {
+    let PendingWait { wait, ends_ms } = pending;
+    RunStatus {
+        since_ms: latest.activity_ms,
+        until_ms: Some(ends_ms),
+        next: advice::wait(),
+        ..RunStatus::new(
+            LifecycleState::Waiting,
+            format!("{}, {}", wait.outcome.label().text, one_line(&wait.agent)),
+        )
+        .detail("no runner is waiting for it; `runner loop` waits for the rest and continues")
+    }
+}
+
+/// A run that was started, has open tasks, and no recorded reason to have stopped.
+fn open(facts: &RunFacts<'_>, latest: &LatestEvents<'_>) -> RunStatus {
+    let headline = if facts.totals.iterations == 0 { "not run yet" } else { "tasks are open" };
+    let mut status = RunStatus::new(LifecycleState::Stopped, headline);
+    status.task = next_task(facts);
+    status.since_ms = facts.totals.ended_ms.or(latest.activity_ms);
+    let verb = if facts.totals.iterations == 0 { "start working" } else { "continue" };
+    status.next = facts.checkout.blocker.map_or_else(|| advice::run(verb), advice::unblock);
+    status
+}
+
+/// A run that stopped for a reason, complete included.
+fn ended(facts: &RunFacts<'_>, latest: &LatestEvents<'_>, reason: StopReason) -> RunStatus {
+    let state =
+        if reason == StopReason::Complete { LifecycleState::Complete } else { LifecycleState::Stopped };
+    let mut status = RunStatus::new(state, headline::stopped(facts, &reason));
+    status.details = match &reason {
+        StopReason::Complete => complete_details(&facts.totals),
+        StopReason::Stuck { node } => stuck_details(facts, node),
+        StopReason::Failures { .. } | StopReason::NeedsUser { .. } => vec!["no attempt was used".to_owned()],
+        StopReason::TimeLimit { .. } | StopReason::Interrupted { .. } => {
+            vec!["work so far is committed".to_owned()]
+        }
+        StopReason::MaxIterations { .. }
+        | StopReason::LoopIterations { .. }
+        | StopReason::Budget { .. }
+        | StopReason::UserStop
+        | StopReason::Unknown => Vec::new(),
+    };
+    status.task = next_task(facts);
+    status.since_ms = latest.stop_ms.or(facts.totals.ended_ms);
+    let blocker = facts.checkout.blocker.filter(|_| state != LifecycleState::Complete);
+    status.next = match blocker {
+        Some(blocker) => advice::unblock(blocker),
+        None => advice::after_stop(&reason, facts.run),
+    };
+    status.stop = Some(reason);
+    status
+}
+
+/// The path of the next task, if the tree is known and has one; of the stuck one, if it is stuck.
+fn next_task(facts: &RunFacts<'_>) -> Option<String> {
+    match select(facts.documents.tree?) {
+        Selection::Leaf(SelectedLeaf { path, .. }) | Selection::Stuck(SelectedLeaf { path, .. }) => {
+            Some(path_text(&path))
+        }
+        Selection::Complete => None,
+    }
+}
+
+fn complete_details(totals: &RunTotals<'_>) -> Vec<String> {
+    let mut counts = counted(totals.iterations, "iteration", "iterations");
+    if let Some(failed) = totals.failed_attempts {
+        counts += &format!(", {}", counted(failed, "failed attempt", "failed attempts"));
+    }
+    let annotations = totals.annotations.iter().take(ANNOTATIONS_MAX).map(|text| one_line(text));
+    std::iter::once(counts).chain(annotations).collect()
+}
+
+/// What the last session on a stuck task left: its outcome, its summary and the runner's notes.
+fn stuck_details(facts: &RunFacts<'_>, node: &NodeId) -> Vec<String> {
+    let mut details = Vec::new();
+    let history = facts.documents.state.map(|state| state.node_history.as_slice()).unwrap_or_default();
+    if let Some(last) = history.iter().rev().find(|history| history.node == *node) {
+        let outcome = last.outcome.label().text;
+        let summary = one_line(&last.summary);
+        let colon = if summary.is_empty() { "" } else { ": " };
+        details.push(format!("last attempt, #{}, {outcome}{colon}{summary}", last.iter.get()));
+        details.extend(last.notes.iter().take(NOTES_MAX).map(|note| one_line(note)));
+    }
+    details
+}

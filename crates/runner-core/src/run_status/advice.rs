@@ -1,0 +1,129 @@
+//! What to type next, by the state of a run: the same commands on the command line, in the terminal UI and on the page.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{RunRef, StartBlocker};
+use crate::layout::{Doc, RUNNER_DIR};
+use crate::model::id::NodeId;
+use crate::step::{Outcome, StopReason};
+
+/// A command to type, and what it is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NextCommand {
+    pub command: String,
+    /// What it does, in the imperative.
+    pub what: String,
+}
+
+fn command(command: impl Into<String>, what: impl Into<String>) -> NextCommand {
+    NextCommand { command: command.into(), what: what.into() }
+}
+
+fn edit(doc: Doc, what: impl Into<String>) -> NextCommand {
+    command(format!("${{EDITOR:-vi}} {}", doc.path()), what)
+}
+
+fn start_after_edit() -> NextCommand {
+    command("runner start", "commit the change")
+}
+
+fn continue_loop() -> NextCommand {
+    command("runner loop", "continue")
+}
+
+pub(super) fn recover() -> Vec<NextCommand> {
+    vec![command("runner loop", "recover and continue")]
+}
+
+pub(super) fn validate() -> Vec<NextCommand> {
+    vec![command("runner validate", "list every problem")]
+}
+
+pub(super) fn run(what: &str) -> Vec<NextCommand> {
+    vec![command("runner loop", what)]
+}
+
+pub(super) fn wait() -> Vec<NextCommand> {
+    vec![command("runner loop", "wait for the rest and continue")]
+}
+
+pub(super) fn resume(has_loop: bool) -> Vec<NextCommand> {
+    let again = if has_loop { "if that loop has ended" } else { "continue" };
+    vec![command("runner resume", "end the pause"), command("runner loop", again)]
+}
+
+/// How to start a run, or to get back to it.
+pub(super) fn start(blocker: Option<StartBlocker>) -> Vec<NextCommand> {
+    let start = command("runner start", "start or resume the run");
+    match blocker {
+        Some(StartBlocker::NotInitialized) => {
+            vec![
+                command("runner init", format!("create {RUNNER_DIR}/")),
+                edit(Doc::Goal, "write your goal"),
+                start,
+            ]
+        }
+        Some(StartBlocker::GoalNotWritten) => vec![edit(Doc::Goal, "write your goal"), start],
+        Some(StartBlocker::UncommittedRunnerFiles | StartBlocker::DirtyWorktree) | None => vec![start],
+    }
+}
+
+/// How to continue a run that cannot before something else is done.
+pub(super) fn unblock(blocker: StartBlocker) -> Vec<NextCommand> {
+    match blocker {
+        StartBlocker::NotInitialized | StartBlocker::GoalNotWritten => start(Some(blocker)),
+        StartBlocker::UncommittedRunnerFiles => {
+            vec![command("runner start", format!("commit your changes under {RUNNER_DIR}/")), continue_loop()]
+        }
+        StartBlocker::DirtyWorktree => {
+            vec![command("git status", "commit or stash these changes first"), continue_loop()]
+        }
+    }
+}
+
+/// How to continue after a stop, or to use the work of a complete run.
+pub(super) fn after_stop(reason: &StopReason, run: Option<RunRef<'_>>) -> Vec<NextCommand> {
+    match reason {
+        StopReason::Complete => merge(run),
+        StopReason::Stuck { node } => unstick(node),
+        StopReason::MaxIterations { .. } => {
+            vec![edit(Doc::Config, "raise max_iterations"), start_after_edit(), continue_loop()]
+        }
+        StopReason::Budget { limit, .. } => {
+            let raise = format!("raise {} under [budget]", limit.as_str());
+            vec![edit(Doc::Config, raise), start_after_edit(), continue_loop()]
+        }
+        StopReason::TimeLimit { outcome } => {
+            let key =
+                if *outcome == Outcome::IdleTimeout { "idle_timeout_secs" } else { "iteration_timeout_secs" };
+            let raise = edit(Doc::Config, format!("if it was too short: raise {key}"));
+            vec![continue_loop(), raise, start_after_edit()]
+        }
+        StopReason::Failures { .. } => vec![command("runner doctor", "check the setup"), continue_loop()],
+        StopReason::NeedsUser { .. } => {
+            vec![command("runner doctor", "see how to log the agent in"), continue_loop()]
+        }
+        StopReason::LoopIterations { .. }
+        | StopReason::Interrupted { .. }
+        | StopReason::UserStop
+        | StopReason::Unknown => vec![continue_loop()],
+    }
+}
+
+fn merge(run: Option<RunRef<'_>>) -> Vec<NextCommand> {
+    let Some(RunRef { branch, .. }) = run else { return Vec::new() };
+    vec![
+        command(format!("git log --oneline {branch}"), "review the commits"),
+        command(format!("git switch main && git merge --no-ff {branch}"), "merge the work"),
+    ]
+}
+
+fn unstick(node: &NodeId) -> Vec<NextCommand> {
+    vec![
+        command(format!("runner node allow {node}"), "allow more attempts"),
+        command(format!("runner node edit {node} --goal \"…\""), "or change the task first"),
+        command(format!("runner node split {node} --into \"…\" --into \"…\""), "or split it"),
+        continue_loop(),
+    ]
+}

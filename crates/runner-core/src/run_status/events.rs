@@ -1,0 +1,104 @@
+//! What the newest events of a run report: what the runner does now, on which task, and why it stopped.
+
+use super::RunPhase;
+use crate::step::{Event, NextAction, Ordinal, RecordedEvent, StopReason, Wait};
+use crate::text::one_line;
+
+/// What the runner does, by the newest event that says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RunActivity<'e> {
+    Agent,
+    Checking,
+    Guard,
+    Committing,
+    /// Between two iterations.
+    NextIteration,
+    Waiting {
+        wait: &'e Wait,
+        ends_ms: u64,
+    },
+    Paused,
+}
+
+impl<'e> RunActivity<'e> {
+    fn of(event: &'e Event) -> Option<Self> {
+        match event {
+            Event::Planned { .. } | Event::Recovered { .. } | Event::Agent { .. } => Some(Self::Agent),
+            Event::AgentEnded { .. } | Event::Checked { .. } => Some(Self::Checking),
+            Event::GuardStarted { .. } | Event::BaselineStarted { .. } => Some(Self::Guard),
+            Event::GuardEnded { .. } | Event::Decided { .. } => Some(Self::Committing),
+            Event::Committed { .. } | Event::Resumed | Event::BaselineEnded { .. } => {
+                Some(Self::NextIteration)
+            }
+            Event::Waiting { wait, ends_unix_ms } => Some(Self::Waiting { wait, ends_ms: *ends_unix_ms }),
+            Event::Paused => Some(Self::Paused),
+            Event::BudgetUnenforceable { .. }
+            | Event::HookRan { .. }
+            | Event::Stopped { .. }
+            | Event::Unknown => None,
+        }
+    }
+
+    pub(super) fn phase(self) -> Option<RunPhase> {
+        match self {
+            Self::Agent | Self::NextIteration => Some(RunPhase::Agent),
+            Self::Guard => Some(RunPhase::Guard),
+            Self::Checking | Self::Committing => Some(RunPhase::Commit),
+            Self::Waiting { .. } | Self::Paused => None,
+        }
+    }
+}
+
+/// The session that the newest `planned` event announced.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlannedSession<'e> {
+    pub(super) iteration: u32,
+    pub(super) path: &'e str,
+    attempt: Ordinal,
+    agent: &'e str,
+}
+
+/// What the newest events report.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LatestEvents<'e> {
+    pub(super) activity: Option<RunActivity<'e>>,
+    pub(super) activity_ms: Option<u64>,
+    pub(super) planned: Option<PlannedSession<'e>>,
+    pub(super) stop: Option<&'e StopReason>,
+    pub(super) stop_ms: Option<u64>,
+}
+
+impl<'e> LatestEvents<'e> {
+    pub(super) fn of(events: &'e [RecordedEvent]) -> Self {
+        let mut latest = Self::default();
+        for RecordedEvent { t_ms, event } in events {
+            if let Some(activity) = RunActivity::of(event) {
+                // Every event of an agent repeats what `planned` began.
+                if latest.activity != Some(activity) {
+                    latest.activity_ms = Some(*t_ms);
+                }
+                latest.activity = Some(activity);
+            }
+            if let Event::Planned { iter, path, attempt, agent, .. } = event {
+                let planned = PlannedSession { iteration: iter.get(), path, attempt: *attempt, agent };
+                latest = Self { planned: Some(planned), stop: None, stop_ms: None, ..latest };
+            }
+            if let Event::Stopped { stop, .. } | Event::Committed { next: NextAction::Stop(stop), .. } = event
+            {
+                (latest.stop, latest.stop_ms) = (Some(stop), Some(*t_ms));
+            }
+        }
+        latest
+    }
+
+    /// The path of the task that the session works on; none in a repair.
+    pub(super) fn task(&self) -> Option<String> {
+        self.planned.map(|planned| one_line(planned.path)).filter(|path| !path.is_empty())
+    }
+
+    /// `agent codex, attempt 2 of 3`.
+    pub(super) fn session_text(&self) -> Option<String> {
+        let PlannedSession { attempt, agent, .. } = self.planned?;
+        Some(format!("agent {}, attempt {} of {}", one_line(agent), attempt.nth, attempt.of))
+    }
+}

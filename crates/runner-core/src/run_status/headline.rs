@@ -1,0 +1,96 @@
+//! The headlines of a run's status: the state in a few words.
+
+use super::events::{LatestEvents, RunActivity};
+use super::{DocumentFacts, RunFacts};
+use crate::config::Config;
+use crate::format::{counted, dollars, duration, tokens};
+use crate::model::cost::BudgetLimit;
+use crate::model::id::NodeId;
+use crate::step::{Interruption, Outcome, StopReason};
+
+/// The headline of a running iteration.
+pub(super) fn running(activity: RunActivity<'_>, latest: &LatestEvents<'_>) -> String {
+    let iteration =
+        latest.planned.map(|planned| format!("iteration {}: ", planned.iteration)).unwrap_or_default();
+    match activity {
+        RunActivity::Agent => match latest.task() {
+            Some(task) => format!("{iteration}the agent is working on {task}"),
+            None => format!("{iteration}the agent is working"),
+        },
+        RunActivity::Guard => format!("{iteration}running the guard"),
+        RunActivity::Checking => format!("{iteration}checking the result"),
+        RunActivity::Committing => format!("{iteration}committing the result"),
+        RunActivity::NextIteration | RunActivity::Waiting { .. } | RunActivity::Paused => {
+            "starting the next iteration".to_owned()
+        }
+    }
+}
+
+/// The headline of a run that stopped for this reason.
+pub(super) fn stopped(facts: &RunFacts<'_>, reason: &StopReason) -> String {
+    match reason {
+        StopReason::Complete => complete(facts),
+        StopReason::Stuck { node } => stuck(facts.documents, node),
+        StopReason::MaxIterations { max } => format!("reached max_iterations ({max})"),
+        StopReason::LoopIterations { max } => format!("reached --max-iterations ({max})"),
+        StopReason::Budget { limit, node, spent, max } => {
+            let leaf = node.as_ref().map(|node| format!(" on `{node}`")).unwrap_or_default();
+            let verb = if limit.is_money() { "spent" } else { "used" };
+            let (spent, max) = (amount(*limit, *spent), amount(*limit, *max));
+            format!("reached {}: {spent} of {max} {verb}{leaf}", limit.as_str())
+        }
+        StopReason::TimeLimit { outcome } => time_limit(*outcome, facts.documents.config),
+        StopReason::Failures { outcome, in_row } => {
+            let failures = counted(*in_row, "failure", "failures");
+            format!("{failures} in a row ({})", outcome.label().text)
+        }
+        StopReason::NeedsUser { outcome } => outcome.label().text.to_owned(),
+        StopReason::Interrupted { by } => match by {
+            Interruption::Int => "interrupted (Ctrl-C)",
+            Interruption::Term => "interrupted (SIGTERM)",
+            Interruption::Hup => "interrupted (the terminal closed)",
+            Interruption::Crash => "interrupted by a crash",
+        }
+        .to_owned(),
+        StopReason::UserStop => "requested by the user (q)".to_owned(),
+        StopReason::Unknown => "for a reason that this version does not know".to_owned(),
+    }
+}
+
+fn complete(facts: &RunFacts<'_>) -> String {
+    let leaves = facts.documents.tree.map(|tree| tree.root().leaves()).or(facts.totals.leaves);
+    match leaves.map(|leaves| leaves.total) {
+        Some(1) => "the task passed".to_owned(),
+        Some(total) => format!("all {total} tasks passed"),
+        None => "all tasks passed".to_owned(),
+    }
+}
+
+fn stuck(documents: DocumentFacts<'_>, node: &NodeId) -> String {
+    let path = documents.tree.and_then(|tree| tree.path_to(node)).unwrap_or_default();
+    match path.last() {
+        Some(leaf) => format!("`{node}` failed {} of {} attempts", leaf.attempts, leaf.max_attempts),
+        None => format!("`{node}` has no attempts left"),
+    }
+}
+
+fn time_limit(outcome: Outcome, config: Option<&Config>) -> String {
+    let secs = |value: i64| duration(u64::try_from(value).unwrap_or_default());
+    let iteration = config.map(|config| secs(config.iteration_timeout_secs.get()));
+    let iteration = iteration.unwrap_or_else(|| "the time limit".to_owned());
+    match (outcome, config) {
+        (Outcome::IdleTimeout, Some(config)) => {
+            format!("no output for {} (idle_timeout_secs)", secs(config.idle_timeout_secs.get()))
+        }
+        (Outcome::IdleTimeout, None) => "no output for too long (idle_timeout_secs)".to_owned(),
+        (Outcome::GuardTimedOut, _) => {
+            format!("the guard did not finish within {iteration} (iteration_timeout_secs)")
+        }
+        (_, _) => format!("the agent did not finish within {iteration} (iteration_timeout_secs)"),
+    }
+}
+
+/// Tokens or dollars, whichever the limit is about.
+fn amount(limit: BudgetLimit, amount: u64) -> String {
+    if limit.is_money() { dollars(amount) } else { format!("{} tokens", tokens(amount)) }
+}
