@@ -172,6 +172,27 @@ impl Styler {
         }
         if cells == 0 { String::new() } else { kept.trim_end().to_owned() + cut }
     }
+
+    /// Breaks a text between words so that it fits the terminal behind `indent` cells. Each line but the first starts
+    /// with that many spaces.
+    pub fn wrap(&self, text: &str, indent: usize) -> String {
+        let mut wrapped = String::new();
+        let mut used = indent;
+        for word in text.split(' ') {
+            if wrapped.is_empty() {
+                used += word.width();
+            } else if used + 1 + word.width() > self.width {
+                wrapped.push('\n');
+                wrapped.push_str(&" ".repeat(indent));
+                used = indent + word.width();
+            } else {
+                wrapped.push(' ');
+                used += 1 + word.width();
+            }
+            wrapped.push_str(word);
+        }
+        wrapped
+    }
 }
 
 #[cfg(test)]
@@ -188,6 +209,14 @@ mod tests {
         assert_eq!(styler.fit("日本語", 4), "日…");
         assert_eq!(styler.fit("a b c", 3), "a…");
         assert_eq!(styler.fit("abc", 0), "");
+    }
+
+    #[test]
+    fn text_is_wrapped_between_words_with_an_indent() {
+        let styler = Styler::plain(12);
+        assert_eq!(styler.wrap("one two three", 4), "one two\n    three");
+        assert_eq!(styler.wrap("longer-than-that x", 4), "longer-than-that\n    x");
+        assert_eq!(styler.wrap("", 4), "");
     }
 
     #[test]

@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 
 use crate::render::verdict::{verdict_glyph, verdict_word};
 
+/// The column of the results, behind a glyph and the name of the check.
+const FOUND_COLUMN: usize = 14;
+
 pub(crate) struct DoctorOutput {
     checks: Vec<DoctorCheck>,
 }
@@ -55,9 +58,11 @@ impl CommandOutput for DoctorOutput {
         let mut text = String::new();
         for check in &self.checks {
             let glyph = verdict_glyph(check.verdict, styler);
-            text.push_str(&format!("{glyph} {:10}  {}\n", check.name, check.found));
+            let found = styler.wrap(&check.found, FOUND_COLUMN);
+            text.push_str(&format!("{glyph} {:10}  {found}\n", check.name));
             if let Some(fix) = &check.fix {
-                text.push_str(&format!("  {:10}  {} {fix}\n", "", styler.glyph(Glyph::Arrow)));
+                let fix = styler.wrap(fix, FOUND_COLUMN + 2);
+                text.push_str(&format!("{:FOUND_COLUMN$}{} {fix}\n", "", styler.glyph(Glyph::Arrow)));
             }
         }
         let verdict = match self.problems() {
