@@ -70,7 +70,7 @@ untouched:
 
 # Record the recorded runs again, after an intended change of behaviour
 record:
-    UPDATE_RECORDED=1 cargo nextest run --locked -p runner -E 'test(every_outcome_can_be_recorded)'
+    UPDATE_RECORDED=1 cargo nextest run --workspace --locked -E 'test(every_outcome_can_be_recorded)'
 
 # Install the page's packages from its lock file
 [private]

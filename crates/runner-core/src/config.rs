@@ -61,7 +61,6 @@ pub struct Config {
     pub plan: PlanConfig,
     /// How the runner works with git.
     pub git: GitConfig,
-    /// Notification commands.
     pub hooks: HooksConfig,
     /// Limits on what the run may use.
     pub budget: Budget,
@@ -158,7 +157,6 @@ pub enum RemovalPolicy {
     Record,
 }
 
-/// Settings for git.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[serde(default)]

@@ -62,7 +62,6 @@ pub enum PromptSection {
     Failure,
     /// The path to the selected node.
     Path,
-    /// The selected node.
     Node,
     /// In a repair: the errors of the rejected tree.
     Errors,

@@ -21,11 +21,9 @@ use crate::verify::{Files, StepDocuments, snapshot};
 /// The name and version of the format.
 pub const SCHEMA: &str = "runner.recording/1";
 
-/// A recorded run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recording {
-    /// [`SCHEMA`].
     pub schema: String,
     pub run_id: RunId,
     /// The files that steps read, before the first commit. Bytes that are not UTF-8 are replaced.
@@ -86,7 +84,6 @@ impl Recording {
         Err(format!("its format is `{}`, but this version only reads `{SCHEMA}`", recording.schema))
     }
 
-    /// The canonical form.
     pub fn to_bytes(&self) -> Vec<u8> {
         canonical_json(self)
     }

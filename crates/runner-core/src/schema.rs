@@ -14,15 +14,11 @@ use crate::strict::canonical_json;
 /// The documents that have a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaDocument {
-    /// `tree.json`
     Tree,
-    /// `run_state.json`
     RunState,
     /// The answer of an agent.
     AgentOutput,
-    /// `config.toml`, as JSON.
     Config,
-    /// `nodes/<node-id>/tools.json`
     Tools,
     /// A line of `events.jsonl`. Newer runners may add keys.
     Event,

@@ -32,7 +32,6 @@ pub struct DocumentProblem {
     pub line: usize,
     /// The key, with the tables above it (`executor.kind`); empty for the document as a whole.
     pub key: String,
-    /// What is wrong.
     #[serde(serialize_with = "as_text")]
     pub fault: DocumentFault,
 }
@@ -65,7 +64,6 @@ impl DocumentProblems {
         }
     }
 
-    /// The first problem.
     pub fn first(&self) -> &DocumentProblem {
         &self.first
     }

@@ -67,7 +67,6 @@ pub struct AuditBase {
     pub commit: Option<String>,
     /// Its files where [`is_read`] is true.
     pub files: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Its protected paths.
     pub protected: BTreeSet<Vec<u8>>,
     pub start: AuditStart,
 }
@@ -92,13 +91,11 @@ pub struct CommitAudit {
     pub outcome: Option<Outcome>,
     /// The annotations that the commit records.
     pub annotations: Vec<String>,
-    /// Violated rules.
     pub findings: Vec<AuditFinding>,
     /// What could not be checked.
     pub unchecked: Vec<String>,
 }
 
-/// A violated rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditFinding {
     pub commit: String,

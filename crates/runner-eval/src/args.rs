@@ -153,7 +153,7 @@ pub(crate) struct CaseArgs {
     /// Choose N of the cases at random, the same ones for the same --seed
     #[arg(long, value_name = "N")]
     pub(crate) sample: Option<usize>,
-    /// Seed for --sample
+    /// Seed of the random choice of --sample
     #[arg(long, value_name = "N", default_value_t = 0, requires = "sample")]
     pub(crate) seed: u64,
 }

@@ -46,10 +46,7 @@ pub enum Error {
     },
     /// Another version of the runner wrote the journal, so this one cannot recover from it.
     #[error("another version of runner was interrupted here, and this version cannot read its journal")]
-    Journal {
-        /// The journal file.
-        path: PathBuf,
-    },
+    Journal { path: PathBuf },
     /// A state that correct code never reaches. The text names the broken assumption.
     #[error("internal error: {0} (this is a bug, please report it)")]
     Internal(&'static str),
@@ -61,10 +58,7 @@ pub enum UserError {
     #[error("git is not installed or not on PATH")]
     NoGit,
     #[error("git {found} is too old")]
-    OldGit {
-        /// The installed version.
-        found: String,
-    },
+    OldGit { found: String },
     #[error("`{}` is not in a git repository", .dir.display())]
     NoRepository {
         /// Where the search started.

@@ -18,19 +18,19 @@ pub struct GlobalArgs {
         hide_default_value = true
     )]
     pub project_dir: PathBuf,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long, global = true)]
     pub json: bool,
-    /// Only print errors
+    /// Print nothing but errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// More output
+    /// Print more detail on standard error
     #[arg(short, long, global = true)]
     pub verbose: bool,
     /// Do not use a pager for long output
     #[arg(long, global = true)]
     pub no_pager: bool,
-    /// Colour output
+    /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: ColorChoice,
 }

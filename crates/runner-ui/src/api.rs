@@ -235,7 +235,6 @@ pub struct TreeColumns {
     pub leaves: Vec<u32>,
     /// Those of them that pass.
     pub passed: Vec<u32>,
-    /// The next leaf.
     pub selected: Option<String>,
 }
 
@@ -249,7 +248,6 @@ pub struct NodeDetail {
     pub acceptance: Vec<String>,
     pub passes: bool,
     pub is_leaf: bool,
-    /// As in [`TreeColumns`].
     pub state: NodeState,
     pub attempts: u32,
     pub max_attempts: u32,
@@ -303,19 +301,32 @@ pub struct RunRow {
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum ChangeEvent {
     /// The first event of a stream.
-    Hello { build: String },
-    /// tree.json changed.
-    TreeChanged { revision: String },
-    /// run_state.json changed.
+    Hello {
+        build: String,
+    },
+    TreeChanged {
+        revision: String,
+    },
     RunStateChanged {},
-    /// An iteration began.
-    IterationAdded { run: String, iter: u32 },
+    IterationAdded {
+        run: String,
+        iter: u32,
+    },
     /// Files of an iteration appeared or grew.
-    IterationChanged { run: String, iter: u32, files: Vec<FileSize> },
+    IterationChanged {
+        run: String,
+        iter: u32,
+        files: Vec<FileSize>,
+    },
     /// A runner started or ended, or branches, GOAL.md or config.toml changed.
     RunChanged {},
     /// One of the above, in a trial of the evaluation.
-    TrialChanged { case: String, id: String, is_latest: bool, change: Box<Self> },
+    TrialChanged {
+        case: String,
+        id: String,
+        is_latest: bool,
+        change: Box<Self>,
+    },
     /// Results appeared or were removed, or a trial began.
     ResultsChanged {},
     /// Events were lost: reload everything.

@@ -111,7 +111,7 @@ struct UiWatchArgs {
     /// Poll the files every two seconds instead of watching them
     #[arg(long)]
     poll: bool,
-    /// Colour output
+    /// When to use colour
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     color: ColorChoice,
 }
@@ -125,7 +125,7 @@ struct UiWatchArgs {
   runner-ui export html --out ../run.html   # the current run as a page
   runner-ui export json nightly | gzip > nightly.json.gz")]
 struct UiExportArgs {
-    /// File format
+    /// Format of the exported file
     format: ExportFormat,
     /// Run to export [default: the one on the current branch]
     #[arg(conflicts_with = "run_option")]
@@ -149,7 +149,6 @@ fn parse() -> Result<UiCli, clap::Error> {
     UiCli::from_arg_matches(&matches)
 }
 
-/// Runs the program.
 pub fn main() -> ExitCode {
     let cli = match parse() {
         Ok(cli) => cli,

@@ -119,7 +119,6 @@ impl NotifyWatcher {
     }
 }
 
-/// Watches one target.
 pub(crate) struct FileWatcher<W: WatchTarget> {
     notifier: Option<NotifyWatcher>,
     receiver: Receiver<()>,

@@ -125,7 +125,6 @@ pub enum ModelAction {
         name: String,
         input: String,
     },
-    /// The structured answer.
     Final(Value),
 }
 

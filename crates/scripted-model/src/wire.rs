@@ -11,11 +11,8 @@ use serde_json::{Value, json};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WireFormat {
-    /// OpenAI Responses.
     Responses,
-    /// Anthropic Messages.
     Messages,
-    /// OpenAI chat completions.
     Chat,
     Gemini,
 }
@@ -30,7 +27,6 @@ pub(crate) struct ModelRequest {
     pub(crate) prompt: String,
     /// The last entry of the conversation, of any kind.
     pub(crate) last: String,
-    /// Identifies the session.
     pub(crate) session: String,
     pub(crate) model: String,
     pub(crate) is_stream: bool,
@@ -76,7 +72,6 @@ pub(crate) struct EncodedAnswer {
     pub(crate) half: usize,
 }
 
-/// One server-sent event.
 pub(crate) struct SseEvent {
     name: Option<String>,
     data: String,

@@ -16,7 +16,6 @@ pub enum StopRequest {
     None,
     /// The stop signal first, SIGKILL after the grace period.
     Stop,
-    /// SIGKILL at once.
     Kill,
 }
 

@@ -37,7 +37,6 @@ pub(super) struct SpawnRequest {
 pub(super) const STOP: u8 = b's';
 /// The same, because the idle limit was reached.
 pub(super) const STOP_IDLE: u8 = b'i';
-/// SIGKILL at once.
 pub(super) const KILL: u8 = b'k';
 /// SIGSTOP to all processes; time does not count until [`RESUME`].
 pub(super) const SUSPEND: u8 = b'p';

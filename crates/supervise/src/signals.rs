@@ -21,7 +21,6 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A signal that ends a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShutdownSignal {
-    /// SIGINT, from Ctrl-C.
     Interrupt,
     /// SIGTERM, from `kill` or a system shutdown.
     Terminate,

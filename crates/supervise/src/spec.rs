@@ -171,9 +171,7 @@ impl Default for StopPolicy {
 /// The signal that comes before SIGKILL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopSignal {
-    /// SIGINT.
     Interrupt,
-    /// SIGTERM.
     Terminate,
 }
 

@@ -8,7 +8,6 @@ mod rules;
 mod text;
 
 pub struct BadTree {
-    /// The mistake.
     pub name: &'static str,
     pub bytes: Vec<u8>,
     /// One text for each problem, in the order of the report: the problem's message must contain it.

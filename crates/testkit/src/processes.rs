@@ -171,7 +171,6 @@ impl Drop for ProcessFixture {
     }
 }
 
-/// A running `launch`.
 #[derive(Debug)]
 pub struct LaunchProcess {
     child: Option<Child>,

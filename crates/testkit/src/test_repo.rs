@@ -29,7 +29,6 @@ impl RunOutput {
         self.stdout.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
     }
 
-    /// Asserts success.
     pub fn ok(self) -> Self {
         assert_eq!(self.code, Some(0), "{}\n{}", self.stdout, self.stderr);
         self
@@ -121,7 +120,6 @@ impl TestRepo {
         run(self.command("git").args(settings.iter().flat_map(|setting| ["-c", setting])).args(args))
     }
 
-    /// Commits everything.
     pub fn commit_all(&self, message: &str) {
         self.git(&["add", "-A"]);
         self.git(&["commit", "-q", "--allow-empty", "-m", message]);

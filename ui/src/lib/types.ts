@@ -76,7 +76,7 @@ export type StopReason = { reason: "complete" } | { reason: "stuck"; node: strin
 export type BudgetLimit = "run_tokens" | "run_usd" | "leaf_tokens" | "leaf_usd";
 
 /** What interrupted a session. */
-export type Interruption = "int" | "term" | "hup" | "crash";
+export type Interruption = "term" | "int" | "hup" | "crash";
 
 /** A command to type, and what it is for. */
 export interface NextCommand {
@@ -219,7 +219,6 @@ export interface TreeColumns {
   leaves: number[];
   /** Those of them that pass. */
   passed: number[];
-  /** The next leaf. */
   selected: string | null;
 }
 
@@ -235,7 +234,6 @@ export interface NodeDetail {
   acceptance: string[];
   passes: boolean;
   is_leaf: boolean;
-  /** As in [`TreeColumns`]. */
   state: NodeState;
   attempts: number;
   max_attempts: number;
@@ -381,11 +379,9 @@ export interface ErrorResponse {
 }
 
 export interface ErrorBody {
-  /** A stable identifier. */
   code: string;
   /** What failed, and why. */
   message: string;
-  /** What to try. */
   hint: string | null;
   problems: string[];
 }
@@ -424,7 +420,7 @@ export interface IterationExport {
 export interface LogExport {
   /** The size of the whole file. */
   bytes: number;
-  /** One line says how many were omitted. */
+  /** One line in place of the omitted ones has their number. */
   lines: string[];
   /** The lines that report an error. */
   errors: LogHits;
@@ -439,7 +435,6 @@ export interface EvalView {
   grid: EvalGrid | null;
 }
 
-/** An evaluation run. */
 export interface EvalRun {
   run: string;
   created_at: string;

@@ -18,7 +18,6 @@ pub struct AgentEvent {
     /// The call that started the sub-agent, if the event comes from one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// What happened.
     #[serde(flatten)]
     pub kind: AgentEventKind,
 }
@@ -28,41 +27,93 @@ pub struct AgentEvent {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AgentEventKind {
     /// The session has started.
-    Session { session_id: Option<String>, model: Option<String>, version: Option<String>, tools: Vec<String> },
+    Session {
+        session_id: Option<String>,
+        model: Option<String>,
+        version: Option<String>,
+        tools: Vec<String>,
+    },
     /// Text of the agent for the reader.
-    Message { text: String },
+    Message {
+        text: String,
+    },
     /// Reasoning, as far as the agent shows it.
-    Reasoning { text: String },
+    Reasoning {
+        text: String,
+    },
     /// A shell command. A failing exit code is not a failure of the session: it may be a test.
-    Command { command: String, state: ActivityState, exit: Option<i64>, output: String },
-    /// Changes to files.
-    Edit { files: Vec<FileChange>, state: ActivityState },
+    Command {
+        command: String,
+        state: ActivityState,
+        exit: Option<i64>,
+        output: String,
+    },
+    Edit {
+        files: Vec<FileChange>,
+        state: ActivityState,
+    },
     /// The agent reads a file.
-    Read { path: String, state: ActivityState },
+    Read {
+        path: String,
+        state: ActivityState,
+    },
     /// The agent searches files.
-    Search { query: String, state: ActivityState },
+    Search {
+        query: String,
+        state: ActivityState,
+    },
     /// A web search or a web page.
-    Web { query: String, state: ActivityState },
+    Web {
+        query: String,
+        state: ActivityState,
+    },
     /// A call of any other tool.
-    Tool { name: String, input: String, state: ActivityState, output: String },
+    Tool {
+        name: String,
+        input: String,
+        state: ActivityState,
+        output: String,
+    },
     /// The agent's to-do list.
-    Plan { items: Vec<PlanItem> },
+    Plan {
+        items: Vec<PlanItem>,
+    },
     /// The provider failed, and the agent retries by itself.
-    Retry { text: String, attempt: Option<u64>, of: Option<u64>, wait_ms: Option<u64> },
+    Retry {
+        text: String,
+        attempt: Option<u64>,
+        of: Option<u64>,
+        wait_ms: Option<u64>,
+    },
     /// A warning; the session goes on.
-    Warning { text: String },
+    Warning {
+        text: String,
+    },
     /// The agent compacted its context.
-    Compacted { tokens_before: Option<u64>, tokens_after: Option<u64> },
+    Compacted {
+        tokens_before: Option<u64>,
+        tokens_after: Option<u64>,
+    },
     /// The state of a limit of the provider.
-    RateLimit { status: String, limit: Option<String>, resets_unix_secs: Option<u64> },
+    RateLimit {
+        status: String,
+        limit: Option<String>,
+        resets_unix_secs: Option<u64>,
+    },
     /// What the session has used so far.
-    Usage { usage: Usage },
+    Usage {
+        usage: Usage,
+    },
     /// The agent reports that the session has ended. Its answer may still be invalid.
     Finished,
     /// The agent reports that the session has failed.
-    Failed { message: String },
+    Failed {
+        message: String,
+    },
     /// A line that the parser does not know.
-    Unknown { raw: Value },
+    Unknown {
+        raw: Value,
+    },
 }
 
 /// The state of a command, a tool call or another activity.

@@ -81,7 +81,6 @@ pub struct LaunchContext<'a> {
     pub writable: Vec<PathBuf>,
     /// The sandbox around commands, for an agent without one of its own.
     pub sandbox: Option<CommandSandbox>,
-    /// The user's environment.
     pub user: &'a Variables,
     /// Whether the runner runs as root.
     pub is_root: bool,
@@ -131,9 +130,7 @@ pub struct CommandLine {
 /// A file to write before the agent starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetupFile {
-    /// Its absolute path.
     pub path: PathBuf,
-    /// Its content.
     pub text: String,
     /// Whether to make it executable.
     pub is_program: bool,

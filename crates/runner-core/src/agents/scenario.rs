@@ -9,7 +9,6 @@ use crate::model::agent_output::AgentStatus;
 use crate::model::agent_report::AgentReport;
 use crate::step::{ProviderError, Usage};
 
-/// A scenario file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -18,7 +17,6 @@ pub struct Scenario {
     pub session: Vec<ScenarioSession>,
 }
 
-/// One scripted session.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScenarioSession {
@@ -36,9 +34,7 @@ pub struct ScenarioSession {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
-    /// The iteration's number.
     pub iter: Option<u32>,
-    /// The node's id.
     pub node: Option<String>,
     /// How many attempts of the node are used.
     pub attempts: Option<u64>,
@@ -50,28 +46,50 @@ pub struct Condition {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum ScenarioAction {
-    /// Writes a file.
-    Write { path: String, text: String },
+    Write {
+        path: String,
+        text: String,
+    },
     /// Appends to a file.
-    Append { path: String, text: String },
+    Append {
+        path: String,
+        text: String,
+    },
     /// Removes a file or a folder.
-    Delete { path: String },
-    /// Prints a line.
-    Print { text: String },
-    /// Waits.
-    Sleep { ms: u64 },
+    Delete {
+        path: String,
+    },
+    Print {
+        text: String,
+    },
+    Sleep {
+        ms: u64,
+    },
     /// Runs a program and waits for it.
-    Run { argv: Vec<String> },
+    Run {
+        argv: Vec<String>,
+    },
     /// Adds children to a node. Missing fields get valid values.
-    AddChildren { node: String, children: Vec<NewChild> },
+    AddChildren {
+        node: String,
+        children: Vec<NewChild>,
+    },
     /// Sets a field of a node, whether the rules allow it or not.
-    SetField { node: String, field: String, json: String },
+    SetField {
+        node: String,
+        field: String,
+        json: String,
+    },
     /// Removes a node from the tree.
-    RemoveNode { node: String },
+    RemoveNode {
+        node: String,
+    },
     /// Reports usage and a failure of the provider, through `RUNNER_REPORT`.
     Report(Box<ReportedUsage>),
     /// Ends the session at once with this exit code.
-    Exit { code: u8 },
+    Exit {
+        code: u8,
+    },
 }
 
 /// The usage and the failure that a session reports.
@@ -82,7 +100,6 @@ pub struct ReportedUsage {
     pub input_tokens: Option<u64>,
     /// Input tokens that came from a cache.
     pub cached_input_tokens: Option<u64>,
-    /// Output tokens.
     pub output_tokens: Option<u64>,
     /// Millionths of a dollar.
     pub cost_microdollars: Option<u64>,
@@ -91,7 +108,6 @@ pub struct ReportedUsage {
     pub fault: Option<String>,
     /// With `usage_limit` and `rate_limited`: the seconds until it ends.
     pub resets_in_secs: Option<u32>,
-    /// The provider's message.
     pub why: Option<String>,
 }
 
@@ -134,7 +150,6 @@ pub struct NewChild {
     pub title: Option<String>,
     /// The goal [default: the title].
     pub goal: Option<String>,
-    /// The acceptance criteria.
     #[serde(default)]
     pub acceptance: Vec<String>,
 }
@@ -143,10 +158,14 @@ pub struct NewChild {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum ScenarioAnswer {
-    /// A valid answer.
-    Valid { status: AgentStatus, summary: String },
+    Valid {
+        status: AgentStatus,
+        summary: String,
+    },
     /// Any text instead of an answer.
-    Raw { raw: String },
+    Raw {
+        raw: String,
+    },
 }
 
 /// An invalid scenario file.
@@ -157,9 +176,7 @@ pub struct ScenarioError(String);
 /// What the runner asks of the session: the values that conditions compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionContext<'a> {
-    /// The iteration's number.
     pub iter: u32,
-    /// The node's id.
     pub node: &'a str,
     /// How many of its attempts are used.
     pub attempts: u64,

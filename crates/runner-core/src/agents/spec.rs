@@ -46,7 +46,6 @@ pub struct NativeAgent {
     pub variables: &'static [&'static str],
     /// How a session is sandboxed.
     pub sandbox: AgentSandbox,
-    /// What it supports.
     pub features: NativeFeatures,
 }
 
@@ -81,7 +80,6 @@ pub struct NativeFeatures {
     pub efforts: &'static [ReasoningEffort],
     /// Which tools of tools.json it can allow and deny.
     pub tool_control: ToolControl,
-    /// Whether `context_budget_tokens` works.
     pub has_context_budget: bool,
     /// Whether `retries` works only with `base_url`.
     pub retries_need_base_url: bool,

@@ -49,7 +49,6 @@ pub struct SessionIdentity {
     pub session_id: Option<String>,
     /// The model that answered.
     pub model: Option<String>,
-    /// The program's version.
     pub version: Option<String>,
 }
 
@@ -87,7 +86,6 @@ impl FailureInfo {
 pub struct SessionResult {
     /// How it ended, with the provider's error if that was the cause.
     pub exit: crate::step::SessionExit,
-    /// What it used.
     pub usage: Usage,
     /// The answer, if the agent prints it.
     pub answer: Option<Vec<u8>>,

@@ -33,7 +33,6 @@ impl AgentReport {
         Self::deserialize(Value::Object(pairs)).map_err(syntax)
     }
 
-    /// The canonical form.
     pub fn to_bytes(&self) -> Vec<u8> {
         canonical_json(self)
     }

@@ -32,11 +32,7 @@ pub enum GoalError {
     #[error("line 1: the front matter has no end: close it with a line `---`")]
     Unclosed,
     #[error("line {line}: the front matter is not valid YAML: {what}")]
-    Yaml {
-        line: usize,
-        /// The parser's message.
-        what: String,
-    },
+    Yaml { line: usize, what: String },
     #[error("the front matter must have lines of the form `key: value`")]
     NotAMapping,
     #[error("line {0}: `id` is a duplicate: remove one of the two")]
@@ -148,7 +144,6 @@ fn indent_before(text: &str, at: usize) -> &str {
 pub struct GoalSummary {
     /// The first heading, or else the first line.
     pub title: String,
-    /// The text, shortened.
     pub goal: String,
     /// The list items under a heading such as `Acceptance`.
     pub acceptance: Vec<String>,

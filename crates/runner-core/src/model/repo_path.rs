@@ -42,7 +42,6 @@ impl RepoPath {
         bytes
     }
 
-    /// The escaped path.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -113,7 +113,6 @@ pub struct NodeHistory {
     /// How the iteration ended.
     #[serde(deserialize_with = "word")]
     pub outcome: Outcome,
-    /// The agent's summary.
     pub summary: String,
     /// What was wrong with the session: violated rules, errors in tree.json.
     pub notes: Vec<String>,
@@ -245,7 +244,6 @@ impl RunState {
         if problems.is_empty() { Ok(state) } else { Err(problems) }
     }
 
-    /// The canonical form.
     pub fn to_bytes(&self) -> Vec<u8> {
         canonical_json(self)
     }

@@ -67,7 +67,6 @@ pub enum PromptError {
     TooLarge { bytes: usize, budget: usize },
 }
 
-/// Parsed templates.
 pub(super) enum TemplateSet<'t> {
     BuiltIn,
     Overridden(Box<Environment<'t>>),

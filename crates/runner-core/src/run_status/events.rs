@@ -11,12 +11,8 @@ pub(super) enum RunActivity<'e> {
     Checking,
     Guard,
     Committing,
-    /// Between two iterations.
     NextIteration,
-    Waiting {
-        wait: &'e Wait,
-        ends_ms: u64,
-    },
+    Waiting { wait: &'e Wait, ends_ms: u64 },
     Paused,
 }
 

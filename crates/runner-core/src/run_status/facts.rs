@@ -98,6 +98,5 @@ pub struct RunTotals<'a> {
     pub ended_ms: Option<u64>,
     /// The tasks of the plan, for a caller that has not read the tree.
     pub leaves: Option<LeafCount>,
-    /// Annotations as sentences.
     pub annotations: &'a [String],
 }

@@ -201,7 +201,6 @@ impl UserEdit {
         }
     }
 
-    /// The changed document.
     pub fn changed_doc(&self, after: &EditableDocs) -> (Doc, Vec<u8>) {
         let bytes = match self {
             Self::Answer { .. } => after.questions.clone(),

@@ -12,7 +12,6 @@ const PROTECTED_BRANCHES: [&str; 2] = ["main", "master"];
 pub struct IdentityInputs<'a> {
     /// The current branch; none if HEAD is detached.
     pub branch: Option<&'a str>,
-    /// Whether `.runner/.gitignore` exists.
     pub has_gitignore: bool,
     /// The id in run_state.json.
     pub state_id: Option<&'a RunId>,

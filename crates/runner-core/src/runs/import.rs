@@ -28,11 +28,9 @@ pub const BYTES_MAX: usize = 16 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlanFormat {
-    /// A markdown checklist.
     Markdown,
     /// User stories as JSON.
     Prd,
-    /// Task-master's tasks.json.
     TaskMaster,
 }
 
@@ -54,13 +52,11 @@ impl fmt::Display for PlanFormat {
     }
 }
 
-/// A parsed plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedPlan {
     pub format: PlanFormat,
     /// The plan's title. The root of the tree does not get it: its title comes from GOAL.md.
     pub title: String,
-    /// The plan's description.
     pub goal: String,
     /// The acceptance criteria of the whole plan.
     pub acceptance: Vec<String>,
@@ -90,7 +86,6 @@ pub enum EntryStatus {
     #[default]
     Open,
     Done,
-    /// No longer wanted.
     Dropped,
     Deferred,
 }

@@ -36,7 +36,6 @@ pub struct StartOptions {
 pub struct DocumentSources<'a> {
     /// In the work tree.
     pub work: &'a DocSet,
-    /// In HEAD.
     pub head: &'a DocSet,
     /// At the tip of the run's branch, if the branch exists.
     pub tip: Option<&'a DocSet>,

@@ -14,7 +14,6 @@ use crate::strict::bytes_or_text;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     pub exit: SessionExit,
-    /// The answer file.
     pub answer: LeftFile,
     /// tree.json as the session left it.
     pub tree: LeftFile,
@@ -178,9 +177,7 @@ impl ProviderError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeScope {
-    /// Something outside `.runner/`.
     Execute,
-    /// Nothing outside `.runner/`.
     Decompose,
 }
 

@@ -13,7 +13,6 @@ use crate::strict::word;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wait {
-    /// The agent's name.
     pub agent: String,
     /// How the agent failed.
     #[serde(deserialize_with = "word")]

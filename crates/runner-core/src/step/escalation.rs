@@ -21,7 +21,6 @@ use crate::model::tree::Node;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UsageLimit {
-    /// The agent's name.
     pub agent: String,
     /// The leaf on which the agent reached it.
     pub node: NodeId,

@@ -29,7 +29,6 @@ pub struct IterationMeta {
     /// The ids from the root to the node: `root/api/login`.
     pub path: String,
     pub attempt: Ordinal,
-    /// The agent's name.
     pub agent: String,
     /// The agent's rung on the ladder.
     pub rung: Ordinal,

@@ -45,7 +45,6 @@ pub enum Outcome {
 /// A class of outcomes with the same consequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutcomeClass {
-    /// The agent answered.
     Answered,
     /// A time limit ended it; the run stops and can be continued.
     TimeLimit,
@@ -252,7 +251,6 @@ impl fmt::Display for Outcome {
 pub enum Interruption {
     /// Ctrl-C.
     Int,
-    /// SIGTERM.
     Term,
     /// SIGHUP: the terminal was closed.
     Hup,
@@ -279,17 +277,12 @@ pub enum StopReason {
         node: Option<NodeId>,
         /// What was used, in tokens or millionths of a dollar.
         spent: u64,
-        /// The configured limit.
         max: u64,
     },
     /// An iteration reached a time limit.
     TimeLimit { outcome: Outcome },
     /// Too many failures in a row.
-    Failures {
-        /// The last failure.
-        outcome: Outcome,
-        in_row: u32,
-    },
+    Failures { outcome: Outcome, in_row: u32 },
     /// A failure that only the user can fix.
     NeedsUser { outcome: Outcome },
     /// A signal interrupted the runner.

@@ -60,7 +60,6 @@ impl SessionTarget {
         }
     }
 
-    /// The selected node.
     pub fn node(&self) -> Option<&NodeId> {
         match self {
             Self::Leaf(node) | Self::Replan(node) => Some(node),
@@ -100,7 +99,6 @@ pub struct Job {
     pub context: ContextFiles,
     pub prompt: Prompt,
     pub executor: Executor,
-    /// The agent's name.
     pub agent: String,
     /// The agent's rung on the ladder.
     pub rung: Ordinal,

@@ -134,7 +134,6 @@ pub(super) struct Settling<'a> {
     pub(super) decision: Decision<'a>,
 }
 
-/// Settles an iteration.
 pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, guard: &GuardRun) -> Transition {
     let decision = decide(snapshot, job, claim, guard);
     let settling = Settling { snapshot, job, claim, guard, decision };
@@ -148,7 +147,6 @@ pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, guard: &GuardRun) -
     Transition { tree, state, outcome: decision.outcome, message, meta, restore, next }
 }
 
-/// The update table.
 fn decide<'a>(snapshot: &Snapshot, job: &'a Job, claim: &'a Claim, guard: &GuardRun) -> Decision<'a> {
     use LeafUpdate::{Charge, GrantAttempts, Unchanged};
     match (&claim.finding, &job.target) {

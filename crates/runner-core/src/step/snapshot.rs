@@ -137,7 +137,6 @@ pub struct Artifact {
     pub bytes: u64,
 }
 
-/// The memory files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     pub assumptions: String,

@@ -28,7 +28,6 @@ use crate::step::{NextStep, Outcome, plan};
 #[derive(Clone, Debug)]
 pub struct Auditor {
     run: RunId,
-    /// The commit before.
     last: Option<String>,
     /// The iteration that the commit before is, if it is one.
     last_iter: Option<IterationNumber>,

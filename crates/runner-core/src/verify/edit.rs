@@ -23,7 +23,6 @@ pub(super) struct EditDocuments<'a> {
 pub(super) struct EditAudit<'a> {
     pub(super) run: &'a RunId,
     pub(super) commit: &'a AuditedCommit,
-    /// The commit's message.
     pub(super) text: &'a str,
     pub(super) before: EditDocuments<'a>,
     pub(super) after: EditDocuments<'a>,

@@ -25,7 +25,6 @@ use crate::step::{
 pub(super) struct IterationAudit<'a> {
     pub(super) auditor: &'a Auditor,
     pub(super) commit: &'a AuditedCommit,
-    /// The commit's message.
     pub(super) text: &'a str,
     pub(super) status: AgentStatus,
     pub(super) snapshot: &'a Snapshot,

@@ -33,7 +33,6 @@ pub(super) struct ReconstructedSession {
     pub(super) guard: GuardRun,
 }
 
-/// Reconstructs the session.
 pub(super) fn reconstruct(snapshot: &Snapshot, job: &Job, facts: &RecordedFacts<'_>) -> ReconstructedSession {
     let history = job.target.node().and_then(|node| facts.state.history_of(node));
     let answer = recorded_answer(snapshot, facts);

@@ -13,7 +13,7 @@ pub(crate) struct CleanArgs {
     /// Only those of this run
     #[arg(long, value_name = "NAME")]
     pub(crate) run: Option<EvalRunName>,
-    /// Also remove results
+    /// Also remove the stored results
     #[arg(long)]
     pub(crate) all: bool,
 }

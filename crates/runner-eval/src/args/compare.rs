@@ -11,10 +11,10 @@ use clap::Args;
   runner eval compare monday tuesday
   runner eval compare nightly@codex nightly@claude --json")]
 pub(crate) struct CompareArgs {
-    /// Results to compare with
+    /// Reference results: a run or a folder
     #[arg(value_name = "BASE")]
     pub(crate) base: String,
-    /// New results
+    /// Results that may differ from BASE
     #[arg(value_name = "NEW")]
     pub(crate) new: String,
 }

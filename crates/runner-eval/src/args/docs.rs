@@ -12,7 +12,7 @@ use clap_complete::Shell;
     > ~/.local/share/bash-completion/completions/runner-eval
   runner eval completions fish > ~/.config/fish/completions/runner-eval.fish")]
 pub(crate) struct EvalCompletionsArgs {
-    /// Shell
+    /// Shell to generate completions for
     pub(crate) shell: Shell,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct EvalCompletionsArgs {
   runner eval man | man -l -
   runner eval man --dir ~/.local/share/man/man1")]
 pub(crate) struct EvalManArgs {
-    /// Output directory
+    /// Directory to write the pages to
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }

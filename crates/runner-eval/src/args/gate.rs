@@ -17,10 +17,10 @@ Exit codes:
   0 pass   7 regression   5 inconclusive   6 incomplete
   1 error, no verdict   2 usage error or no such results")]
 pub(crate) struct GateArgs {
-    /// Results to compare with
+    /// Reference results: a run or a folder
     #[arg(value_name = "BASE")]
     pub(crate) base: String,
-    /// New results
+    /// Results that may be worse than BASE
     #[arg(value_name = "NEW", required_unless_present = "aa")]
     pub(crate) new: Option<String>,
     /// Accepted drop of the pass rate, from 0 to 1

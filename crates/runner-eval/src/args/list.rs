@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::CaseArgs;
 
-/// List the cases
+/// List the cases and their tags
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner eval list

@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
   runner eval report html nightly --out nightly.html
   runner eval report junit nightly@codex --out junit.xml")]
 pub(crate) struct ReportArgs {
-    /// Output format
+    /// Format of the report
     #[arg(value_name = "FORMAT", default_value = "table")]
     pub(crate) format: ReportFormat,
     /// Run or folder, optionally with @AGENT [default: the newest run]

@@ -21,7 +21,6 @@ pub(crate) enum ClusterEngine {
     K8s(K8sArgs),
 }
 
-/// What is submitted.
 #[derive(Args, Debug)]
 pub(crate) struct SubmitScope {
     #[command(flatten)]
@@ -29,7 +28,7 @@ pub(crate) struct SubmitScope {
     /// Run name; of an existing run, only what is missing runs [default: the current time]
     #[arg(long, value_name = "NAME")]
     pub(crate) run: Option<EvalRunName>,
-    /// Number of partitions
+    /// Number of parts to split the trials into
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) partitions: u32,
     /// Trials to run at the same time in each partition
@@ -70,7 +69,7 @@ pub(crate) struct SlurmArgs {
 pub(crate) struct K8sArgs {
     #[command(flatten)]
     pub(crate) common: SubmitScope,
-    /// Container image
+    /// Container image to run the trials in
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: String,
     /// Claim of the volume that all pods share

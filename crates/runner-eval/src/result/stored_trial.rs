@@ -20,7 +20,6 @@ pub const INPUTS_FILE: &str = "inputs.json";
 /// One attempt at one trial, as its folder holds it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredTrial {
-    /// The folder `<results>/<case>/<eval-run-id>`.
     pub folder: PathBuf,
     pub meta: TrialMeta,
     pub checks: CheckResults,

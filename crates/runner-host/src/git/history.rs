@@ -21,7 +21,6 @@ pub(crate) struct LogEntry {
     pub(crate) changes: Vec<RawChange>,
 }
 
-/// A changed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RawChange {
     /// The new mode as git prints it: `100644`, `120000`; zeros for a deleted file.
@@ -64,8 +63,7 @@ const COMMIT: u8 = 1;
 impl Git {
     /// How many commits, along first parents, are on top of the last one that the runner made for a run.
     pub(crate) fn user_commits_since(&self, run: &RunId, tip: &CommitId) -> Result<u32, Error> {
-        let run = run.as_str().replace('.', "\\.");
-        let subject = format!("--grep=^chore\\(loop\\): (start run {run}$|run {run} )");
+        let subject = format!("--grep={}", grep_pattern::any_of(run.as_str()));
         let args = ["rev-list", "-1", "--first-parent", "--extended-regexp", &subject, tip.as_str()];
         let last = lossy(&self.call(&args).run()?);
         if last.is_empty() || last == tip.as_str() {
@@ -240,7 +238,6 @@ impl Git {
         self.call(&args).run()
     }
 
-    /// Where HEAD is.
     pub(crate) fn head(&self) -> Result<Head, Error> {
         let output = self.call(&["symbolic-ref", "--quiet", "--short", "HEAD"]).output()?;
         let branch = output.status.success().then(|| BranchName::new(lossy(&output.stdout)));

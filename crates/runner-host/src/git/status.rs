@@ -29,7 +29,6 @@ impl Head {
         }
     }
 
-    /// The current branch.
     pub fn branch(&self) -> Option<&BranchName> {
         match self {
             Self::Branch { name, .. } => Some(name),
@@ -37,7 +36,6 @@ impl Head {
         }
     }
 
-    /// The current commit.
     pub fn commit(&self) -> Option<&CommitId> {
         match self {
             Self::Branch { commit, .. } | Self::Detached { commit } => Some(commit),

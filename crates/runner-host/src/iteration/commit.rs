@@ -24,7 +24,6 @@ use crate::repo::worktree::{self, WorktreeState};
 /// The documents that every iteration changes.
 const DOCS: [Doc; 2] = [Doc::Tree, Doc::RunState];
 
-/// A published iteration.
 pub(super) struct CommittedIteration {
     pub(super) commit: CommitId,
     /// What is known of the repository, if nothing else is in the work tree.

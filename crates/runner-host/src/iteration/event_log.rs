@@ -9,7 +9,6 @@ use super::iteration_dir::EventsFile;
 use super::program_runner::ProgramRunner;
 use crate::repo::paths::RepoPaths;
 
-/// Receives every event.
 pub type EventSink<'a> = &'a mut dyn FnMut(&Event);
 
 /// Whether a hook ran, which may have changed the repository.

@@ -17,7 +17,6 @@ pub(super) struct KnownState {
     pub(super) head: Head,
     /// The stamp of the user's index.
     pub(super) index: Option<FileStamp>,
-    /// The committed run_state.json.
     pub(super) state: Vec<u8>,
     pub(super) tree: Tree,
     /// A file outside the work tree's documents with the same tree.

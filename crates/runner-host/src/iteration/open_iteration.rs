@@ -30,7 +30,6 @@ pub(super) struct IterationSetup {
     /// The commit that the iteration begins from, and its tree.
     pub(super) base: CommitId,
     pub(super) tree: Tree,
-    /// The private index.
     pub(super) index: PathBuf,
     pub(super) dir: IterationDir,
     /// When the time of agent and guard together is over.

@@ -52,7 +52,6 @@ pub struct ConformanceResult {
     pub took: Duration,
 }
 
-/// The guard's file.
 const GUARD: &str = "check";
 
 /// Runs a task in a folder that does not exist yet.
@@ -108,7 +107,7 @@ fn iterate(folder: &Path, iterations: usize) -> Result<ConformanceResult, Error>
 /// The `[executor]` table of the repository that contains `dir`, if it is valid.
 pub fn configured(dir: &Path) -> Option<Executor> {
     let inspected = crate::view::inspect::inspect(dir).ok()?;
-    inspected.config.valid().map(|config| config.executor.clone())
+    inspected.docs.config.valid().map(|config| config.executor.clone())
 }
 
 /// Checks the agent's program, its version and its login.

@@ -43,7 +43,6 @@ pub struct StartResult {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartKind {
-    /// A new run.
     New,
     /// An existing run, with changes by the user that were committed.
     Updated,

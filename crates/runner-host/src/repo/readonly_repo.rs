@@ -45,7 +45,6 @@ pub struct RunBranch {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IterationCommit {
     pub commit: CommitId,
-    /// The first parent.
     pub before: Option<CommitId>,
     /// When it was made, in seconds since 1970.
     pub unix_secs: u64,
@@ -55,7 +54,6 @@ pub struct IterationCommit {
     /// The agent's status and the guard's result, from the subject.
     pub status: AgentStatus,
     pub guard: GuardResult,
-    /// The agent's summary.
     pub summary: String,
     pub trailers: Vec<(String, String)>,
 }

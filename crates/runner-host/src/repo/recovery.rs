@@ -22,7 +22,6 @@ use crate::iteration::program_runner::ProgramRunner;
 use crate::iteration::recovered_session::InterruptedSession;
 use crate::iteration::repo_world::RecoveryWorld;
 
-/// What recovery finished.
 #[derive(Debug)]
 pub enum Recovered {
     /// A commit was being published.

@@ -19,7 +19,6 @@ pub struct RunSelector {
     pub run: RunId,
     /// The branch's name, or what the user typed.
     pub name: String,
-    /// The newest commit.
     pub tip: CommitId,
     /// The commit before the first one, if the user named a range.
     pub after: Option<CommitId>,

@@ -64,6 +64,14 @@ pub struct Inspection {
     pub is_paused: bool,
     /// What the last recovery finished.
     pub recovery: Option<RecoveryNote>,
+    /// When the recorded wait ends, in Unix milliseconds, and how many milliseconds are left.
+    pub waiting: Option<(u64, u64)>,
+    pub docs: InspectedDocs,
+}
+
+/// The documents under `.runner/`, as they are in the work tree.
+#[derive(Debug)]
+pub struct InspectedDocs {
     /// Errors of documents that are not regular files or are too large.
     pub refused: Vec<UserError>,
     pub missing: Vec<Doc>,
@@ -73,8 +81,6 @@ pub struct Inspection {
     pub tree: LoadedDoc<Tree, Vec<TreeProblem>>,
     /// Faults in the tools.json files.
     pub tools: Vec<String>,
-    /// When the recorded wait ends, in Unix milliseconds, and how many milliseconds are left.
-    pub waiting: Option<(u64, u64)>,
 }
 
 /// The parts of GOAL.md that the read-only commands show.
@@ -113,15 +119,17 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
         interrupted: journal::pending(&git.paths().journal())?.is_some(),
         is_paused: pause::is_paused(git.paths()),
         recovery: RecoveryNote::read(&git),
-        refused,
-        missing: Doc::ALL.into_iter().filter(|doc| !docs.contains_key(doc)).collect(),
-        goal: LoadedDoc::load(docs.get(&Doc::Goal), read_goal),
-        state,
         waiting,
-        tools: tools_faults(&git, tree.valid(), config.valid())?,
-        tree,
-        config,
         head: status.head,
+        docs: InspectedDocs {
+            refused,
+            missing: Doc::ALL.into_iter().filter(|doc| !docs.contains_key(doc)).collect(),
+            goal: LoadedDoc::load(docs.get(&Doc::Goal), read_goal),
+            tools: tools_faults(&git, tree.valid(), config.valid())?,
+            state,
+            tree,
+            config,
+        },
     })
 }
 
@@ -185,9 +193,9 @@ impl Inspection {
     fn identity_inputs(&self) -> IdentityInputs<'_> {
         IdentityInputs {
             branch: self.head.branch().map(BranchName::as_str),
-            has_gitignore: !self.missing.contains(&Doc::Gitignore),
-            state_id: self.state.valid().and_then(|state| state.run_id.as_ref()),
-            goal_id: self.goal.valid().and_then(|goal| goal.id.as_ref()),
+            has_gitignore: !self.docs.missing.contains(&Doc::Gitignore),
+            state_id: self.docs.state.valid().and_then(|state| state.run_id.as_ref()),
+            goal_id: self.docs.goal.valid().and_then(|goal| goal.id.as_ref()),
         }
     }
 

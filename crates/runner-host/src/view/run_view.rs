@@ -38,7 +38,6 @@ pub struct RunView {
 #[derive(Clone, Debug)]
 pub struct IterationView {
     pub iter: IterationNumber,
-    /// Its commit.
     pub commit: CommitId,
     /// The commit before it.
     pub parent: Option<CommitId>,

@@ -137,11 +137,9 @@ pub struct ErrorResponse {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ErrorBody {
-    /// A stable identifier.
     pub code: String,
     /// What failed, and why.
     pub message: String,
-    /// What to try.
     pub hint: Option<String>,
     pub problems: Vec<String>,
 }

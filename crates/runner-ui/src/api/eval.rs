@@ -13,7 +13,6 @@ pub struct EvalView {
     pub grid: Option<EvalGrid>,
 }
 
-/// An evaluation run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EvalRun {
     pub run: String,

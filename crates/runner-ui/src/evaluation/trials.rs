@@ -103,7 +103,6 @@ struct TrialDir {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TrialDirKind {
-    /// A repository.
     Workspace,
     /// The files that a result keeps of one.
     Result,

@@ -39,10 +39,14 @@ const EVENTS_BYTES_MAX: usize = 256 << 10;
 /// What is on record about an iteration, apart from its commit.
 #[derive(Clone, Debug)]
 pub(crate) enum IterationRecord {
-    /// meta.json exists.
-    Finished { meta: Box<RecordedIteration>, summary: String },
+    Finished {
+        meta: Box<RecordedIteration>,
+        summary: String,
+    },
     /// The folder exists, but meta.json does not, or a newer runner wrote it.
-    Unfinished { planned: Option<Box<RecordedEvent>> },
+    Unfinished {
+        planned: Option<Box<RecordedEvent>>,
+    },
     /// There is no log folder.
     CommitOnly,
 }

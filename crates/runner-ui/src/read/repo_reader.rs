@@ -30,7 +30,6 @@ const BRANCHES_SECS_MAX: u64 = 10;
 /// How many problems of a tree are listed.
 const PROBLEMS_MAX: usize = 100;
 
-/// The repository.
 #[derive(Debug)]
 pub(crate) struct RepoReader {
     pub(crate) repo: ReadonlyRepo,

@@ -31,7 +31,6 @@ const LABEL_WIDTH: usize = 6;
 /// How many details the banner shows.
 const DETAILS_MAX: usize = 3;
 
-/// Draws the screen.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     view: &mut WatchView,

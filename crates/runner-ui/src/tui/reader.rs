@@ -44,7 +44,6 @@ pub(super) enum LogKind {
 /// Why the reader reads.
 #[derive(Debug)]
 pub(super) enum ReadReason {
-    /// Files changed.
     Changed,
     /// The view shows another log.
     Show(LogRequest),
@@ -71,7 +70,6 @@ pub(super) struct LogExcerpt {
     pub(super) lines: Vec<StyledLine>,
 }
 
-/// Reads one run.
 #[derive(Debug)]
 pub(super) struct RunReader {
     project: Arc<RepoReader>,

@@ -21,11 +21,9 @@ pub(super) struct TreePane {
     filter: String,
     /// The node of each visible row.
     visible: Vec<usize>,
-    /// The selected row.
     row: usize,
 }
 
-/// One visible row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TreeRow {
     pub(super) id: String,

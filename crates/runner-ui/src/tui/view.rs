@@ -182,7 +182,6 @@ impl WatchView {
         tree.top = tree.top.min(tree.pane.row_count().saturating_sub(tree.height));
     }
 
-    /// Handles a key.
     pub(super) fn press(&mut self, key: KeyEvent, data: Option<&WatchData>) -> TuiAction {
         self.note.clear();
         if key.modifiers.contains(KeyModifiers::CONTROL) {

@@ -17,7 +17,7 @@ pub(crate) struct DiffArgs {
     /// Iteration (57, #57, @, @-1), or a task for the last iteration on it [default: @]
     #[arg(value_name = "ITER|NODE")]
     pub(crate) target: Option<String>,
-    /// Only these paths
+    /// Show only changes to these paths
     #[arg(last = true, value_name = "PATH")]
     pub(crate) paths: Vec<String>,
     #[command(flatten)]

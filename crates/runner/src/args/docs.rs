@@ -13,7 +13,7 @@ use clap_complete::Shell;
   runner completions bash > ~/.local/share/bash-completion/completions/runner
   runner completions fish > ~/.config/fish/completions/runner.fish")]
 pub(crate) struct CompletionsArgs {
-    /// Shell
+    /// Shell to generate completions for
     pub(crate) shell: Shell,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct CompletionsArgs {
   runner man | man -l -
   runner man --dir ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
-    /// Output directory
+    /// Directory to write the pages to
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }

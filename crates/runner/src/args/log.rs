@@ -18,7 +18,7 @@ use super::RunArg;
   runner log -f             # print each new iteration when it ends
   runner log @ -f           # follow the output of the current iteration")]
 pub(crate) struct LogArgs {
-    /// Iteration or task
+    /// Number of an iteration or id of a task
     #[arg(value_name = "ITER|NODE")]
     pub(crate) target: Option<String>,
     /// Show only the last N iterations
@@ -29,7 +29,7 @@ pub(crate) struct LogArgs {
     /// Only lines that match the regular expression
     #[arg(long, value_name = "RE")]
     pub(crate) grep: Option<String>,
-    /// Follow new output
+    /// Print new output as it arrives
     #[arg(short, long, conflicts_with_all = ["grep", "errors", "prompt"])]
     pub(crate) follow: bool,
     #[command(flatten)]
@@ -50,7 +50,7 @@ struct LogPartArgs {
     /// Rule violations, and the last lines of the guard's output
     #[arg(long, group = "part")]
     errors: bool,
-    /// The prompt
+    /// Print the prompt of the session
     #[arg(long, group = "part")]
     prompt: bool,
 }

@@ -34,10 +34,10 @@ pub(crate) enum NodeCommand {
 /// Position among its siblings [default: last]
 #[derive(Args, Debug, Default)]
 pub(crate) struct PositionArgs {
-    /// Before this sibling
+    /// Place it before this sibling
     #[arg(long, value_name = "NODE", group = "position")]
     pub(crate) before: Option<String>,
-    /// After this sibling
+    /// Place it after this sibling
     #[arg(long, value_name = "NODE", group = "position")]
     pub(crate) after: Option<String>,
     /// Sort position among its siblings
@@ -45,23 +45,23 @@ pub(crate) struct PositionArgs {
     pub(crate) order: Option<i64>,
 }
 
-/// Add a task
+/// Add a task below another task
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner node add root --title \"Write the manual\"
   runner node add auth --title \"Log out\" --goal \"A button ends the session\"
   runner node add auth --title \"Sign up\" --after login")]
 pub(crate) struct AddArgs {
-    /// Parent task
+    /// Id of the parent task
     #[arg(value_name = "PARENT")]
     pub(crate) parent: String,
-    /// Short title
+    /// Title of the task, in a few words
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: String,
     /// What must be true when it is done [default: the title]
     #[arg(long, value_name = "TEXT")]
     pub(crate) goal: Option<String>,
-    /// Acceptance criterion; repeatable
+    /// Acceptance criterion; repeat the option for more
     #[arg(long, value_name = "TEXT")]
     pub(crate) acceptance: Vec<String>,
     #[command(flatten)]
@@ -81,10 +81,10 @@ pub(crate) struct AddArgs {
   runner node edit login --acceptance \"wrong passwords are refused\"")]
 #[command(group = ArgGroup::new("change").required(true).multiple(true).args(["title", "goal", "acceptance", "no_acceptance", "max_attempts"]))]
 pub(crate) struct EditArgs {
-    /// Task
+    /// Id of the task
     #[arg(value_name = "NODE")]
     pub(crate) node: String,
-    /// Short title
+    /// Title of the task, in a few words
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
     /// What must be true when it is done
@@ -112,7 +112,7 @@ pub(crate) struct EditArgs {
   cat steps.md | runner node split login --from -")]
 #[command(group = ArgGroup::new("parts").required(true).multiple(false).args(["into", "from"]))]
 pub(crate) struct SplitArgs {
-    /// Task
+    /// Id of the task
     #[arg(value_name = "NODE")]
     pub(crate) node: String,
     /// Title of a step; repeat at least twice
@@ -130,7 +130,7 @@ pub(crate) struct SplitArgs {
 #[command(after_help = "Examples:
   runner node remove old-idea")]
 pub(crate) struct RemoveArgs {
-    /// Task
+    /// Id of the task
     #[arg(value_name = "NODE")]
     pub(crate) node: String,
 }
@@ -143,7 +143,7 @@ pub(crate) struct RemoveArgs {
   runner node move docs --under root --after auth")]
 #[command(group = ArgGroup::new("where").required(true).multiple(true).args(["under", "before", "after", "order"]))]
 pub(crate) struct MoveArgs {
-    /// Task
+    /// Id of the task
     #[arg(value_name = "NODE")]
     pub(crate) node: String,
     /// New parent [default: the current one]
@@ -161,7 +161,7 @@ pub(crate) struct MoveArgs {
   runner node allow login     # as many more as a new task has
   runner node allow login 1")]
 pub(crate) struct AllowArgs {
-    /// Task
+    /// Id of the task
     #[arg(value_name = "NODE")]
     pub(crate) node: String,
     /// How many more [default: max_attempts_default of config.toml]

@@ -9,7 +9,7 @@ use clap::Args;
 #[command(after_help = "Examples:
   runner note \"The database is read-only here: use the copy in testdata/\"")]
 pub(crate) struct NoteArgs {
-    /// Note
+    /// Text of the note
     #[arg(value_name = "TEXT")]
     pub(crate) text: String,
 }

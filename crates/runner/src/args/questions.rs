@@ -25,7 +25,7 @@ pub(crate) struct AnswerArgs {
     /// Number of the question
     #[arg(value_name = "N")]
     pub(crate) number: usize,
-    /// Answer
+    /// Text of the answer
     #[arg(value_name = "TEXT")]
     pub(crate) text: String,
 }

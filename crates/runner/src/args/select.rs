@@ -10,7 +10,7 @@ use clap::Args;
   runner select
   runner select --explain   # why it is this one, level by level")]
 pub(crate) struct SelectArgs {
-    /// Explain the choice
+    /// Explain why this task is next
     #[arg(long)]
     pub(crate) explain: bool,
 }

@@ -9,7 +9,7 @@ use clap::Args;
   runner tree --open --depth 2   # only open tasks, two levels deep
   runner tree -v                 # with the goal of each task")]
 pub(crate) struct TreeArgs {
-    /// Show N levels
+    /// Show at most N levels
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) depth: Option<u16>,
     /// Only open tasks (not passed yet)

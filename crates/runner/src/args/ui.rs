@@ -16,7 +16,7 @@ use super::RunArg;
   runner ui --open            # and open the browser
   runner ui --port 0 --json   # any free port, printed as JSON")]
 pub(crate) struct UiArgs {
-    /// Options of runner-ui
+    /// Options to pass to runner-ui
     #[arg(value_name = "OPTION", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) rest: Vec<OsString>,
 }

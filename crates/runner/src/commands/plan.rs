@@ -66,7 +66,7 @@ fn import_plan(dir: &Path, args: &PlanImportArgs) -> Result<PlanImportOutput, Co
 fn dry_run(dir: &Path, tree: &Tree, plan: &PlanImport) -> Result<ImportedTree, CommandError> {
     let inspection = inspect(dir).map_err(|error| CommandError::from_host(IMPORT, error))?;
     let default_config = Config::default();
-    let attempts = inspection.config.valid().unwrap_or(&default_config).max_attempts_default.as_u32();
+    let attempts = inspection.docs.config.valid().unwrap_or(&default_config).max_attempts_default.as_u32();
     insert_plan(tree, plan, attempts).map_err(|error| CommandError::from_insert_error(IMPORT, &error))
 }
 

@@ -69,28 +69,28 @@ fn invalid_documents(inspection: &Inspection) -> Vec<Doc> {
         return Vec::new();
     }
     let documents = [
-        (Doc::Goal, inspection.goal.valid().is_some()),
-        (Doc::Config, inspection.config.valid().is_some()),
-        (Doc::RunState, inspection.state.valid().is_some()),
-        (Doc::Tree, inspection.tree.valid().is_some() && inspection.refused.is_empty()),
+        (Doc::Goal, inspection.docs.goal.valid().is_some()),
+        (Doc::Config, inspection.docs.config.valid().is_some()),
+        (Doc::RunState, inspection.docs.state.valid().is_some()),
+        (Doc::Tree, inspection.docs.tree.valid().is_some() && inspection.docs.refused.is_empty()),
     ];
     documents.into_iter().filter(|(_, is_valid)| !is_valid).map(|(doc, _)| doc).collect()
 }
 
 fn is_without_documents(inspection: &Inspection) -> bool {
     let run = [Doc::Goal, Doc::Config, Doc::RunState, Doc::Tree];
-    run.iter().all(|doc| inspection.missing.contains(doc)) && inspection.refused.is_empty()
+    run.iter().all(|doc| inspection.docs.missing.contains(doc)) && inspection.docs.refused.is_empty()
 }
 
 impl StatusOutput {
     pub(crate) fn facts(&self) -> RunFacts<'_> {
         let inspection = &self.inspection;
-        let state = inspection.state.valid();
+        let state = inspection.docs.state.valid();
         RunFacts {
             run: inspection.run().map(|id| RunRef { id, branch: &self.branch }),
             documents: DocumentFacts {
                 tree: self.tree(),
-                config: inspection.config.valid(),
+                config: inspection.docs.config.valid(),
                 state,
                 invalid: &self.invalid,
             },
@@ -112,7 +112,7 @@ impl StatusOutput {
     }
 
     fn tree(&self) -> Option<&Tree> {
-        self.inspection.tree.valid()
+        self.inspection.docs.tree.valid()
     }
 
     /// The last recovery after a crash, if it was in this run.
@@ -133,7 +133,7 @@ impl StatusOutput {
         if is_without_documents(inspection) {
             return Some(StartBlocker::NotInitialized);
         }
-        if inspection.goal.valid().is_some_and(|goal| !goal.is_written) {
+        if inspection.docs.goal.valid().is_some_and(|goal| !goal.is_written) {
             return Some(StartBlocker::GoalNotWritten);
         }
         if inspection.runner_changed {
@@ -144,19 +144,19 @@ impl StatusOutput {
 
     /// The agent of the next session.
     fn agent(&self) -> Option<AgentChoice> {
-        let (config, state) = (self.inspection.config.valid()?, self.inspection.state.valid()?);
+        let (config, state) = (self.inspection.docs.config.valid()?, self.inspection.docs.state.valid()?);
         Some(next_agent(config, state, Some(self.selected()?.leaf)))
     }
 
     fn wait(&self) -> Option<PendingWait<'_>> {
         let (ends_ms, _) = self.inspection.waiting?;
-        let wait = pending_wait(self.inspection.state.valid()?, &self.agent()?.executor)?;
+        let wait = pending_wait(self.inspection.docs.state.valid()?, &self.agent()?.executor)?;
         Some(PendingWait { wait, ends_ms })
     }
 
     /// The limits that cannot be enforced, because the agent reports no usage.
     fn warning(&self) -> Option<String> {
-        let (config, state) = (self.inspection.config.valid()?, self.inspection.state.valid()?);
+        let (config, state) = (self.inspection.docs.config.valid()?, self.inspection.docs.state.valid()?);
         let agent = self.agent()?;
         let limits = unenforceable_limits(config, &state.spent, &agent.executor);
         (!limits.is_empty()).then(|| blind_text(&limits, &clean(&agent.executor.label())))
@@ -164,7 +164,7 @@ impl StatusOutput {
 
     /// The guard's result before the first session, unless it passed.
     fn baseline_text(&self) -> Option<String> {
-        let baseline = self.inspection.state.valid()?.baseline.as_ref()?;
+        let baseline = self.inspection.docs.state.valid()?.baseline.as_ref()?;
         match baseline.guard {
             GuardResult::Pass => None,
             GuardResult::Fail => Some(format!(
@@ -186,7 +186,9 @@ impl StatusOutput {
             let (left, until) = (duration(left_ms(ends_ms).div_ceil(1000)), on_the_wall(ends_ms));
             rows.push(("wait", format!("{left}, until {until} ({})", clean(&reason(wait)))));
         }
-        if let (Some(state), Some(config)) = (self.inspection.state.valid(), self.inspection.config.valid()) {
+        if let (Some(state), Some(config)) =
+            (self.inspection.docs.state.valid(), self.inspection.docs.config.valid())
+        {
             rows.extend(spent_text(&state.spent, &config.budget).map(|text| ("spent", text)));
             let leaf = self.selected().and_then(|selected| state.spent_on(&selected.leaf.id));
             for limit in [BudgetLimit::LeafTokens, BudgetLimit::LeafUsd] {
@@ -210,7 +212,7 @@ impl StatusOutput {
         }
         rows.extend(inspection.run().map(|run| ("run", run.to_string())));
         rows.extend(status.since_ms.map(|since_ms| ("since", on_the_wall(since_ms))));
-        if let Some(goal) = inspection.goal.valid() {
+        if let Some(goal) = inspection.docs.goal.valid() {
             let title = if goal.is_written { clean(&goal.title) } else { "not written yet".to_owned() };
             rows.push(("goal", title));
         }
@@ -224,10 +226,10 @@ impl StatusOutput {
             rows.push(("", clean(&selected.leaf.title)));
             rows.push(("attempts", format!("{attempts} of {max} used")));
         }
-        if let Some(last) = inspection.state.valid().and_then(last_text) {
+        if let Some(last) = inspection.docs.state.valid().and_then(last_text) {
             rows.push(("last", last));
         }
-        if let (Some(state), Some(config)) = (inspection.state.valid(), inspection.config.valid()) {
+        if let (Some(state), Some(config)) = (inspection.docs.state.valid(), inspection.docs.config.valid()) {
             let iterations = state.next_iter.get() - 1;
             rows.push(("iterations", format!("{iterations} of {}", config.max_iterations.get())));
         }
@@ -278,15 +280,15 @@ fn last_text(state: &RunState) -> Option<String> {
 impl CommandOutput for StatusOutput {
     fn json(&self) -> Value {
         let inspection = &self.inspection;
-        let state = inspection.state.valid();
-        let config = inspection.config.valid();
+        let state = inspection.docs.state.valid();
+        let config = inspection.docs.config.valid();
         let mut document = json!({
             "schema": "runner.status/1",
             "run_id": inspection.run(),
             "root": inspection.root.display().to_string(),
             "branch": inspection.head.branch(),
             "commit": inspection.head.commit(),
-            "goal": inspection.goal.valid().map(|goal| json!({ "title": goal.title, "written": goal.is_written })),
+            "goal": inspection.docs.goal.valid().map(|goal| json!({ "title": goal.title, "written": goal.is_written })),
             "leaves": self.tree().map(|tree| tree.root().leaves()),
             "node": self.selected().map(|selected| json!({
                 "id": selected.leaf.id,
@@ -339,7 +341,7 @@ impl CommandOutput for StatusOutput {
             lines.push(KeyValueLine::new().with("attempts", selected.leaf.attempts));
             lines.push(KeyValueLine::new().with("max_attempts", selected.leaf.max_attempts));
         }
-        if let Some(state) = inspection.state.valid() {
+        if let Some(state) = inspection.docs.state.valid() {
             lines.push(KeyValueLine::new().with("next_iter", state.next_iter.get()));
         }
         if let Some(PendingWait { wait, ends_ms }) = self.wait() {

@@ -33,15 +33,15 @@ fn parts(inspection: &Inspection) -> Vec<ValidatedPart> {
     };
     let mut parts = vec![
         part("layout", RUNNER_DIR, layout(inspection)),
-        part("goal", Doc::Goal.path(), problems(&inspection.goal, |error| vec![error.to_string()])),
-        part("config", Doc::Config.path(), problems(&inspection.config, |all| texts(all))),
-        part("tree", Doc::Tree.path(), problems(&inspection.tree, |all| texts(all))),
-        part("state", Doc::RunState.path(), problems(&inspection.state, |all| texts(all))),
+        part("goal", Doc::Goal.path(), problems(&inspection.docs.goal, |error| vec![error.to_string()])),
+        part("config", Doc::Config.path(), problems(&inspection.docs.config, |all| texts(all))),
+        part("tree", Doc::Tree.path(), problems(&inspection.docs.tree, |all| texts(all))),
+        part("state", Doc::RunState.path(), problems(&inspection.docs.state, |all| texts(all))),
         part("identity", "run", inspection.identity_faults().iter().map(ToString::to_string).collect()),
     ];
     // Most runs have no such files: leave the row out.
-    if !inspection.tools.is_empty() {
-        parts.push(part("tools", NODES_DIR, inspection.tools.clone()));
+    if !inspection.docs.tools.is_empty() {
+        parts.push(part("tools", NODES_DIR, inspection.docs.tools.clone()));
     }
     parts
 }
@@ -59,9 +59,9 @@ fn problems<T, P>(doc: &LoadedDoc<T, P>, to_texts: impl Fn(&P) -> Vec<String>) -
 }
 
 fn layout(inspection: &Inspection) -> Vec<String> {
-    let mut problems: Vec<String> = inspection.refused.iter().map(ToString::to_string).collect();
-    for path in inspection.missing.iter().map(|doc| doc.path()) {
-        let is_reported = inspection.refused.iter().any(|error| error.to_string().contains(path));
+    let mut problems: Vec<String> = inspection.docs.refused.iter().map(ToString::to_string).collect();
+    for path in inspection.docs.missing.iter().map(|doc| doc.path()) {
+        let is_reported = inspection.docs.refused.iter().any(|error| error.to_string().contains(path));
         if !is_reported {
             problems.push(format!("`{path}` is missing (run 'runner start')"));
         }

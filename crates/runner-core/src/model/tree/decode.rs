@@ -71,7 +71,6 @@ fn placeholder() -> Node {
 /// The state of the pass.
 struct TreeReader {
     faults: FaultCollector,
-    /// The current node.
     position: Position,
     nodes: usize,
 }

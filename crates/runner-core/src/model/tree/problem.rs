@@ -14,7 +14,6 @@ use crate::model::id::IdError;
 pub struct TreeProblem {
     /// The path of the node; a node without a valid id appears as `children[2]`. Empty for the document as a whole.
     pub node: String,
-    /// What is wrong.
     #[serde(serialize_with = "as_text")]
     pub fault: TreeError,
 }
@@ -67,14 +66,12 @@ pub enum TreeError {
     /// The canonical form is too large; the document may be smaller.
     #[error("the tree has {0} bytes in canonical form: at most {BYTES_MAX} are allowed, so shorten it")]
     CanonicalTooLarge(usize),
-    /// Not JSON.
     #[error("line {line}, column {column}: {what}")]
     Syntax { line: usize, column: usize, what: String },
     #[error("`{0}` is missing: add it")]
     Missing(&'static str),
     #[error("`{}` is not a field here{}", .key.escape_debug(), remove_or_rename(*.meant))]
     Unknown {
-        /// The key, shortened.
         key: String,
         /// The nearest known field.
         meant: Option<&'static str>,
@@ -96,11 +93,7 @@ pub enum TreeError {
         found: String,
     },
     #[error("`id` {id:?} {fault}: choose another id")]
-    BadId {
-        /// The text, shortened.
-        id: String,
-        fault: IdError,
-    },
+    BadId { id: String, fault: IdError },
     #[error("`id` is also the id of {other}: give one of the two another id")]
     DuplicateId {
         /// The path of the first node with this id.

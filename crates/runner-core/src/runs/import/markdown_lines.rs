@@ -21,7 +21,6 @@ pub(super) enum MarkdownLine<'t> {
         length: usize,
         info: &'t str,
     },
-    /// A horizontal rule.
     Rule,
     Text(&'t str),
 }

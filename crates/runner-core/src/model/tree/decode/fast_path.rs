@@ -31,7 +31,6 @@ struct FastPass {
     /// The rules, checked as soon as a node is decoded, while it is in the cache.
     rules: TreeRules,
     faults: FaultCollector,
-    /// The current node.
     position: Position,
     /// The extra bytes of escapes in the texts of a large document, counted for the same reason. A small document is almost
     /// never too large in canonical form, so they are not needed.
