@@ -25,7 +25,7 @@ impl Git {
     }
 
     pub(crate) fn store_blob(&self, bytes: &[u8]) -> Result<String, Error> {
-        if self.settings.has_unknown_extension() {
+        if self.settings().has_unknown_extension() {
             let call = self.call(&["hash-object", "-w", "--no-filters", "--stdin"]);
             return call.input(bytes).run().map(|id| lossy(&id));
         }
@@ -160,7 +160,7 @@ mod tests {
             "git init -q -b main; git config core.repositoryFormatVersion 1; git config extensions.noop-v1 1",
         );
         let git = Git::open(folder.path()).unwrap();
-        assert!(git.settings.has_unknown_extension());
+        assert!(git.settings().has_unknown_extension());
         for bytes in contents() {
             let name = git.store_blobs(&[&bytes]).unwrap().remove(0);
             fs::write(folder.path().join("x"), &bytes).unwrap();

@@ -33,11 +33,13 @@ pub(super) struct CommittedIteration {
 /// Stores the commit of an iteration and publishes it.
 pub(super) fn commit_iteration(
     git: &Git,
-    iteration: OpenIteration,
+    mut iteration: OpenIteration,
     job: &Job,
     transition: &Transition,
 ) -> Result<CommittedIteration, Error> {
     iteration.restore_files(git, &transition.restore)?;
+    // The guard ran the agent's code, which may have written to the index.
+    iteration.ensure_index(git)?;
     let state = transition.state.to_bytes();
     let inputs = CommitInputs {
         iteration: &iteration,
@@ -96,8 +98,11 @@ impl CommitInputs<'_> {
             edits.push(IndexEntry::Put(entry));
             files.push(ReplacedFile { path: doc.path(), blob });
         }
-        // Without other changes the new tree follows from the old one, and git need not read the whole index.
-        let tree = if self.iteration.has_changes { None } else { git.tree_with(base, &files)? };
+        // The new tree follows from the candidate, whose id only this process knows; the index is only what git shows.
+        let tree = match &self.iteration.candidate {
+            Some(candidate) => git.tree_with(candidate, &files)?,
+            None => git.tree_with(base, &files)?,
+        };
         let tree = if let Some(tree) = tree {
             git.finish_index(index, &edits)?;
             tree
@@ -147,7 +152,7 @@ fn write_logs(
 ) -> Result<(), Error> {
     let setup = &iteration.setup;
     replay::write_session(&setup.dir, &setup.base, &setup.tree, &iteration.attempt, &iteration.guard)?;
-    let patch = if iteration.has_changes {
+    let patch = if iteration.candidate.is_some() {
         git.patch(&setup.base, commit, &DOCS.map(Doc::path))?
     } else {
         Vec::new()
