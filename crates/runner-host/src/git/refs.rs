@@ -101,6 +101,14 @@ impl Git {
         self.call(&["update-ref", "--no-deref", "-m", REFLOG_MESSAGE, name, object, &now]).run().map(drop)
     }
 
+    /// Whether one commit is in the history of another. Objects that are not commits have no history.
+    pub(crate) fn is_ancestor(&self, one: &str, other: &str) -> Result<bool, Error> {
+        if self.existing_commit(one)?.is_none() || self.existing_commit(other)?.is_none() {
+            return Ok(false);
+        }
+        Ok(self.call(&["merge-base", "--is-ancestor", one, other]).query()?.is_some())
+    }
+
     /// Removes a reference that points to this object.
     pub(crate) fn remove_ref(&self, name: &str, object: &str) -> Result<(), Error> {
         self.call(&["update-ref", "--no-deref", "-d", name, object]).run().map(drop)

@@ -1,6 +1,8 @@
 //! The end of an iteration: its commit, its logs, and the repository moved to that commit.
 
+use std::io;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use runner_core::layout::Doc;
@@ -123,23 +125,39 @@ impl CommitInputs<'_> {
     }
 }
 
-/// Runs three jobs at the same time, and waits for all of them. A panic in one continues here.
+/// Runs three jobs at the same time, and waits for all of them. A panic in one continues here. Jobs for which no thread can
+/// be started run one after the other.
 fn in_parallel<A: Send, B: Send, C>(
     first: impl FnOnce() -> Result<A, Error> + Send,
     second: impl FnOnce() -> Result<B, Error> + Send,
     third: impl FnOnce() -> Result<C, Error>,
 ) -> Result<(A, B, C), Error> {
+    let first = Mutex::new(Some(first));
+    let second = Mutex::new(Some(second));
     let (first, second, third) = thread::scope(|scope| {
-        let first = scope.spawn(first);
-        let second = scope.spawn(second);
+        let first_thread = thread::Builder::new().spawn_scoped(scope, || run_once(&first));
+        let second_thread = thread::Builder::new().spawn_scoped(scope, || run_once(&second));
         let third = third();
-        (join(first), join(second), third)
+        (join_or_run(first_thread, &first), join_or_run(second_thread, &second), third)
     });
     Ok((first?, second?, third?))
 }
 
-fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+/// Runs a job that has not run yet.
+fn run_once<T>(job: &Mutex<Option<impl FnOnce() -> Result<T, Error>>>) -> Result<T, Error> {
+    let job = job.lock().unwrap_or_else(PoisonError::into_inner).take();
+    job.map_or(Err(Error::Internal("a job ran twice")), |job| job())
+}
+
+/// Waits for a job's thread; runs the job here if there is no thread.
+fn join_or_run<T>(
+    thread: io::Result<thread::ScopedJoinHandle<'_, Result<T, Error>>>,
+    job: &Mutex<Option<impl FnOnce() -> Result<T, Error>>>,
+) -> Result<T, Error> {
+    match thread {
+        Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        Err(_) => run_once(job),
+    }
 }
 
 /// Writes the rest of the iteration's directory: what was decided and what changed.

@@ -91,8 +91,8 @@ pub(crate) struct MovedRef {
     name: String,
     from: String,
     to: String,
-    /// The reference that keeps the old value.
-    saved: String,
+    /// The reference that keeps the old value, if the new one does not contain it.
+    saved: Option<String>,
 }
 
 /// The session whose changes are undone.

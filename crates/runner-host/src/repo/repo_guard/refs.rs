@@ -85,9 +85,18 @@ impl RepoSnapshot {
                 report.refs.push(name.clone());
                 continue;
             };
-            let rest = name.strip_prefix("refs/").unwrap_or(name);
-            let saved = format!("refs/runner/{}/moved/{}/{rest}", session.run, session.iter);
-            git.set_ref(&saved, from)?;
+            // Other runs move their own references, and whoever reads those verifies them.
+            if name.starts_with("refs/runner/") || name.starts_with("refs/heads/runner/") {
+                continue;
+            }
+            let saved = if git.is_ancestor(from, to)? {
+                None
+            } else {
+                let rest = name.strip_prefix("refs/").unwrap_or(name);
+                let saved = format!("refs/runner/{}/moved/{}/{rest}", session.run, session.iter);
+                git.set_ref(&saved, from)?;
+                Some(saved)
+            };
             report.moved_refs.push(MovedRef {
                 name: name.clone(),
                 from: from.clone(),
