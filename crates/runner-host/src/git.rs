@@ -38,6 +38,7 @@ pub use status::{Head, RepoStatus};
 pub(crate) use write_tree::ReplacedFile;
 
 use crate::error::{Error, UserError};
+use crate::fs::atomic;
 use crate::repo::paths::RepoPaths;
 use supervise::executables;
 
@@ -192,6 +193,18 @@ impl Git {
     /// Kills the git processes of a runner that died: they would go on changing the repository. The caller holds the lock.
     pub(crate) fn kill_orphans(&self) {
         supervise::kill_by_env_marker(WRITER_MARKER.as_ref(), self.paths.git_dir().as_os_str());
+    }
+
+    /// Waits until everything that was written to the repository is on disk: its objects, its work tree and its index. Called
+    /// before the journal or a reference names any of it.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        atomic::sync_file_system(&self.common_dir)?;
+        for folder in [self.root(), self.paths.git_dir()] {
+            if !atomic::is_same_file_system(folder, &self.common_dir) {
+                atomic::sync_file_system(folder)?;
+            }
+        }
+        Ok(())
     }
 
     /// A git command in this repository.

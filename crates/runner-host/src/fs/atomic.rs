@@ -306,6 +306,12 @@ pub(crate) fn sync_file_system(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+pub(crate) fn is_same_file_system(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let device = |path: &Path| fs::metadata(path).ok().map(|metadata| metadata.dev());
+    device(one) == device(other)
+}
+
 /// Drops a file that is on disk from the page cache. Otherwise the records of a long run, which nothing reads soon, would fill
 /// the memory.
 pub(crate) fn evict_page_cache(path: &Path) {

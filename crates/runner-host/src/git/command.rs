@@ -55,7 +55,8 @@ pub(super) const PINNED: [(&str, &str); 15] = [
     ("core.safecrlf", "false"),
     // A cache that can disagree with the commits.
     ("core.commitGraph", "false"),
-    ("core.fsync", "committed,loose-object"),
+    // Objects are not synced one by one: one sync of the file system covers them all, before anything names them.
+    ("core.fsync", "reference,pack,pack-metadata"),
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
     ("submodule.recurse", "false"),

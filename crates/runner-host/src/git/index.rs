@@ -13,8 +13,6 @@ use crate::fs::atomic;
 
 /// For an index that is written again before git or the user reads it, so that it needs no checksum yet.
 const NO_CHECKSUM: &str = "index.skipHash=true";
-/// For objects that one sync of the whole file system follows, before anything names them.
-const NO_SYNC: &str = "core.fsync=none";
 /// For an index that becomes the user's.
 const CHECKSUM: &str = "index.skipHash=false";
 
@@ -77,15 +75,13 @@ impl Git {
         call.input(&nul_terminated(&paths)).run().map(drop)
     }
 
-    /// Stages paths as the work tree has them; deleted ones are removed. The new blobs are not synced. Git skips names that it would never write:
+    /// Stages paths as the work tree has them; deleted ones are removed. Git skips names that it would never write:
     /// then the result is [`ScanResult::Partial`].
     pub(crate) fn add_paths(&self, index: &Path, paths: &[Vec<u8>]) -> Result<ScanResult, Error> {
         if paths.is_empty() {
             return Ok(ScanResult::Complete);
         }
-        let settings = ["-c", NO_CHECKSUM, "-c", NO_SYNC];
-        let args =
-            [&settings[..], &["update-index", "-z", "--add", "--remove", "--replace", "--stdin"]].concat();
+        let args = ["-c", NO_CHECKSUM, "update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
         let output = self.call(&args).index(index).input(&nul_terminated(paths)).output()?;
         if !output.status.success() {
             return Err(Error::Git { command: args.join(" "), stderr: lossy(&output.stderr) });
@@ -152,9 +148,9 @@ impl Git {
         self.call(&["-c", CHECKSUM, "write-tree"]).index(index).run_for_tree()
     }
 
-    /// Stores an index as a tree, for the moment: it is written again, and its objects are not synced.
+    /// Stores an index as a tree. The index is written again later.
     pub(crate) fn write_candidate(&self, index: &Path) -> Result<TreeId, Error> {
-        self.call(&["-c", NO_CHECKSUM, "-c", NO_SYNC, "write-tree"]).index(index).run_for_tree()
+        self.call(&["-c", NO_CHECKSUM, "write-tree"]).index(index).run_for_tree()
     }
 
     /// Takes the work tree, with an index that describes it, from one tree to another. Files that differ from

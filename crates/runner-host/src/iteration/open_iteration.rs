@@ -131,7 +131,7 @@ impl EndedSession {
 fn store_snapshot(git: &Git, job: &Job, base: &CommitId, tree: &TreeId) -> Result<CommitId, Error> {
     let message = format!("{}\n", snapshot_subject(job.run_id.as_str(), job.iteration));
     let commit = git.store_commit(tree, base, &message)?;
-    atomic::sync_file_system(git.common_dir())?;
+    git.sync()?;
     git.point_ref(&format!("refs/runner/{}/wip", job.run_id), &commit)?;
     Ok(commit)
 }

@@ -43,8 +43,7 @@ pub(crate) fn publish_by_checkout(git: &Git, entry: &PublishEntry) -> Result<(),
     refuse_overwriting(git, &current, entry)?;
     refuse_locked_index(git)?;
 
-    journal::begin(&git.paths().journal(), &JournalEntry::Publish(entry.clone()))?;
-    failpoint::reach("publish.journal");
+    begin(git, entry)?;
     move_branch(git, entry)?;
     failpoint::reach("publish.branch");
     git.switch_files(&index, &current, &entry.new_tip, CheckoutMode::Apply)?;
@@ -104,6 +103,14 @@ fn refuse_locked_index(git: &Git) -> Result<(), Error> {
     if lock.symlink_metadata().is_ok() {
         return Err(UserError::IndexLocked(lock).into());
     }
+    Ok(())
+}
+
+/// Writes the journal, once everything that it names is on the disk.
+pub(crate) fn begin(git: &Git, entry: &PublishEntry) -> Result<(), Error> {
+    git.sync()?;
+    journal::begin(&git.paths().journal(), &JournalEntry::Publish(entry.clone()))?;
+    failpoint::reach("publish.journal");
     Ok(())
 }
 
@@ -168,8 +175,7 @@ pub(crate) fn publish_in_place(git: &Git, commit: &PreparedCommit<'_>) -> Result
     let entry = commit.entry;
     let index = git.paths().private_index("publish");
     fs::rename(&commit.index, &index).map_err(Error::io("move", &commit.index))?;
-    journal::begin(&git.paths().journal(), &JournalEntry::Publish(entry.clone()))?;
-    failpoint::reach("publish.journal");
+    begin(git, entry)?;
     move_branch(git, entry)?;
     failpoint::reach("publish.branch");
     for doc in commit.docs {
@@ -190,7 +196,7 @@ fn finalize(git: &Git, entry: &PublishEntry) -> Result<(), Error> {
     failpoint::reach("publish.head");
     install_index(git)?;
     failpoint::reach("publish.index");
-    atomic::sync_file_system(git.root())?;
+    git.sync()?;
     journal::end(&git.paths().journal())
 }
 
@@ -316,7 +322,7 @@ impl StrayFiles<'_> {
         }
         let message = format!("{}\n", stray_files_subject(self.run.as_str()));
         let commit = git.store_commit(&tree, self.to, &message)?;
-        atomic::sync_file_system(git.common_dir())?;
+        git.sync()?;
         let reference = format!("refs/runner/{}/found/{}", self.run, commit.prefix(8));
         git.move_ref(&reference, None, &commit)?;
         Ok(Some(reference))

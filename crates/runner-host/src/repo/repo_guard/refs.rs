@@ -22,6 +22,10 @@ impl RepoSnapshot {
         let conflicting: Vec<&String> = now.keys().filter(|name| self.must_remove(name, session)).collect();
         let mut tips = agent_tips(git, session, &now, agent_head)?;
         tips.extend(conflicting.iter().filter_map(|name| now.get(*name).cloned()));
+        if !tips.is_empty() {
+            // The agent's own git may not have synced its objects.
+            git.sync()?;
+        }
         for tip in &tips {
             let prefix = tip.get(..8).unwrap_or(tip);
             let name = format!("refs/runner/{}/agent/{}-{prefix}", session.run, session.iter);
