@@ -166,6 +166,9 @@ pub enum UserError {
         /// What the user can do about it.
         fix: &'static str,
     },
+    /// Something kills the runner, perhaps the agent.
+    #[error("the runner was killed during {crashes} sessions in a row, last in iteration {iter}")]
+    CrashLoop { crashes: u32, iter: String },
     #[error("run `{0}` is not finished, and `init --force` would reset it")]
     RunInProgress(String),
 }

@@ -80,7 +80,7 @@ impl CommandError {
         let advice = host_error_advice(&error);
         let exit = match &error {
             // An agent broke the repository, not the user's input.
-            Error::Refused(UserError::GitFolderGone(_)) => CommandExit::FAILURE,
+            Error::Refused(UserError::GitFolderGone(_) | UserError::CrashLoop { .. }) => CommandExit::FAILURE,
             Error::Refused(_) => CommandExit::REFUSED,
             Error::Locked { .. }
             | Error::Io { .. }
@@ -264,6 +264,10 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
         )
         .with_details(vec![why.clone()]),
         UserError::TooLarge { .. } => advice("too_large", "make it smaller, or restore it from git"),
+        UserError::CrashLoop { iter, .. } => ErrorAdvice::new(
+            "crash_loop",
+            format!("look at the session with 'runner log {iter}'; to go on, run 'runner loop' again"),
+        ),
         UserError::GitFolderGone(_) => {
             advice("git_folder_gone", "find out what happened to it before you run anything else")
         }

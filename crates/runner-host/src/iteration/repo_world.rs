@@ -56,6 +56,7 @@ impl<'a> RepoWorld<'a> {
     ) -> Result<Self, Error> {
         let programs = ProgramRunner::with_signals()?;
         let repo = repo.recover(&programs, &mut events)?;
+        repo.refuse_crash_loop()?;
         Ok(Self {
             repo,
             programs,

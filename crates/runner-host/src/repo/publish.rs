@@ -294,6 +294,14 @@ pub(crate) fn remove_locks(git: &Git, run: &RunId) -> Result<(), Error> {
     Ok(())
 }
 
+/// Removes locks of the current run's own references, which nothing but a runner writes. The runner's lock is held.
+pub(crate) fn remove_own_locks(git: &Git) -> Result<(), Error> {
+    let Some(run) = git.attached_run() else { return Ok(()) };
+    let mut locks = Vec::new();
+    collect_locks(&git.common_dir().join("refs/runner").join(run.as_str()), &mut locks);
+    locks.iter().try_for_each(|lock| atomic::remove_any(lock))
+}
+
 /// The work tree of a run between two commits.
 struct StrayFiles<'a> {
     git: &'a Git,
