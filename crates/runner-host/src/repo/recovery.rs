@@ -64,7 +64,7 @@ impl RecoveryNote {
 
     /// Refuses to go on after every third session in a row that ended because the runner died.
     pub(crate) fn refuse_crash_loop(&self) -> Result<(), Error> {
-        if self.crashes_in_row == 0 || self.crashes_in_row % CRASHES_MAX != 0 {
+        if self.crashes_in_row == 0 || !self.crashes_in_row.is_multiple_of(CRASHES_MAX) {
             return Ok(());
         }
         let iter = self.iter.clone().unwrap_or_default();
@@ -88,9 +88,10 @@ impl RecoveryNote {
                     iter: Some(meta.iter.to_string()),
                     outcome: Some(meta.outcome.to_string()),
                     saved: recovered.saved.clone(),
-                    crashes_in_row: match meta.outcome {
-                        Outcome::Interrupted => before.map_or(0, |note| note.crashes_before(meta)) + 1,
-                        _ => 0,
+                    crashes_in_row: if meta.outcome == Outcome::Interrupted {
+                        before.map_or(0, |note| note.crashes_before(meta)) + 1
+                    } else {
+                        0
                     },
                     at_ms: now_ms(),
                 }
