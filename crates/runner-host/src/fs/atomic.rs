@@ -218,13 +218,48 @@ pub(crate) fn stamp(path: &Path) -> Option<FileStamp> {
     })
 }
 
-/// Removes whatever is at a path: a file, a link, or a folder with its content.
+/// Removes whatever is at a path: a file, a link, or a folder with its content. Where permissions prevent that, gives the owner
+/// access first: to the parent folder, and to every folder below the path. Go's module cache consists of read-only folders.
 pub(crate) fn remove_any(path: &Path) -> Result<(), Error> {
+    let removed = remove_tree(path).or_else(|error| {
+        if error.kind() != io::ErrorKind::PermissionDenied {
+            return Err(error);
+        }
+        path.parent().map_or(Ok(()), open_to_owner)?;
+        open_folders(path)?;
+        remove_tree(path)
+    });
+    removed.map_err(Error::io("remove", path))
+}
+
+fn remove_tree(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path).map_err(Error::io("remove", path)),
-        Ok(_) => fs::remove_file(path).map_err(Error::io("remove", path)),
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
         Err(_) => Ok(()),
     }
+}
+
+/// Gives the owner access to a folder and all folders below it. Links are not followed.
+fn open_folders(path: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
+        return Ok(());
+    }
+    open_to_owner(path)?;
+    for entry in fs::read_dir(path)? {
+        open_folders(&entry?.path())?;
+    }
+    Ok(())
+}
+
+fn open_to_owner(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = fs::symlink_metadata(folder)?.permissions().mode();
+    if mode & 0o700 == 0o700 {
+        return Ok(());
+    }
+    fs::set_permissions(folder, fs::Permissions::from_mode(mode | 0o700))
 }
 
 /// Removes a file durably, if it exists.
