@@ -15,6 +15,7 @@ mod objects;
 mod refs;
 mod repository;
 mod status;
+mod unconverted;
 mod write_tree;
 
 use std::ffi::OsStr;
@@ -27,7 +28,7 @@ use command::{GitCommand, PINNED, configure, hardened};
 use config::GitSettings;
 pub use history::DiffFormat;
 pub(crate) use history::{CatFileBatch, LogEntry};
-pub(crate) use index::{CheckoutMode, IndexEntry, PathSet};
+pub(crate) use index::{CheckoutMode, Conversion, IndexEntry, PathSet};
 pub(crate) use objects::{DiffFilter, EntryMode, TreeEntry};
 pub(crate) use refs::LocalBranch;
 pub use repository::GitOperation;

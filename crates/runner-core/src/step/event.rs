@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::annotations::Annotation;
 use super::attempt::{GuardExit, GuardRun, SessionExit, Usage};
 use super::backoff::Wait;
+use super::file_notice::FileNotice;
 use super::interpret::{Claim, SessionFinding};
 use super::outcome::{NextAction, Outcome, StopReason};
 use super::plan::{Job, Ordinal, SessionMode};
@@ -43,20 +44,11 @@ pub enum Event {
         prompt_sha256: Sha256,
     },
     /// The guard is about to run on the untouched repository, before the first session.
-    BaselineStarted {
-        command: CommandArgv,
-    },
+    BaselineStarted { command: CommandArgv },
     /// The baseline is committed.
-    BaselineEnded {
-        guard: GuardResult,
-        exit: String,
-        command: CommandArgv,
-    },
+    BaselineEnded { guard: GuardResult, exit: String, command: CommandArgv },
     /// A command recovers an iteration that a crash interrupted.
-    Recovered {
-        iter: IterationNumber,
-        exit: SessionExit,
-    },
+    Recovered { iter: IterationNumber, exit: SessionExit },
     /// The agent wrote a line that the runner can parse. `seq` counts from 1 in each session.
     Agent {
         iter: IterationNumber,
@@ -65,11 +57,12 @@ pub enum Event {
         activity: AgentEvent,
     },
     /// The agent's session ended.
-    AgentEnded {
+    AgentEnded { iter: IterationNumber, exit: SessionExit, usage: Usage, processes_left: u32 },
+    /// A file of the session is not committed as it is, or the session changed an ignored file.
+    FileNoticed {
         iter: IterationNumber,
-        exit: SessionExit,
-        usage: Usage,
-        processes_left: u32,
+        #[serde(flatten)]
+        notice: FileNotice,
     },
     /// The answer and the tree of the session were checked.
     Checked {
@@ -79,16 +72,9 @@ pub enum Event {
         findings: Vec<String>,
     },
     /// The guard is about to run.
-    GuardStarted {
-        iter: IterationNumber,
-        command: CommandArgv,
-    },
+    GuardStarted { iter: IterationNumber, command: CommandArgv },
     /// The guard's command ended.
-    GuardEnded {
-        iter: IterationNumber,
-        end: GuardEnd,
-        exit: Option<GuardExit>,
-    },
+    GuardEnded { iter: IterationNumber, end: GuardEnd, exit: Option<GuardExit> },
     /// The outcome is decided; the commit follows.
     Decided {
         iter: IterationNumber,
@@ -102,35 +88,19 @@ pub enum Event {
         spent: RunSpending,
     },
     /// The iteration is committed.
-    Committed {
-        iter: IterationNumber,
-        commit: String,
-        next: NextAction,
-    },
+    Committed { iter: IterationNumber, commit: String, next: NextAction },
     /// The loop waits before the next iteration, until `ends_unix_ms` (milliseconds since 1970).
-    Waiting {
-        wait: Wait,
-        ends_unix_ms: u64,
-    },
+    Waiting { wait: Wait, ends_unix_ms: u64 },
     /// The user paused the loop.
     Paused,
     /// The user resumed the loop.
     Resumed,
     /// The agent does not report what these budget limits need, so that they cannot be enforced.
-    BudgetUnenforceable {
-        limits: Vec<BudgetLimit>,
-        agent: String,
-    },
+    BudgetUnenforceable { limits: Vec<BudgetLimit>, agent: String },
     /// A hook ran; `fault` is the reason if it failed.
-    HookRan {
-        hook: String,
-        fault: Option<String>,
-    },
+    HookRan { hook: String, fault: Option<String> },
     /// The loop stops and exits.
-    Stopped {
-        stop: StopReason,
-        exit_code: u8,
-    },
+    Stopped { stop: StopReason, exit_code: u8 },
     /// An event that only a newer runner knows.
     #[serde(other)]
     #[schemars(skip)]
@@ -268,6 +238,7 @@ impl Event {
             Self::Recovered { .. } => "recovered",
             Self::Agent { .. } => "agent",
             Self::AgentEnded { .. } => "agent_ended",
+            Self::FileNoticed { .. } => "file_noticed",
             Self::Checked { .. } => "checked",
             Self::GuardStarted { .. } => "guard_started",
             Self::GuardEnded { .. } => "guard_ended",

@@ -26,6 +26,14 @@ pub(crate) enum IndexEntry {
     Remove(Vec<u8>),
 }
 
+/// Whether git converts files on their way into an index, as attributes and configuration ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conversion {
+    Configured,
+    /// Byte for byte.
+    None,
+}
+
 /// Whether [`Git::switch_files`] changes files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CheckoutMode {
@@ -71,22 +79,49 @@ impl Git {
             return Ok(());
         }
         let args = ["checkout-index", "-z", "-f", "-u", "--stdin"];
+        let request = nul_terminated(&paths);
         let call = self.call(&args).index(index).variable("GIT_WORK_TREE", self.root());
-        call.input(&nul_terminated(&paths)).run().map(drop)
+        if call.input(&request).run().is_ok() {
+            return Ok(());
+        }
+        // A filter or an encoding fails.
+        self.call_unconverted(&args)?.index(index).input(&request).run().map(drop)
     }
 
     /// Stages paths as the work tree has them; deleted ones are removed. Git skips names that it would never write:
-    /// then the result is [`ScanResult::Partial`].
-    pub(crate) fn add_paths(&self, index: &Path, paths: &[Vec<u8>]) -> Result<ScanResult, Error> {
+    /// then the result is [`ScanResult::Partial`]. If git refuses one path, it stages none.
+    pub(crate) fn add_paths(
+        &self,
+        index: &Path,
+        paths: &[Vec<u8>],
+        conversion: Conversion,
+    ) -> Result<ScanResult, Error> {
         if paths.is_empty() {
             return Ok(ScanResult::Complete);
         }
         let args = ["-c", NO_CHECKSUM, "update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
-        let output = self.call(&args).index(index).input(&nul_terminated(paths)).output()?;
+        let call = match conversion {
+            Conversion::Configured => self.call(&args),
+            Conversion::None => self.call_unconverted(&args)?,
+        };
+        let output = call.index(index).input(&nul_terminated(paths)).output()?;
         if !output.status.success() {
             return Err(Error::Git { command: args.join(" "), stderr: lossy(&output.stderr) });
         }
         Ok(if output.stderr.is_empty() { ScanResult::Complete } else { ScanResult::Partial })
+    }
+
+    /// Which of these paths a filter or an encoding converts.
+    pub(crate) fn converted_paths(&self, paths: &[Vec<u8>]) -> Result<PathSet, Error> {
+        let args = ["check-attr", "-z", "--stdin", "filter", "working-tree-encoding"];
+        let output = self.call(&args).input(&nul_terminated(paths)).run()?;
+        let fields: Vec<&[u8]> = output.split(|byte| *byte == 0).collect();
+        let converted = fields.chunks_exact(3).filter_map(|triple| match triple {
+            [_, _, b"unspecified"] => None,
+            [path, ..] => Some(path.to_vec()),
+            [] => None,
+        });
+        Ok(converted.collect())
     }
 
     /// Clears the assume-unchanged bit of every entry, so that git compares each file again.

@@ -9,7 +9,7 @@ use runner_core::model::object_id::CommitId;
 use runner_core::model::repo_path::RepoPath;
 use runner_core::model::tree::{BYTES_MAX, Tree};
 use runner_core::step::{
-    Attempt, ChangeScope, GuardRun, Job, LeftFile, LoadedRun, ProtectedPath, SessionExit, Usage,
+    Attempt, ChangeScope, FileNotice, GuardRun, Job, LeftFile, LoadedRun, ProtectedPath, SessionExit, Usage,
 };
 
 use super::iteration_dir::IterationDir;
@@ -21,7 +21,7 @@ use crate::fs::atomic;
 use crate::git::{Git, PathSet, path_of};
 use crate::repo::paths::is_runner_path;
 use crate::repo::repo_guard::RestoreReport;
-use crate::repo::worktree::{self, SetAsideFile, StagedChanges};
+use crate::repo::worktree::{self, StagedChanges};
 
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
@@ -89,7 +89,7 @@ impl EndedSession {
             setup.dir.write("output.json", bytes)?;
         }
         let tree = read_left_file(&git.paths().doc(Doc::Tree), BYTES_MAX as u64);
-        let StagedChanges { changed: staged, set_aside } = worktree::stage(git, &setup.index, job.iteration)?;
+        let StagedChanges { changed: staged, notices } = worktree::stage(git, &setup.index, job.iteration)?;
         let index = StagedIndex {
             git,
             path: &setup.index,
@@ -107,7 +107,7 @@ impl EndedSession {
             attempt: attempt.clone(),
             guard: GuardRun::Skipped,
             has_changes: !changed.is_empty(),
-            set_aside,
+            notices,
             protected_now,
         };
         Ok((iteration, attempt))
@@ -143,7 +143,8 @@ pub struct OpenIteration {
     pub(super) guard: GuardRun,
     /// Whether the private index differs from the base commit.
     pub(super) has_changes: bool,
-    pub(super) set_aside: Vec<SetAsideFile>,
+    /// Files that are not committed as the session left them.
+    pub(super) notices: Vec<FileNotice>,
     /// The protected paths after the session.
     pub(super) protected_now: PathSet,
 }

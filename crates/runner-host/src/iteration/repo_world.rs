@@ -123,7 +123,18 @@ impl World for RepoWorld<'_> {
             version: &mut self.version,
         };
         let prepared = PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take())?;
-        prepared.run(&mut env, job)?.collect(git, job)
+        let (iteration, attempt) = prepared.run(&mut env, job)?.collect(git, job)?;
+        iteration.record_notices(&mut self.events, job);
+        Ok((iteration, attempt))
+    }
+}
+
+impl OpenIteration {
+    /// Reports every file that is not committed as the session left it.
+    pub(crate) fn record_notices(&self, events: &mut EventLog<'_>, job: &Job) {
+        for notice in &self.notices {
+            events.record(&Event::FileNoticed { iter: job.iteration, notice: notice.clone() });
+        }
     }
 }
 

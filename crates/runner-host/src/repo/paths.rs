@@ -87,6 +87,11 @@ impl RepoPaths {
         self.private().join(format!("{name}.index"))
     }
 
+    /// A git directory without a history of its own.
+    pub(crate) fn unconverted(&self) -> PathBuf {
+        self.private().join("unconverted")
+    }
+
     /// The text of a commit that is about to be stored.
     pub(crate) fn new_commit(&self) -> PathBuf {
         self.private().join("commit")

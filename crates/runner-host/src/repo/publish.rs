@@ -19,7 +19,7 @@ use crate::git::{CheckoutMode, DiffFilter, EntryMode, Git, IndexEntry, TreeEntry
 use crate::repo::journal::{self, JournalEntry, PublishEntry};
 use crate::repo::paths::is_runner_path;
 use crate::repo::repo_guard::collect_locks;
-use crate::repo::worktree::WorktreeState;
+use crate::repo::worktree::{self, WorktreeState};
 
 /// A publication that recovery finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -242,7 +242,7 @@ fn remove_locks(git: &Git, entry: &PublishEntry) -> Result<(), Error> {
 /// Stores the work tree as it is, unless the old and the new commit contain all of it, and returns the reference. The
 /// index describes the work tree afterwards.
 fn save_stray_files(git: &Git, index: &Path, entry: &PublishEntry) -> Result<Option<String>, Error> {
-    git.add_paths(index, &git.differing_paths(index)?.into_iter().collect::<Vec<_>>())?;
+    worktree::stage_all(git, index, &format!("found-{}", entry.new_tip.prefix(8)))?;
     let tree = git.write_tree(index)?;
     let from_old = git.changed_paths(&tree, &entry.from, DiffFilter::Any)?;
     let from_new = git.changed_paths(&tree, &entry.new_tip, DiffFilter::Any)?;

@@ -116,6 +116,7 @@ fn recover_iteration(
     };
     let (iteration, attempt) =
         InterruptedSession { entry, restored, run: &run }.collect(git, &job, events)?;
+    iteration.record_notices(events, &job);
     let mut world = RecoveryWorld { git, programs, events };
     resume(&mut world, &run.snapshot, &job, iteration, attempt).map(Some)
 }
