@@ -8,7 +8,7 @@ use runner_core::model::object_id::{CommitId, TreeId};
 
 use super::objects::{TreeEntry, Treeish};
 use super::status::ScanResult;
-use super::{Git, lossy, nul_separated, nul_terminated, paths_in};
+use super::{Git, lossy, nul_terminated, paths_in};
 use crate::error::Error;
 
 /// For an index that is written again before git or the user reads it, so that it needs no checksum yet.
@@ -122,21 +122,6 @@ impl Git {
             [] => None,
         });
         Ok(converted.collect())
-    }
-
-    /// Clears the assume-unchanged bit of every entry, so that git compares each file again.
-    pub(crate) fn clear_assume_unchanged(&self, index: &Path) -> Result<(), Error> {
-        let listed = self.call(&["ls-files", "-z", "-v", "--cached"]).index(index).run()?;
-        // `ls-files -v` prints a lower-case tag in front of such a path.
-        let assumed: Vec<Vec<u8>> = nul_separated(&listed)
-            .filter(|line| line.first().is_some_and(u8::is_ascii_lowercase))
-            .filter_map(|line| line.get(2..).map(<[u8]>::to_vec))
-            .collect();
-        if assumed.is_empty() {
-            return Ok(());
-        }
-        let args = ["update-index", "-z", "--no-assume-unchanged", "--stdin"];
-        self.call(&args).index(index).input(&nul_terminated(&assumed)).run().map(drop)
     }
 
     /// Fills an index from a commit's tree.

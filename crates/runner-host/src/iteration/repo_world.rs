@@ -19,6 +19,7 @@ use crate::failpoint;
 use crate::git::Git;
 use crate::repo::locked_repo::{LockedRepo, UnrecoveredRepo};
 use crate::repo::recovery::Recovered;
+use crate::repo::worktree::UserFiles;
 
 /// A repository in which iterations run.
 pub struct RepoWorld<'a> {
@@ -27,6 +28,8 @@ pub struct RepoWorld<'a> {
     pub(super) events: EventLog<'a>,
     sandbox: SandboxProbe,
     version: AgentVersion,
+    /// The ignored files that were kept before the last session.
+    user_files: Option<UserFiles>,
     /// The state after the last commit, while nothing else can have changed it.
     pub(super) known: Option<KnownState>,
     /// Whether the user asked to stop after the current iteration.
@@ -62,6 +65,7 @@ impl<'a> RepoWorld<'a> {
             events,
             sandbox: SandboxProbe::default(),
             version: AgentVersion::default(),
+            user_files: None,
             known: None,
             wants_stop,
         })
@@ -116,6 +120,7 @@ impl World for RepoWorld<'_> {
     fn run_agent(&mut self, run: &LoadedRun, job: &Job) -> Result<(OpenIteration, Attempt), Error> {
         let git = self.repo.git();
         let sandbox = self.sandbox.choose(git, job)?;
+        let user_files = UserFiles::keep(git, &job.run_id, self.user_files.take())?;
         let mut env = SessionEnv {
             git,
             programs: &self.programs,
@@ -123,7 +128,9 @@ impl World for RepoWorld<'_> {
             version: &mut self.version,
         };
         let prepared = PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take())?;
-        let (iteration, attempt) = prepared.run(&mut env, job)?.collect(git, job)?;
+        let (mut iteration, attempt) = prepared.run(&mut env, job)?.collect(git, job)?;
+        iteration.notices.extend(user_files.changes(git));
+        self.user_files = Some(user_files);
         iteration.record_notices(&mut self.events, job);
         Ok((iteration, attempt))
     }

@@ -92,6 +92,11 @@ impl RepoPaths {
         self.private().join("unconverted")
     }
 
+    /// The ignore files of a commit, while paths are matched with them.
+    pub(crate) fn ignore_rules(&self) -> PathBuf {
+        self.private().join("ignore-rules")
+    }
+
     /// The text of a commit that is about to be stored.
     pub(crate) fn new_commit(&self) -> PathBuf {
         self.private().join("commit")

@@ -4,10 +4,12 @@
 //! change, and git reads only files that changed.
 
 mod aside;
+mod ignore_rules;
 mod obstacles;
 mod permissions;
 mod scan;
 mod stage;
+mod user_files;
 
 use std::path::{Path, PathBuf};
 
@@ -15,19 +17,20 @@ use runner_core::model::object_id::CommitId;
 
 pub(crate) use scan::{WorktreeState, scan};
 pub(crate) use stage::{StagedChanges, stage, stage_all};
+pub(crate) use user_files::UserFiles;
 
 use crate::error::Error;
 use crate::fs::atomic::{self, FileStamp};
 use crate::git::{Git, IndexEntry, path_of};
 
 /// Copies the user's index to a private one. The work tree is clean, so that both describe it. If the user's index still
-/// has the stamp `known`, which it had when the runner wrote it, no entry is marked as assume-unchanged.
+/// has the stamp `known`, which it had when the runner wrote it, no entry has a mark that hides changes.
 pub(crate) fn pin_index(git: &Git, known: Option<FileStamp>) -> Result<PathBuf, Error> {
     let index = git.paths().private_index("work");
     let is_known = known.is_some() && atomic::stamp(&git.paths().index()) == known;
     atomic::copy_with_mtime(&git.paths().index(), &index)?;
     if !is_known {
-        git.clear_assume_unchanged(&index)?;
+        git.clear_marks(&index)?;
     }
     Ok(index)
 }

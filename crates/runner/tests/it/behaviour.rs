@@ -10,4 +10,5 @@ pub(crate) mod output;
 pub(crate) mod output_limits;
 pub(crate) mod recorded_runs;
 pub(crate) mod repo_kinds;
+pub(crate) mod user_files;
 pub(crate) mod waits_and_budgets;

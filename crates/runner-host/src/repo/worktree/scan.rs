@@ -1,7 +1,7 @@
 //! What in the work tree differs from an index, after everything that git cannot scan was opened or set aside.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use runner_core::layout::Doc;
 use runner_core::step::FileAction;
@@ -66,8 +66,7 @@ fn git_directories(git: &Git, path: &[u8], round: u32) -> Vec<AsideItem> {
     let item = |folder: &Path| {
         let path = folder.join(".git");
         path.symlink_metadata().ok()?;
-        let path = path.strip_prefix(git.root()).ok()?.as_os_str().as_bytes().to_vec();
-        Some(AsideItem { path, reason: NESTED })
+        Some(AsideItem { path: relative(git, &path).to_vec(), reason: NESTED })
     };
     let folder = git.root().join(path_of(path));
     if round < NESTED_ROUNDS && !folder.join(".git/modules").is_dir() {
@@ -82,26 +81,33 @@ fn git_directories(git: &Git, path: &[u8], round: u32) -> Vec<AsideItem> {
 /// readable that can be.
 fn readable_changes(git: &Git, index: &Path, aside: &mut AsideFolder<'_>) -> Result<ChangedPaths, Error> {
     let WatchedCall { result, removed } = watched(git.root(), || status(git, index));
-    note_removed(git, aside, &removed);
+    note_removed(git, index, aside, &removed)?;
     match result {
         Ok((paths, ScanResult::Complete)) if removed.is_empty() => return Ok(paths),
         Ok(_) | Err(Error::Git { .. }) => {}
         Err(error) => return Err(error),
     }
-    note_removed(git, aside, &remove_blocking_files(git.root()));
-    let unreadable = open_folders(git.root());
-    for folder in unreadable {
-        let path = folder.strip_prefix(git.root()).unwrap_or(&folder).as_os_str().as_bytes();
-        aside.note(path, FileAction::LeftInPlace, "the folder cannot be read");
+    note_removed(git, index, aside, &remove_blocking_files(git.root()))?;
+    for folder in open_folders(git.root()) {
+        aside.note(relative(git, &folder), FileAction::LeftInPlace, "the folder cannot be read");
     }
     let WatchedCall { result, removed } = watched(git.root(), || status(git, index));
-    note_removed(git, aside, &removed);
+    note_removed(git, index, aside, &removed)?;
     result.map(|(paths, _)| paths)
 }
 
-pub(super) fn note_removed(git: &Git, aside: &mut AsideFolder<'_>, removed: &[std::path::PathBuf]) {
-    for path in removed {
-        let path = path.strip_prefix(git.root()).unwrap_or(path).as_os_str().as_bytes();
-        aside.note(path, FileAction::Removed, BLOCKED_GIT);
-    }
+/// Reports files that blocked git, and restores the tracked ones among them.
+pub(super) fn note_removed(
+    git: &Git,
+    index: &Path,
+    aside: &mut AsideFolder<'_>,
+    removed: &[PathBuf],
+) -> Result<(), Error> {
+    let paths: Vec<Vec<u8>> = removed.iter().map(|path| relative(git, path).to_vec()).collect();
+    paths.iter().for_each(|path| aside.note(path, FileAction::Removed, BLOCKED_GIT));
+    if paths.is_empty() { Ok(()) } else { git.check_out(index, &paths) }
+}
+
+fn relative<'p>(git: &Git, path: &'p Path) -> &'p [u8] {
+    path.strip_prefix(git.root()).unwrap_or(path).as_os_str().as_bytes()
 }

@@ -11,6 +11,7 @@ use runner_core::model::id::IterationNumber;
 use runner_core::step::{FileAction, FileNotice};
 
 use super::aside::{AsideFolder, AsideItem};
+use super::ignore_rules::keep_ignored;
 use super::obstacles::{WatchedCall, is_special, watched};
 use super::permissions::{FolderAccess, open_file, open_folder};
 use super::scan::{changed_files, note_removed};
@@ -67,6 +68,7 @@ pub(crate) fn stage_all(git: &Git, index: &Path, name: &str) -> Result<StagedCha
 fn stage_scope(git: &Git, index: &Path, name: &str, scope: StageScope) -> Result<StagedChanges, Error> {
     let mut aside = AsideFolder::new(git, name);
     let paths = changed_files(git, index, &mut aside)?;
+    let paths = keep_ignored(git, index, &mut aside, paths)?;
     let mut changed = ChangedPaths::new();
     let mut rejected = Vec::new();
     for (path, change) in paths {
@@ -104,7 +106,7 @@ fn add(
     let paths: Vec<Vec<u8>> = changed.keys().cloned().collect();
     let WatchedCall { result, removed } =
         watched(git.root(), || PathSearch::new(git, index, Conversion::Configured).add(&paths));
-    note_removed(git, aside, &removed);
+    note_removed(git, index, aside, &removed)?;
     let first = result?;
     let raw: Vec<Vec<u8>> = first.refused;
     // Git compares the content of a file that is as new as the index, and the converted content would differ.

@@ -11,7 +11,8 @@ use crate::{RUNNER, as_nobody, owned_by_nobody};
 
 /// An agent that runs a script in its first session, and works normally afterwards.
 fn agent(script: &str) -> RunBuilder {
-    let script = format!("if test $RUNNER_ITER = 0001; then {script}; echo w > w; answer retry; else answer done; fi");
+    let script =
+        format!("if test $RUNNER_ITER = 0001; then {script}; echo w > w; answer retry; else answer done; fi");
     RunBuilder::new(RUNNER).agent(&script).file("src/lib.txt", "one\n").file("data.bin", "abc")
 }
 
@@ -25,7 +26,8 @@ fn finish(repo: &TestRepo) -> String {
 }
 
 fn committed(repo: &TestRepo, path: &str) -> Vec<u8> {
-    let output = repo.command("git").args(["cat-file", "blob", &format!("{BRANCH}:{path}")]).output().unwrap();
+    let output =
+        repo.command("git").args(["cat-file", "blob", &format!("{BRANCH}:{path}")]).output().unwrap();
     assert!(output.status.success(), "{path}: {}", String::from_utf8_lossy(&output.stderr));
     output.stdout
 }
@@ -45,7 +47,8 @@ fn pair(path: &str, action: &str) -> (String, String) {
 #[test]
 fn named_pipe_that_git_opens_does_not_block_it() {
     for path in ["s/.gitignore", "s/.gitattributes", ".gitmodules", "src/.gitattributes"] {
-        let script = format!("mkdir s; echo x > s/x; echo two > src/lib.txt; mkfifo {path}; chmod 000 {path}");
+        let script =
+            format!("mkdir s; echo x > s/x; echo two > src/lib.txt; mkfifo {path}; chmod 000 {path}");
         let repo = agent(&script).start();
         finish(&repo);
         assert_eq!(committed(&repo, "s/x"), b"x\n", "{path}");
@@ -61,12 +64,17 @@ fn content_that_git_refuses_is_committed_byte_for_byte() {
     for (attributes, config) in [
         ("*.txt working-tree-encoding=UTF-16", ""),
         ("*.txt working-tree-encoding", ""),
-        ("*.txt filter=missing", "[filter \"missing\"]\n\tclean = no-such-program\n\tsmudge = no-such-program\n\trequired\n"),
+        (
+            "*.txt filter=missing",
+            "[filter \"missing\"]\n\tclean = no-such-program\n\tsmudge = no-such-program\n\trequired\n",
+        ),
         ("*.txt filter=failing", "[filter \"failing\"]\n\tprocess = false\n\trequired = true\n"),
         ("src/* text", "[core]\n\tsafecrlf = true\n\tautocrlf = input\n"),
     ] {
-        let script = format!("echo '{attributes}' > .gitattributes; printf '{text}' > src/new.txt; \
-                              printf '{text}' > src/lib.txt; touch -d '2001-01-01' data.bin");
+        let script = format!(
+            "echo '{attributes}' > .gitattributes; printf '{text}' > src/new.txt; \
+                              printf '{text}' > src/lib.txt; touch -d '2001-01-01' data.bin"
+        );
         let repo = agent(&script).start();
         std::fs::write(repo.outside().join("home/.gitconfig"), config).unwrap();
         let stdout = finish(&repo);
@@ -112,16 +120,21 @@ fn large_files_are_set_aside_under_unique_names_and_can_be_restored() {
     let mut large = vec![deep.as_str(), "a/b.bin", "a-b.bin", "it's", "data.bin"];
     large.sort_unstable();
     let manifest: Value = serde_json::from_str(&repo.read(".git/runner/aside/0001/manifest.json")).unwrap();
-    let paths: Vec<&str> = manifest.as_array().unwrap().iter().map(|entry| entry["path"].as_str().unwrap()).collect();
+    let paths: Vec<&str> =
+        manifest.as_array().unwrap().iter().map(|entry| entry["path"].as_str().unwrap()).collect();
     assert_eq!(paths, large);
     for entry in manifest.as_array().unwrap() {
         let name = entry["name"].as_str().unwrap();
         assert!(name.len() < 210 && entry["mode"] == "100644" && entry["at_ms"].is_u64(), "{entry}");
-        assert_eq!(repo.path(&format!(".git/runner/aside/0001/{name}")).metadata().unwrap().len(), entry["bytes"]);
+        assert_eq!(
+            repo.path(&format!(".git/runner/aside/0001/{name}")).metadata().unwrap().len(),
+            entry["bytes"]
+        );
     }
     for path in ["a/b.bin", "a-b.bin", "it's"] {
         let meta = repo.meta(1);
-        let notice = meta["file_notices"].as_array().unwrap().iter().find(|notice| notice["path"] == path).unwrap();
+        let notice =
+            meta["file_notices"].as_array().unwrap().iter().find(|notice| notice["path"] == path).unwrap();
         let command = notice["restore"].as_str().unwrap();
         assert!(stdout.contains(command), "{command}: {stdout}");
         run(repo.command("sh").args(["-ec", command])).ok();
@@ -137,8 +150,13 @@ fn large_file_is_copied_to_another_file_system() {
     let git_dir = elsewhere.path().join("git");
     repo.git(&["init", "-q", "-b", "main", "--separate-git-dir", git_dir.to_str().unwrap()]);
     let device = |path: &std::path::Path| path.metadata().unwrap().dev();
-    assert_ne!(device(&git_dir), device(repo.root()), "this test needs two file systems: set TMPDIR to another one than /var/tmp");
-    let script = "truncate -s 60M big; echo end >> big; git init -q nested; echo n > nested/n; chmod 555 nested";
+    assert_ne!(
+        device(&git_dir),
+        device(repo.root()),
+        "this test needs two file systems: set TMPDIR to another one than /var/tmp"
+    );
+    let script =
+        "truncate -s 60M big; echo end >> big; git init -q nested; echo n > nested/n; chmod 555 nested";
     let repo = agent(script).start_in(repo);
     finish(&repo);
     assert_eq!(committed(&repo, "nested/n"), b"n\n");
@@ -215,7 +233,11 @@ fn folders_and_files_without_permissions_do_not_stop_an_ordinary_user() {
         assert_eq!(repo.read("data.bin"), "abc", "{script}");
         if script.contains("ro/big") {
             assert_eq!(repo.path(".git/runner/aside/0001/1-big").metadata().unwrap().len(), 60 << 20);
-            assert_eq!(repo.path("ro").metadata().unwrap().mode() & 0o777, 0o555, "the folder is read-only again");
+            assert_eq!(
+                repo.path("ro").metadata().unwrap().mode() & 0o777,
+                0o555,
+                "the folder is read-only again"
+            );
         }
         assert!(!repo.git(&["ls-files"]).contains("a.log"), "ignored files stay ignored");
         assert_sound(&repo);
