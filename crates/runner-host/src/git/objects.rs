@@ -134,7 +134,8 @@ impl Git {
         let mut args: Vec<String> = args.map(str::to_owned).into();
         args.extend([from.to_string(), to.to_string(), "--".to_owned(), ".".to_owned()]);
         args.extend(without.iter().map(|path| format!(":(exclude,top,literal){path}")));
-        self.call(&args).run()
+        // An invalid attribute makes even this call fail.
+        self.call(&args).run().or_else(|_| self.call_unconverted(&args)?.run())
     }
 
     /// Paths in which two trees differ.

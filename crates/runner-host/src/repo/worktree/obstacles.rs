@@ -47,14 +47,14 @@ pub(super) fn watched<T>(root: &Path, call: impl FnOnce() -> Result<T, Error>) -
 /// Removes named pipes, sockets and devices that have the name of a file which git opens.
 pub(super) fn remove_blocking_files(root: &Path) -> Vec<PathBuf> {
     let mut removed = Vec::new();
-    visit(root, &mut |folder| {
-        for path in GIT_FILES.map(|name| folder.join(name)) {
-            if is_special(&path) && remove_and_release(&path) {
-                removed.push(path);
-            }
-        }
-    });
+    visit(root, &mut |folder| removed.extend(remove_at_root(folder)));
     removed
+}
+
+/// The same for one folder: a few system calls instead of a search.
+pub(super) fn remove_at_root(folder: &Path) -> Vec<PathBuf> {
+    let paths = GIT_FILES.map(|name| folder.join(name));
+    paths.into_iter().filter(|path| is_special(path) && remove_and_release(path)).collect()
 }
 
 /// Whether a path is a named pipe, a socket or a device.

@@ -7,7 +7,7 @@ use runner_core::layout::Doc;
 use runner_core::step::FileAction;
 
 use super::aside::{AsideFolder, AsideItem};
-use super::obstacles::{WatchedCall, remove_blocking_files, watched};
+use super::obstacles::{WatchedCall, remove_at_root, remove_blocking_files, watched};
 use super::permissions::open_folders;
 use crate::error::Error;
 use crate::git::{ChangedPaths, Git, ScanResult, path_of};
@@ -80,6 +80,7 @@ fn git_directories(git: &Git, path: &[u8], round: u32) -> Vec<AsideItem> {
 /// All paths that differ from an index. A scan that is incomplete or fails is repeated once, after everything was made
 /// readable that can be.
 fn readable_changes(git: &Git, index: &Path, aside: &mut AsideFolder<'_>) -> Result<ChangedPaths, Error> {
+    note_removed(git, index, aside, &remove_at_root(git.root()))?;
     let WatchedCall { result, removed } = watched(git.root(), || status(git, index));
     note_removed(git, index, aside, &removed)?;
     match result {
