@@ -24,7 +24,7 @@ impl Git {
         message: &[u8],
         files: &[ImportedFile],
     ) -> Result<(), Error> {
-        let [_, committer] = self.settings.author_and_committer();
+        let [_, committer] = self.settings().author_and_committer();
         let mut stream =
             format!("commit {reference}\ncommitter {committer} {}\n", clock::stamp()).into_bytes();
         push_data(&mut stream, message);

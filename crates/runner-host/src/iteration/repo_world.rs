@@ -128,7 +128,7 @@ impl World for RepoWorld<'_> {
             version: &mut self.version,
         };
         let prepared = PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take())?;
-        let (mut iteration, attempt) = prepared.run(&mut env, job)?.collect(git, job)?;
+        let (mut iteration, attempt) = prepared.run(&mut env, job)?.store(git, job)?;
         iteration.notices.extend(user_files.changes(git));
         self.user_files = Some(user_files);
         iteration.record_notices(&mut self.events, job);

@@ -85,8 +85,8 @@ fn readable_changes(git: &Git, index: &Path, aside: &mut AsideFolder<'_>) -> Res
     note_removed(git, index, aside, &removed)?;
     match result {
         Ok((paths, ScanResult::Complete)) if removed.is_empty() => return Ok(paths),
-        Ok(_) | Err(Error::Git { .. }) => {}
-        Err(error) => return Err(error),
+        Err(error) if !is_refusal(&error) => return Err(error),
+        Ok(_) | Err(_) => {}
     }
     note_removed(git, index, aside, &remove_blocking_files(git.root()))?;
     for folder in open_folders(git.root()) {
@@ -95,6 +95,15 @@ fn readable_changes(git: &Git, index: &Path, aside: &mut AsideFolder<'_>) -> Res
     let WatchedCall { result, removed } = watched(git.root(), || status(git, index));
     note_removed(git, index, aside, &removed)?;
     result.map(|(paths, _)| paths)
+}
+
+/// Whether git ran and did not do it: another attempt may differ from this one.
+pub(super) fn is_refusal(error: &Error) -> bool {
+    match error {
+        Error::Git { .. } => true,
+        Error::Io { source, .. } => source.kind() == std::io::ErrorKind::TimedOut,
+        _ => false,
+    }
 }
 
 /// Reports files that blocked git, and restores the tracked ones among them.

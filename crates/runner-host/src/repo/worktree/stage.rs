@@ -14,7 +14,7 @@ use super::aside::{AsideFolder, AsideItem};
 use super::ignore_rules::keep_ignored;
 use super::obstacles::{WatchedCall, is_special, watched};
 use super::permissions::{FolderAccess, open_file, open_folder};
-use super::scan::{changed_files, note_removed};
+use super::scan::{changed_files, is_refusal, note_removed};
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::{ChangedPaths, Conversion, Git, PathChange, ScanResult, path_of};
@@ -211,7 +211,7 @@ impl<'g> PathSearch<'g> {
                 }
                 Ok(true)
             }
-            Err(Error::Git { .. }) => Ok(false),
+            Err(error) if is_refusal(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }
