@@ -194,7 +194,11 @@ impl Git {
     /// Resets the work tree to a commit, whatever the index that describes it contains.
     pub(crate) fn reset_worktree(&self, index: &Path, to: &CommitId) -> Result<(), Error> {
         let args = ["read-tree", "--reset", "-u", to.treeish()];
-        self.call(&args).index(index).variable("GIT_WORK_TREE", self.root()).run().map(drop)
+        if self.call(&args).index(index).variable("GIT_WORK_TREE", self.root()).run().is_ok() {
+            return Ok(());
+        }
+        // A filter or an encoding fails.
+        self.call_unconverted(&args)?.index(index).run().map(drop)
     }
 
     /// Untracked files below a folder that no rule ignores. `ignored` adds patterns, relative to the root, that hold even

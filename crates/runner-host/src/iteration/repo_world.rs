@@ -129,16 +129,16 @@ impl World for RepoWorld<'_> {
         };
         let prepared = PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take())?;
         let (mut iteration, attempt) = prepared.run(&mut env, job)?.store(git, job)?;
-        iteration.notices.extend(user_files.changes(git));
+        iteration.report_files(git, &user_files, job, &mut self.events);
         self.user_files = Some(user_files);
-        iteration.record_notices(&mut self.events, job);
         Ok((iteration, attempt))
     }
 }
 
 impl OpenIteration {
-    /// Reports every file that is not committed as the session left it.
-    pub(crate) fn record_notices(&self, events: &mut EventLog<'_>, job: &Job) {
+    /// Reports every file that is not committed as the session left it, and every kept file that the session changed.
+    pub(crate) fn report_files(&mut self, git: &Git, kept: &UserFiles, job: &Job, events: &mut EventLog<'_>) {
+        self.notices.extend(kept.changes(git));
         for notice in &self.notices {
             events.record(&Event::FileNoticed { iter: job.iteration, notice: notice.clone() });
         }

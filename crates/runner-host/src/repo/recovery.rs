@@ -23,6 +23,7 @@ use crate::iteration::load::load_commit;
 use crate::iteration::program_runner::ProgramRunner;
 use crate::iteration::recovered_session::{InterruptedSession, ResumedIteration, WorktreeOwner};
 use crate::iteration::repo_world::RecoveryWorld;
+use crate::repo::worktree::UserFiles;
 
 #[derive(Debug)]
 pub enum Recovered {
@@ -159,8 +160,8 @@ fn recover_iteration(
         return Ok(None);
     };
     let interrupted = InterruptedSession { entry, restored, run: &run, worktree };
-    let ResumedIteration { iteration, attempt, saved } = interrupted.resume(git, &job, events)?;
-    iteration.record_notices(events, &job);
+    let ResumedIteration { mut iteration, attempt, saved } = interrupted.resume(git, &job, events)?;
+    iteration.report_files(git, &UserFiles::read(git, &entry.run)?, &job, events);
     let mut world = RecoveryWorld { git, programs, events };
     let completed = resume(&mut world, &run.snapshot, &job, iteration, attempt)?;
     Ok(Some(Box::new(RecoveredIteration { completed, saved })))

@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 
 use runner_core::model::object_id::CommitId;
 
-pub(crate) use scan::{WorktreeState, scan};
+pub(crate) use aside::recorded_notices;
+pub(crate) use obstacles::remove_blocking_files;
+pub(crate) use scan::{WorktreeState, differing_paths, scan};
 pub(crate) use stage::{StagedChanges, stage, stage_all};
 pub(crate) use user_files::UserFiles;
 

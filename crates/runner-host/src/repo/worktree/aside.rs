@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use runner_core::model::id::IterationNumber;
 use runner_core::model::repo_path::RepoPath;
 use runner_core::step::{FileAction, FileNotice};
 use runner_core::strict::canonical_json;
@@ -145,6 +146,18 @@ impl<'g> AsideFolder<'g> {
         let number = |entry: fs::DirEntry| entry.file_name().to_str()?.split_once('-')?.0.parse().ok();
         fs::read_dir(&self.folder).into_iter().flatten().flatten().filter_map(number).max().unwrap_or(0)
     }
+}
+
+/// What an iteration set aside, from its manifest: for an iteration that a crash interrupted.
+pub(crate) fn recorded_notices(git: &Git, iter: IterationNumber) -> Vec<FileNotice> {
+    let folder = AsideFolder::new(git, &iter.to_string());
+    let notice = |entry: ManifestEntry| FileNotice {
+        action: if entry.name.is_some() { FileAction::SetAside } else { FileAction::Removed },
+        restore: entry.name.and_then(|name| folder.restore_command(&name, &entry.path.to_bytes())),
+        path: entry.path,
+        reason: entry.reason,
+    };
+    folder.manifest().into_iter().map(notice).collect()
 }
 
 fn has_content(metadata: &fs::Metadata) -> bool {

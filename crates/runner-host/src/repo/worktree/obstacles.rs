@@ -45,7 +45,7 @@ pub(super) fn watched<T>(root: &Path, call: impl FnOnce() -> Result<T, Error>) -
 }
 
 /// Removes named pipes, sockets and devices that have the name of a file which git opens.
-pub(super) fn remove_blocking_files(root: &Path) -> Vec<PathBuf> {
+pub(crate) fn remove_blocking_files(root: &Path) -> Vec<PathBuf> {
     let mut removed = Vec::new();
     visit(root, &mut |folder| removed.extend(remove_at_root(folder)));
     removed

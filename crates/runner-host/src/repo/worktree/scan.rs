@@ -10,7 +10,7 @@ use super::aside::{AsideFolder, AsideItem};
 use super::obstacles::{WatchedCall, remove_at_root, remove_blocking_files, watched};
 use super::permissions::open_folders;
 use crate::error::Error;
-use crate::git::{ChangedPaths, Git, ScanResult, path_of};
+use crate::git::{ChangedPaths, Git, PathSet, ScanResult, path_of};
 
 /// Documents that only the runner writes. It knows their content, and git would hash a large tree at every scan.
 const RUNNER_DOCS: [Doc; 2] = [Doc::Tree, Doc::RunState];
@@ -32,6 +32,11 @@ pub(crate) enum WorktreeState {
 pub(crate) fn scan(git: &Git, index: &Path) -> Result<WorktreeState, Error> {
     let (paths, _) = watched(git.root(), || status(git, index)).result?;
     Ok(if paths.is_empty() { WorktreeState::Clean } else { WorktreeState::Dirty })
+}
+
+/// Paths that differ from an index, while a session may still be running.
+pub(crate) fn differing_paths(git: &Git, index: &Path) -> Result<PathSet, Error> {
+    watched(git.root(), || git.differing_paths(index)).result
 }
 
 fn status(git: &Git, index: &Path) -> Result<(ChangedPaths, ScanResult), Error> {
