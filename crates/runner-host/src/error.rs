@@ -85,6 +85,14 @@ pub enum UserError {
         /// How many paths are not listed.
         more: usize,
     },
+    /// Changes that git does not show, and that a session's commit would contain.
+    #[error("the work tree has changes behind marks in git's index")]
+    HiddenChanges {
+        /// The first few files, each with the command that removes its mark.
+        paths: Vec<String>,
+        /// How many paths are not listed.
+        more: usize,
+    },
     #[error("branch `{branch}` is checked out in another work tree")]
     HeldElsewhere { branch: String, worktree: String },
     /// git cannot store `runner/<id>` beside a branch named `runner`.

@@ -233,6 +233,11 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
             let hint = "commit them, or stash them with 'git stash -u', then run 'runner start'";
             advice("dirty", hint).with_details(paths.iter().cloned().chain(rest).collect())
         }
+        UserError::HiddenChanges { paths, more } => {
+            let rest = (*more > 0).then(|| format!("and {more} more"));
+            let hint = "remove the marks, and commit or undo the changes, then run 'runner start'";
+            advice("hidden_changes", hint).with_details(paths.iter().cloned().chain(rest).collect())
+        }
         UserError::HeldElsewhere { worktree, .. } => {
             ErrorAdvice::new("held_elsewhere", format!("run it there: runner -C {worktree} start"))
                 .with_details(vec![worktree.clone()])

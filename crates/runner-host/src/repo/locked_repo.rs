@@ -14,6 +14,7 @@ use crate::fs::lock::Lock;
 use crate::git::Git;
 use crate::iteration::event_log::EventLog;
 use crate::iteration::program_runner::ProgramRunner;
+use crate::repo::worktree::remove_blocking_files;
 
 /// A repository whose lock is held, but in which a crash may have left something unfinished.
 #[derive(Debug)]
@@ -48,6 +49,10 @@ impl UnrecoveredRepo {
         git.mark_as_writer();
         let private_folder = PrivateFolder::create(&git)?;
         let lock = Lock::acquire(&git.paths().lock())?;
+        if git.paths().journal().exists() {
+            // A session that a crash interrupted may have left what blocks every git command.
+            remove_blocking_files(git.root());
+        }
         allow_configured_filters(&mut git)?;
         Ok(Self { git, lock, private_folder })
     }

@@ -19,7 +19,7 @@ use crate::git::{CheckoutMode, DiffFilter, EntryMode, Git, IndexEntry, TreeEntry
 use crate::repo::journal::{self, JournalEntry, PublishEntry};
 use crate::repo::paths::is_runner_path;
 use crate::repo::repo_guard::{collect_locks, collect_reftable_locks};
-use crate::repo::worktree::WorktreeState;
+use crate::repo::worktree::{self, WorktreeState};
 
 /// A publication that recovery finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -315,11 +315,10 @@ impl StrayFiles<'_> {
     /// index describes the work tree afterwards.
     fn save(&self, index: &Path) -> Result<Option<String>, Error> {
         let git = self.git;
-        let differing: Vec<Vec<u8>> = git.differing_paths(index)?.into_iter().collect();
-        if differing.is_empty() {
+        let aside = format!("found-{}", self.to.prefix(8));
+        if worktree::stage_all(git, index, &aside)?.changed.is_empty() {
             return Ok(None);
         }
-        git.add_paths(index, &differing)?;
         let tree = git.write_tree(index)?;
         let from_old = git.changed_paths(&tree, self.from, DiffFilter::Any)?;
         let from_new = git.changed_paths(&tree, self.to, DiffFilter::Any)?;

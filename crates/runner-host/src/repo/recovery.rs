@@ -24,6 +24,7 @@ use crate::iteration::program_runner::ProgramRunner;
 use crate::iteration::recovered_session::{InterruptedSession, ResumedIteration, WorktreeOwner};
 use crate::iteration::repo_world::RecoveryWorld;
 use crate::ops::verify::verify;
+use crate::repo::worktree::UserFiles;
 
 #[derive(Debug)]
 pub enum Recovered {
@@ -247,7 +248,8 @@ fn recover_iteration(
         return Ok(None);
     };
     let interrupted = InterruptedSession { entry, restored, run: &run, worktree };
-    let ResumedIteration { iteration, attempt, saved } = interrupted.resume(git, &job, events)?;
+    let ResumedIteration { mut iteration, attempt, saved } = interrupted.resume(git, &job, events)?;
+    iteration.report_files(git, &UserFiles::read(git, &entry.run)?, &job, events);
     let mut world = RecoveryWorld { git, programs, events };
     let completed = resume(&mut world, &run.snapshot, &job, iteration, attempt)?;
     Ok(Some(Box::new(RecoveredIteration { completed, saved })))

@@ -272,3 +272,27 @@ fn stale_lock_of_the_runs_own_references_does_not_block_it() {
     repo.runner(&["loop"]).ok();
     assert_sound(&repo);
 }
+
+#[test]
+fn edits_of_the_runs_files_during_a_session_are_kept_and_offered() {
+    let edit = "echo '# Another goal' >> .runner/GOAL.md; mkdir -p .runner/prompts; echo mine > .runner/prompts/mine.md; \
+        echo work > work; answer done";
+    let repo = RunBuilder::new(RUNNER).agent(edit).start();
+    let output = repo.runner(&["loop"]).ok();
+    assert_eq!(committed(&repo, "work"), "work");
+    assert!(
+        !committed(&repo, ".runner/GOAL.md").contains("Another goal"),
+        "the session ran with the old goal"
+    );
+    let notices = repo.meta(1)["file_notices"].as_array().unwrap().clone();
+    for path in [".runner/GOAL.md", ".runner/prompts/mine.md"] {
+        let notice = notices.iter().find(|notice| notice["path"] == path).unwrap();
+        assert_eq!(notice["action"], "edit_kept");
+        let command = notice["restore"].as_str().unwrap();
+        assert!(output.stdout.contains(command), "{command}: {}", output.stdout);
+        let restore = command.strip_suffix(" && runner start").unwrap();
+        run(repo.command("sh").args(["-ec", restore])).ok();
+    }
+    assert!(repo.read(".runner/GOAL.md").contains("Another goal"));
+    assert_eq!(repo.read(".runner/prompts/mine.md"), "mine\n");
+}
