@@ -2,7 +2,8 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -16,6 +17,20 @@ pub(crate) struct Lock {
     _file: File,
     /// The folder above the file's own folder is locked too: an agent can remove the lock file, but not the repository.
     _folder: Option<File>,
+    /// Exists while the lock is held. Its name is on the disk before that of anything that its holder writes.
+    marker: PathBuf,
+    last_holder: LastHolder,
+}
+
+/// The name of the file beside the lock that exists while the lock is held.
+pub(crate) const MARKER: &str = "active";
+
+/// How the last holder of the lock ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LastHolder {
+    Released,
+    /// It was killed, or the power was cut, no earlier than at this time.
+    Died(SystemTime),
 }
 
 impl Lock {
@@ -41,10 +56,35 @@ impl Lock {
                 let holder = format!("pid {}\n", std::process::id());
                 let _ = file.set_len(0).and_then(|()| file.write_all(holder.as_bytes()));
                 path.parent().map_or(Ok(()), remove_stale_index_locks)?;
-                return Ok(Self { _file: file, _folder: folder });
+                let marker = path.with_file_name(MARKER);
+                let last_holder = last_holder(&marker);
+                if last_holder == LastHolder::Released {
+                    atomic::overwrite(&marker, b"")?;
+                }
+                return Ok(Self { _file: file, _folder: folder, marker, last_holder });
             }
             // The file was removed or replaced before the lock was taken, so the lock on it protects nothing: try again.
         }
+    }
+}
+
+impl Lock {
+    pub(crate) fn last_holder(&self) -> LastHolder {
+        self.last_holder
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A marker that stays makes the next holder look for damage, and nothing else.
+        let _ = fs::remove_file(&self.marker);
+    }
+}
+
+fn last_holder(marker: &Path) -> LastHolder {
+    match fs::symlink_metadata(marker).and_then(|metadata| metadata.modified()) {
+        Ok(time) => LastHolder::Died(time),
+        Err(_) => LastHolder::Released,
     }
 }
 

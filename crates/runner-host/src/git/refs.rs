@@ -42,9 +42,18 @@ impl Git {
 
     /// The run whose branch HEAD is on, according to the file alone.
     pub(crate) fn attached_run(&self) -> Option<RunId> {
+        RunId::of_branch(self.head_in_file()?.strip_prefix("refs/heads/")?)
+    }
+
+    /// The content of HEAD without git: a reference, or a commit. None if HEAD is not stored as a file, or cannot be read.
+    pub(crate) fn head_in_file(&self) -> Option<String> {
+        if self.common_dir().join("reftable").symlink_metadata().is_ok() {
+            return None;
+        }
         let bytes = atomic::read(&self.paths().in_git_dir("HEAD"), LOOSE_BYTES_MAX).ok()??;
         let text = String::from_utf8(bytes).ok()?;
-        RunId::of_branch(text.trim_end().strip_prefix("ref: refs/heads/")?)
+        let text = text.trim_end();
+        Some(text.strip_prefix("ref: ").unwrap_or(text).to_owned())
     }
 
     fn is_attached(&self, branch: &BranchName) -> bool {

@@ -74,6 +74,7 @@ impl SessionCheckpoint {
         }
         let kept = [
             paths.lock(),
+            paths.lock_marker(),
             paths.journal(),
             paths.recovery(),
             // The user may have paused the run meanwhile. If an agent does it, the user sees that too.

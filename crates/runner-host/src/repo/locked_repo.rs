@@ -1,6 +1,7 @@
 //! A repository held for writing: its lock, and the recovery of whatever a crash left unfinished.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use runner_core::config::Config;
 use runner_core::layout::Doc;
@@ -10,7 +11,7 @@ use super::git_dir_repair;
 use super::recovery::{self, Recovered, RecoveryNote};
 use crate::error::Error;
 use crate::fs::atomic;
-use crate::fs::lock::Lock;
+use crate::fs::lock::{LastHolder, Lock};
 use crate::git::Git;
 use crate::iteration::event_log::EventLog;
 use crate::iteration::program_runner::ProgramRunner;
@@ -57,6 +58,14 @@ impl UnrecoveredRepo {
         Ok(Self { git, lock, private_folder })
     }
 
+    /// How the last runner ended. A folder that had to be created tells nothing.
+    fn last_holder(&self) -> LastHolder {
+        match self.private_folder {
+            PrivateFolder::Existed => self.lock.last_holder(),
+            PrivateFolder::Created => LastHolder::Died(SystemTime::UNIX_EPOCH),
+        }
+    }
+
     /// The root of the work tree.
     pub fn root(&self) -> &Path {
         self.git.root()
@@ -68,6 +77,9 @@ impl UnrecoveredRepo {
         programs: &ProgramRunner,
         events: &mut EventLog<'_>,
     ) -> Result<LockedRepo, Error> {
+        if let LastHolder::Died(since) = self.last_holder() {
+            self.git.remove_damaged_objects(since)?;
+        }
         let mut repo = LockedRepo { git: self.git, lock: Some(self.lock), recovered: None };
         if self.private_folder == PrivateFolder::Created {
             repo.recovered = recovery::recover_removed_journal(&repo.git)?;

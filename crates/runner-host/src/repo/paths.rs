@@ -58,6 +58,11 @@ impl RepoPaths {
         self.private().join("lock")
     }
 
+    /// Exists while a runner holds the lock.
+    pub(crate) fn lock_marker(&self) -> PathBuf {
+        self.private().join(crate::fs::lock::MARKER)
+    }
+
     pub(crate) fn journal(&self) -> PathBuf {
         self.private().join("journal.json")
     }

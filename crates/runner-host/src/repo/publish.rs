@@ -21,6 +21,11 @@ use crate::repo::paths::is_runner_path;
 use crate::repo::repo_guard::{collect_locks, collect_reftable_locks};
 use crate::repo::worktree::{self, WorktreeState};
 
+/// Whether only the runner writes this document. What else is in its place is an agent's, and recorded elsewhere.
+fn is_runner_doc(path: &[u8]) -> bool {
+    matches!(Doc::at(path), Some(Doc::Tree | Doc::RunState))
+}
+
 /// A publication that recovery finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecoveredPublish {
@@ -322,8 +327,7 @@ impl StrayFiles<'_> {
         let tree = git.write_tree(index)?;
         let from_old = git.changed_paths(&tree, self.from, DiffFilter::Any)?;
         let from_new = git.changed_paths(&tree, self.to, DiffFilter::Any)?;
-        // The new commit contains the user's changes to the runner's files.
-        let is_stray = |path: &Vec<u8>| from_old.contains(path) && !is_runner_path(path);
+        let is_stray = |path: &Vec<u8>| from_old.contains(path) && !is_runner_doc(path);
         if !from_new.iter().any(is_stray) {
             return Ok(None);
         }

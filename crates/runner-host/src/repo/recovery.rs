@@ -236,7 +236,7 @@ fn recover_iteration(
 ) -> Result<Option<Box<RecoveredIteration>>, Error> {
     kill_session(git, entry);
     publish::remove_locks(git, &entry.run)?;
-    let worktree = worktree_owner(git, &entry.run);
+    let worktree = worktree_owner(git, &entry.run)?;
     let access = GitAccess::of(entry.sandbox);
     let session = SessionRef { run: &entry.run, iter: entry.iter, base: &entry.base, access };
     let restored = entry.snapshot.restore(git, session)?;
@@ -255,10 +255,14 @@ fn recover_iteration(
     Ok(Some(Box::new(RecoveredIteration { completed, saved })))
 }
 
-/// Whether HEAD is still on the run's branch. A session that moved it cannot be told from a user who did.
-fn worktree_owner(git: &Git, run: &RunId) -> WorktreeOwner {
-    let is_on_branch = git.head().is_ok_and(|head| head.branch() == Some(&run.branch()));
-    if is_on_branch { WorktreeOwner::Session } else { WorktreeOwner::Other }
+/// Whether HEAD is still on the run's branch. A session that moved it cannot be told from a user who did. Where HEAD is a
+/// file, it is read without git, whose configuration is not restored yet; elsewhere a failure of git is not an answer.
+fn worktree_owner(git: &Git, run: &RunId) -> Result<WorktreeOwner, Error> {
+    let is_on_branch = match git.head_in_file() {
+        Some(reference) => reference == run.branch().reference(),
+        None => git.head()?.branch() == Some(&run.branch()),
+    };
+    Ok(if is_on_branch { WorktreeOwner::Session } else { WorktreeOwner::Other })
 }
 
 /// Kills the processes of the interrupted session and of its guard: the supervisor ends them when the runner dies, but may have been

@@ -15,16 +15,10 @@ use crate::git::Git;
 
 /// Files of one work tree. `HEAD` is first: it is restored after every session.
 const WORKTREE_FILES: [&str; 3] = ["HEAD", "config.worktree", "info/sparse-checkout"];
-/// Files that all work trees share. Stashes are stored only in the reflog of their reference.
-const COMMON_FILES: [&str; 7] = [
-    "config",
-    "info/exclude",
-    "info/attributes",
-    "info/grafts",
-    "objects/info/alternates",
-    "shallow",
-    STASH_LOG,
-];
+/// Files that all work trees share.
+const COMMON_FILES: [&str; 6] =
+    ["config", "info/exclude", "info/attributes", "info/grafts", "objects/info/alternates", "shallow"];
+/// Stashes are stored only in the reflog of their reference.
 const STASH_LOG: &str = "logs/refs/stash";
 
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -36,6 +30,8 @@ pub(super) struct GuardedFiles {
     worktree: BTreeMap<String, Option<FileContent>>,
     /// The same, relative to the directory that all work trees share.
     common: BTreeMap<String, Option<FileContent>>,
+    /// The reflog of the stashes, one entry per stash.
+    stash_log: Option<FileContent>,
     /// The hooks by name, without git's samples. None where the session cannot write to the git directory.
     hooks: Option<BTreeMap<String, HookFile>>,
 }
@@ -54,12 +50,16 @@ impl GuardedFiles {
     pub(super) fn capture(git: &Git, access: GitAccess) -> Result<Self, Error> {
         let own = git.git_dir();
         Ok(match access {
-            GitAccess::ReadOnly => {
-                Self { worktree: capture(&own, &["HEAD"])?, common: BTreeMap::new(), hooks: None }
-            }
+            GitAccess::ReadOnly => Self {
+                worktree: capture(&own, &["HEAD"])?,
+                common: BTreeMap::new(),
+                stash_log: None,
+                hooks: None,
+            },
             GitAccess::Writable => Self {
                 worktree: capture(&own, &WORKTREE_FILES)?,
                 common: capture(git.common_dir(), &COMMON_FILES)?,
+                stash_log: atomic::read(&git.common_dir().join(STASH_LOG), FILE_BYTES_MAX)?.map(FileContent),
                 hooks: Some(read_hooks(git)),
             },
         })
@@ -86,15 +86,33 @@ impl GuardedFiles {
 }
 
 impl GuardedFiles {
-    /// Restores the reflog of the stashes once more: creating their reference again adds an entry.
-    pub(super) fn restore_stash_log(&self, git: &Git) -> Result<(), Error> {
-        let Some(Some(before)) = self.common.get(STASH_LOG) else { return Ok(()) };
+    /// Adds every stash to the reflog again that is missing from it. New stashes stay: the user may have made them. Called
+    /// when the references are restored, because creating the stashes' reference again adds an entry.
+    pub(super) fn restore_stash_log(&self, git: &Git, report: &mut RestoreReport) -> Result<(), Error> {
+        let Some(before) = &self.stash_log else { return Ok(()) };
         let path = git.common_dir().join(STASH_LOG);
-        if atomic::read(&path, FILE_BYTES_MAX)?.as_ref() == Some(&before.0) {
-            return Ok(());
+        let now = if is_irregular(&path) { None } else { atomic::read(&path, FILE_BYTES_MAX)? };
+        let now = now.unwrap_or_default();
+        let merged = merge_lines(&before.0, &now);
+        if merged != now {
+            atomic::replace_durably(git.common_dir(), &path, &merged)?;
+            report.files.push(STASH_LOG.to_owned());
         }
-        atomic::replace_durably(git.common_dir(), &path, &before.0)
+        Ok(())
     }
+}
+
+/// The new lines if they contain all old ones; else the old lines, and the new ones after them that are another stash.
+fn merge_lines(before: &[u8], now: &[u8]) -> Vec<u8> {
+    let old: Vec<&[u8]> = before.split_inclusive(|byte| *byte == b'\n').collect();
+    let new: Vec<&[u8]> = now.split_inclusive(|byte| *byte == b'\n').collect();
+    if old.iter().all(|line| new.contains(line)) {
+        return now.to_vec();
+    }
+    let stash = |line: &[u8]| line.split(|byte| *byte == b' ').nth(1).map(<[u8]>::to_vec);
+    let is_known = |line: &&&[u8]| old.iter().any(|known| stash(known) == stash(line));
+    let added = new.iter().filter(|line| !is_known(line));
+    old.iter().chain(added).flat_map(|line| line.iter().copied()).collect()
 }
 
 fn capture(folder: &Path, names: &[&str]) -> Result<BTreeMap<String, Option<FileContent>>, Error> {
