@@ -34,6 +34,8 @@ pub enum FileAction {
     IgnoredChanged,
     /// The session deleted this ignored file.
     IgnoredDeleted,
+    /// The session deleted this ignored file, and the runner restored it.
+    IgnoredRestored,
 }
 
 impl FileAction {
@@ -46,6 +48,7 @@ impl FileAction {
             Self::KeptIgnored => "kept ignored",
             Self::IgnoredChanged => "changed by the session",
             Self::IgnoredDeleted => "deleted by the session",
+            Self::IgnoredRestored => "deleted by the session, restored",
         }
     }
 }

@@ -69,7 +69,6 @@ fn content_that_git_refuses_is_committed_byte_for_byte() {
             "[filter \"missing\"]\n\tclean = no-such-program\n\tsmudge = no-such-program\n\trequired\n",
         ),
         ("*.txt filter=failing", "[filter \"failing\"]\n\tprocess = false\n\trequired = true\n"),
-        ("src/* text", "[core]\n\tsafecrlf = true\n\tautocrlf = input\n"),
     ] {
         let script = format!(
             "echo '{attributes}' > .gitattributes; printf '{text}' > src/new.txt; \
@@ -86,6 +85,16 @@ fn content_that_git_refuses_is_committed_byte_for_byte() {
         let shown = repo.runner(&["show", "1"]).ok().stdout;
         assert!(shown.contains("`src/new.txt` committed without conversion"), "{shown}");
     }
+}
+
+/// Git refuses such a file with the user's own setting.
+#[test]
+fn line_endings_that_git_converts_do_not_stop_the_run() {
+    let repo = agent("echo 'src/* text' > .gitattributes; printf 'a\\r\\nb\\n' > src/new.txt").start();
+    let config = "[core]\n\tsafecrlf = true\n\tautocrlf = input\n";
+    std::fs::write(repo.outside().join("home/.gitconfig"), config).unwrap();
+    finish(&repo);
+    assert_eq!(committed(&repo, "src/new.txt"), b"a\nb\n");
 }
 
 #[test]
