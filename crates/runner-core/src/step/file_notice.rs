@@ -36,6 +36,8 @@ pub enum FileAction {
     IgnoredChanged,
     /// The session deleted this ignored file.
     IgnoredDeleted,
+    /// The session deleted this ignored file, and the runner restored it.
+    IgnoredRestored,
 }
 
 impl FileAction {
@@ -49,6 +51,7 @@ impl FileAction {
             Self::EditKept => "kept, but not in effect yet",
             Self::IgnoredChanged => "changed by the session",
             Self::IgnoredDeleted => "deleted by the session",
+            Self::IgnoredRestored => "deleted by the session, restored",
         }
     }
 }

@@ -222,7 +222,9 @@ mod tests {
             sh(folder.path(), &format!("git init -q --object-format={format} -b main"));
             let git = Git::open(folder.path()).unwrap();
             let ids = git.store_blobs(&[b"one", b"two", b"three", b"four"]).unwrap();
-            let path = |id: &str| folder.path().join(".git/objects").join(&id[..2]).join(&id[2..]);
+            let path = |id: &str| {
+                folder.path().join(".git/objects").join(id.get(..2).unwrap()).join(id.get(2..).unwrap())
+            };
             for (id, damage) in
                 [(&ids[1], Vec::new()), (&ids[2], fs::read(path(&ids[2])).unwrap()[..5].to_vec())]
             {

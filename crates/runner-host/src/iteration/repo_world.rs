@@ -2,7 +2,9 @@
 
 use runner_core::model::object_id::CommitId;
 use runner_core::model::repo_path::RepoPath;
-use runner_core::step::{Attempt, Event, GuardRun, IterationWorld, Job, LoadedRun, Transition, World};
+use runner_core::step::{
+    Attempt, Event, FileNotice, GuardRun, IterationWorld, Job, LoadedRun, Transition, World,
+};
 
 use super::agent_version::AgentVersion;
 use super::commit::commit_iteration;
@@ -129,17 +131,20 @@ impl World for RepoWorld<'_> {
             version: &mut self.version,
         };
         let prepared = PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take())?;
-        let (mut iteration, attempt) = prepared.run(&mut env, job)?.store(git, job)?;
-        iteration.report_files(git, &user_files, job, &mut self.events);
+        let ended = prepared.run(&mut env, job)?;
+        // Before the work tree is staged: the rule for a restored file may be missing.
+        let notices = user_files.restore(git);
         self.user_files = Some(user_files);
+        let (mut iteration, attempt) = ended.store(git, job)?;
+        iteration.report_files(notices, job, &mut self.events);
         Ok((iteration, attempt))
     }
 }
 
 impl OpenIteration {
-    /// Reports every file that is not committed as the session left it, and every kept file that the session changed.
-    pub(crate) fn report_files(&mut self, git: &Git, kept: &UserFiles, job: &Job, events: &mut EventLog<'_>) {
-        self.notices.extend(kept.changes(git));
+    /// Reports every file that is not committed as the session left it, and further ones.
+    pub(crate) fn report_files(&mut self, more: Vec<FileNotice>, job: &Job, events: &mut EventLog<'_>) {
+        self.notices.extend(more);
         for notice in &self.notices {
             events.record(&Event::FileNoticed { iter: job.iteration, notice: notice.clone() });
         }

@@ -249,7 +249,7 @@ fn recover_iteration(
     };
     let interrupted = InterruptedSession { entry, restored, run: &run, worktree };
     let ResumedIteration { mut iteration, attempt, saved } = interrupted.resume(git, &job, events)?;
-    iteration.report_files(git, &UserFiles::read(git, &entry.run)?, &job, events);
+    iteration.report_files(UserFiles::read(git, &entry.run)?.changes(git), &job, events);
     let mut world = RecoveryWorld { git, programs, events };
     let completed = resume(&mut world, &run.snapshot, &job, iteration, attempt)?;
     Ok(Some(Box::new(RecoveredIteration { completed, saved })))

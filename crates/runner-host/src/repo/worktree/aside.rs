@@ -70,7 +70,7 @@ impl<'g> AsideFolder<'g> {
 
     /// Moves paths out of the work tree. Named pipes, sockets and devices have no content and are removed. The manifest is on
     /// the disk before the first path moves. A path that cannot be moved stays and is reported.
-    pub(super) fn put(&mut self, items: Vec<AsideItem>) -> Result<(), Error> {
+    pub(super) fn put(&mut self, items: &[AsideItem]) -> Result<(), Error> {
         if items.is_empty() {
             return Ok(());
         }
@@ -78,7 +78,7 @@ impl<'g> AsideFolder<'g> {
         let mut manifest = self.manifest();
         let first = manifest.len();
         let mut number = self.highest_number();
-        for item in &items {
+        for item in items {
             let metadata = self.git.root().join(path_of(&item.path)).symlink_metadata().ok();
             let has_content = metadata.as_ref().is_some_and(has_content);
             number += u32::from(has_content);

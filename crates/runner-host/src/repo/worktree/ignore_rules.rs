@@ -123,7 +123,7 @@ fn append_rules(
     for (file, lines) in rules {
         let path = git.root().join(path_of(&file));
         if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
-            aside.put(vec![AsideItem { path: file.clone(), reason: "git reads no ignore rules from it" }])?;
+            aside.put(&[AsideItem { path: file.clone(), reason: "git reads no ignore rules from it" }])?;
         }
         let mut text = atomic::read(&path, IGNORE_FILE_BYTES_MAX)?.unwrap_or_default();
         if !text.is_empty() && !text.ends_with(b"\n") {

@@ -60,7 +60,7 @@ pub(super) fn changed_files(
             paths.retain(|path, _| !path.ends_with(b"/"));
             break;
         }
-        aside.put(items)?;
+        aside.put(&items)?;
         paths = readable_changes(git, index, aside)?;
     }
     Ok(paths)
@@ -107,7 +107,11 @@ pub(super) fn is_refusal(error: &Error) -> bool {
     match error {
         Error::Git { .. } => true,
         Error::Io { source, .. } => source.kind() == std::io::ErrorKind::TimedOut,
-        _ => false,
+        Error::Refused(_)
+        | Error::Locked { .. }
+        | Error::GitOutput { .. }
+        | Error::Journal { .. }
+        | Error::Internal(_) => false,
     }
 }
 

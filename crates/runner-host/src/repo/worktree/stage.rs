@@ -92,7 +92,7 @@ fn stage_scope(git: &Git, index: &Path, name: &str, scope: StageScope) -> Result
     rejected.extend(add(git, index, &changed, &mut aside)?);
     let restored: Vec<Vec<u8>> = rejected.iter().map(|item| item.path.clone()).collect();
     changed.retain(|path, _| !restored.contains(path));
-    aside.put(rejected)?;
+    aside.put(&rejected)?;
     restore_committed(git, index, &restored, &mut changed)?;
     Ok(StagedChanges { changed, notices: aside.notices(), withheld })
 }

@@ -2,12 +2,17 @@
 //!
 //! Before a session their contents are kept under `refs/runner/<run>/ignored`. The commit's message records size, time and
 //! mode of each, so that a later session only stores what changed since. Nothing pushes that reference unless asked to.
+//!
+//! A file that a session deleted is restored, unless its whole folder is ignored: such folders hold build output, and an agent
+//! may clean up. Everything else is reported with the command that restores it.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use runner_core::model::id::RunId;
 use runner_core::model::object_id::CommitId;
@@ -36,6 +41,8 @@ struct FileState {
     bytes: u64,
     mtime_ns: i64,
     mode: u32,
+    /// Whether everything in its folder is ignored.
+    is_in_folder: bool,
 }
 
 /// The kept files that exist, and the commit that has them.
@@ -78,6 +85,41 @@ impl UserFiles {
         Ok(Self { commit: Some(commit), files })
     }
 
+    /// Restores deleted files after a session, and returns a notice for every file that was deleted or changed.
+    pub(crate) fn restore(&self, git: &Git) -> Vec<FileNotice> {
+        let mut notices = self.changes(git);
+        let deleted = notices.iter_mut().filter(|notice| notice.action == FileAction::IgnoredDeleted);
+        for notice in deleted {
+            let path = notice.path.to_bytes();
+            let state = self.files.get(&path).filter(|state| !state.is_in_folder);
+            if state.is_some_and(|state| self.write(git, &path, *state).is_ok()) {
+                notice.action = FileAction::IgnoredRestored;
+                notice.restore = None;
+            }
+        }
+        notices
+    }
+
+    /// Writes a kept file with its permissions and time. Anything in its place stays.
+    fn write(&self, git: &Git, path: &[u8], state: FileState) -> Result<(), Error> {
+        let commit = self.commit.as_ref().ok_or(Error::Internal("a kept file without a commit"))?;
+        let name = path_of(path).to_string_lossy();
+        let kept = git.files_of(commit, &format!(":(literal){name}"))?;
+        let object = kept.iter().find(|file| file.path == path).map(|file| file.object.as_str());
+        let bytes = git.blobs(&object.into_iter().collect::<Vec<_>>())?.pop();
+        let bytes = bytes.ok_or(Error::Internal("a kept file without content"))?;
+        let file = git.root().join(path_of(path));
+        file.parent().map_or(Ok(()), |folder| atomic::create_folders(git.root(), folder))?;
+        let modified =
+            SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::try_from(state.mtime_ns).unwrap_or(0));
+        let written = fs::File::options().write(true).create_new(true).open(&file).and_then(|mut target| {
+            target.write_all(&bytes)?;
+            target.set_permissions(fs::Permissions::from_mode(state.mode & 0o7777))?;
+            target.set_times(fs::FileTimes::new().set_modified(modified))
+        });
+        written.map_err(Error::io("write", &file))
+    }
+
     /// A notice for every file that was deleted or changed since it was kept.
     pub(crate) fn changes(&self, git: &Git) -> Vec<FileNotice> {
         let now = self.states_now(git);
@@ -112,8 +154,10 @@ impl UserFiles {
 
     /// The kept files that exist now.
     fn states_now(&self, git: &Git) -> BTreeMap<Vec<u8>, FileState> {
-        let state = |path: &Vec<u8>| Some((path.clone(), small_file(&git.root().join(path_of(path)))?));
-        self.files.keys().filter_map(state).collect()
+        let state = |path: &Vec<u8>, before: &FileState| {
+            Some((path.clone(), small_file(&git.root().join(path_of(path)), before.is_in_folder)?))
+        };
+        self.files.iter().filter_map(|(path, before)| state(path, before)).collect()
     }
 }
 
@@ -144,9 +188,10 @@ fn find(git: &Git) -> Result<BTreeMap<Vec<u8>, FileState>, Error> {
     let mut found = BTreeMap::new();
     let mut bytes = 0;
     for path in git.ignored_paths()?.into_iter().filter(|path| !is_runner_path(path)) {
-        let files = if path.ends_with(b"/") { small_folder(git, &path) } else { vec![path] };
+        let is_folder = path.ends_with(b"/");
+        let files = if is_folder { small_folder(git, &path) } else { vec![path] };
         for path in files.into_iter().filter(|path| !has_git_name(path)) {
-            let Some(state) = small_file(&git.root().join(path_of(&path))) else { continue };
+            let Some(state) = small_file(&git.root().join(path_of(&path)), is_folder) else { continue };
             bytes += state.bytes;
             if bytes > TOTAL_BYTES_MAX || found.len() >= FILES_MAX {
                 return Ok(found);
@@ -183,10 +228,10 @@ fn has_git_name(path: &[u8]) -> bool {
 }
 
 /// The state of a regular file that is small enough.
-fn small_file(file: &Path) -> Option<FileState> {
+fn small_file(file: &Path, is_in_folder: bool) -> Option<FileState> {
     let metadata = file.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
     let mtime_ns = metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec());
-    let state = FileState { bytes: metadata.len(), mtime_ns, mode: metadata.mode() };
+    let state = FileState { bytes: metadata.len(), mtime_ns, mode: metadata.mode(), is_in_folder };
     (state.bytes <= FILE_BYTES_MAX).then_some(state)
 }
 
