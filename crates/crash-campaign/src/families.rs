@@ -33,17 +33,19 @@ pub(crate) struct ListedCall {
     pub(crate) program: String,
 }
 
-/// The counted calls of a scenario's command without a fault. Another process counts them once per campaign, because a tracer
-/// waits for all its children.
+/// The counted calls of a scenario's command without a fault; none if it fails, which the family `no-fault` reports. Another
+/// process counts them once per campaign, because a tracer waits for all its children.
 pub(crate) fn calls_of(workspace: &Workspace, scenario: &Scenario, class: &str) -> Vec<ListedCall> {
-    let cache = workspace.template(scenario).with_extension(class);
+    let cache = workspace.templates().join(format!("{}.{class}", scenario.name));
     if !cache.exists() {
         let exe = std::env::current_exe().expect("the path of this program");
         let mut command = Command::new(exe);
         command.args(["calls", scenario.name, class, "--runner", &workspace.runner]);
         command.arg("--templates").arg(workspace.templates());
-        let output = testkit::test_repo::run(&mut command).ok();
-        fs::write(&cache, output.stdout).expect("the list of calls");
+        let output = testkit::test_repo::run(&mut command);
+        let is_complete = output.code == Some(0);
+        let calls = if is_complete { output.stdout } else { String::new() };
+        fs::write(&cache, calls).expect("the list of calls");
     }
     let text = fs::read_to_string(cache).expect("the list of calls");
     text.lines()

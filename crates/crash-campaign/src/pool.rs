@@ -60,7 +60,7 @@ impl PointPool<'_> {
         let mut command = Command::new(exe);
         command.args(["point", &point.to_string(), "--runner", &self.workspace.runner]);
         command.arg("--templates").arg(self.workspace.templates());
-        command.env("TMPDIR", folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env("TMPDIR", folder).env("RUST_BACKTRACE", "0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("a process for the point");
         let is_timely = wait_until(&mut child, Instant::now() + POINT_TIMEOUT);
         if !is_timely {

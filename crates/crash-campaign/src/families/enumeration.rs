@@ -2,12 +2,21 @@
 
 use crate::families::{Family, calls_of};
 use crate::injector::{CallClass, Fault, Injection, trace};
-use crate::oracle::{Belongings, judge};
+use crate::oracle::{Belongings, judge, resume};
 use crate::point::{PointSpec, PointVerdict};
 use crate::scenarios::{Scenario, Workspace, find};
 
 pub(super) fn families() -> Vec<Family> {
     vec![
+        Family {
+            name: "no-fault",
+            summary: "run each scenario without a fault, in a copy of its folder",
+            points: |_, scenarios| {
+                let none: &[usize] = &[];
+                scenarios.iter().map(|scenario| PointSpec::new("no-fault", scenario.name, none)).collect()
+            },
+            run: run_without_fault,
+        },
         Family {
             name: "kill-all",
             summary: "kill every process at each mutating call",
@@ -31,6 +40,18 @@ pub(super) fn families() -> Vec<Family> {
             },
         },
     ]
+}
+
+/// Runs the scenario's command, which must succeed, and judges the result.
+fn run_without_fault(workspace: &Workspace, point: &PointSpec) -> PointVerdict {
+    let Some(scenario) = find(&point.subject) else {
+        return PointVerdict::Skipped(format!("no scenario `{}`", point.subject));
+    };
+    let repo = workspace.copy(&scenario);
+    let before = Belongings::read(&repo, scenario.runs);
+    let mut violations = resume(&repo, &[scenario.command]);
+    violations.extend(judge(&repo, &scenario, &before));
+    PointVerdict::of(violations)
 }
 
 /// One point per mutating call of each scenario.

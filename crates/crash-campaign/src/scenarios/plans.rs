@@ -17,7 +17,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             prepare: complete,
             command: &["fork", "1"],
             resume: LOOP,
-            runs: &["demo", "demo-2"],
+            runs: &["demo", "demo-1"],
         },
     ]
 }

@@ -24,7 +24,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             repo
         }),
         start("switch", |runner| on_main_beside_run(runner, "ignored\n")),
-        // A different .gitignore on each side: files that only one of them ignores must stay.
+        // The checkout replaces .gitignore, and in between the user's ignored files look like untracked ones.
         start("switch-ignore", |runner| on_main_beside_run(runner, "ignored\nlocal\n")),
     ]
 }
@@ -62,8 +62,5 @@ fn on_main_beside_run(runner: &str, ignored: &str) -> TestRepo {
     repo.write(".runner/.gitignore", "context/\niterations/\nlock\n");
     repo.commit_all("work on main");
     add_belongings(&repo);
-    if ignored.contains("local") {
-        repo.write("local/settings", "ignored on main only\n");
-    }
     repo
 }
