@@ -1,8 +1,10 @@
 //! The kinds of faults. Each family lists its points and runs one of them.
 
 mod enumeration;
+mod failing_git;
 mod errors;
 mod pairs;
+mod power_cuts;
 
 use std::fs;
 use std::process::Command;
@@ -24,6 +26,8 @@ pub(crate) fn all() -> Vec<Family> {
     let mut all = enumeration::families();
     all.extend(errors::families());
     all.extend(pairs::families());
+    all.extend(power_cuts::families());
+    all.extend(failing_git::families());
     all
 }
 

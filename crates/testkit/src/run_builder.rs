@@ -168,14 +168,11 @@ impl RunBuilder {
         };
         let executor = match &self.executor {
             TestExecutor::Shell(script) => {
-                let path = write_outside("agent.sh", format!("{PRELUDE}\n{script}\n"));
-                if self.is_movable {
-                    r#"kind = "command"
-command = ["sh", "-c", ". \"$HOME/../agent.sh\""]"#
-                        .to_owned()
-                } else {
-                    format!("kind = \"command\"\ncommand = [\"sh\", \"{path}\"]")
-                }
+                let name = if self.is_movable { "home/agent.sh" } else { "agent.sh" };
+                let path = write_outside(name, format!("{PRELUDE}\n{script}\n"));
+                let movable = r#""-c", ". \"$HOME/agent.sh\"""#.to_owned();
+                let script = if self.is_movable { movable } else { format!("\"{path}\"") };
+                format!("kind = \"command\"\ncommand = [\"sh\", {script}]")
             }
             TestExecutor::Scenario(text) => {
                 format!("kind = \"script\"\nscenario = \"{}\"", write_outside("play.toml", text.clone()))
