@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::families::{self, Family};
-use crate::pool::PointPool;
 use crate::point::{PointSpec, PointVerdict};
+use crate::pool::PointPool;
 use crate::random::Random;
 use crate::scenarios::{self, Scenario, Workspace};
 
@@ -61,7 +61,10 @@ impl CampaignReport {
 
     /// Prints one line per family and scenario; returns the number of bad points.
     fn finish(&self, elapsed: Duration, left: usize) -> usize {
-        crate::print(&format!("{:<18} {:<24} {:>6} {:>4} {:>11}", "family", "scenario", "points", "bad", "not reached"));
+        crate::print(&format!(
+            "{:<18} {:<24} {:>6} {:>4} {:>11}",
+            "family", "scenario", "points", "bad", "not reached"
+        ));
         let mut total = PointCounts::default();
         for ((family, subject), counts) in &self.counts {
             let PointCounts { tried, bad, not_reached, .. } = counts;
@@ -102,9 +105,12 @@ pub(crate) fn run(workspace: &Workspace, folder: &std::path::Path, plan: &Campai
 /// The points of a plan.
 fn select(workspace: &Workspace, plan: &CampaignPlan) -> Vec<PointSpec> {
     let mut scenarios: Vec<Scenario> = scenarios::all();
-    scenarios.retain(|scenario| plan.scenarios.is_empty() || plan.scenarios.iter().any(|name| name == scenario.name));
+    scenarios.retain(|scenario| {
+        plan.scenarios.is_empty() || plan.scenarios.iter().any(|name| name == scenario.name)
+    });
     let mut families: Vec<Family> = families::all();
-    families.retain(|family| plan.families.is_empty() || plan.families.iter().any(|name| name == family.name));
+    families
+        .retain(|family| plan.families.is_empty() || plan.families.iter().any(|name| name == family.name));
     let mut random = plan.sample.as_deref().map(Random::from_text);
     if let Some(random) = &mut random {
         random.shuffle(&mut scenarios);
@@ -113,7 +119,9 @@ fn select(workspace: &Workspace, plan: &CampaignPlan) -> Vec<PointSpec> {
     let mut points = Vec::new();
     for family in &families {
         let all = (family.points)(workspace, &scenarios);
-        points.extend(all.into_iter().enumerate().filter(|(at, _)| at % plan.every == 0).map(|(_, point)| point));
+        points.extend(
+            all.into_iter().enumerate().filter(|(at, _)| at % plan.every == 0).map(|(_, point)| point),
+        );
     }
     if let Some(random) = &mut random {
         random.shuffle(&mut points);

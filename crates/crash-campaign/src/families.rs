@@ -1,10 +1,14 @@
 //! The kinds of faults. Each family lists its points and runs one of them.
 
 mod enumeration;
-mod failing_git;
 mod errors;
+mod failing_git;
+mod hostile_agents;
 mod pairs;
 mod power_cuts;
+mod repository_shapes;
+mod two_worktrees;
+mod user_work;
 
 use std::fs;
 use std::process::Command;
@@ -28,6 +32,10 @@ pub(crate) fn all() -> Vec<Family> {
     all.extend(pairs::families());
     all.extend(power_cuts::families());
     all.extend(failing_git::families());
+    all.extend(repository_shapes::families());
+    all.extend(hostile_agents::families());
+    all.extend(user_work::families());
+    all.extend(two_worktrees::families());
     all
 }
 

@@ -5,8 +5,8 @@
 //! the guard do not count: their faults are not the runner's.
 
 mod call_table;
-mod tracee;
 mod traced_child;
+mod tracee;
 mod tracer;
 
 pub(crate) use call_table::CallClass;

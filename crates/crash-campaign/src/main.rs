@@ -83,7 +83,8 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let cli = CampaignCli::parse();
-    let folder = tempfile::Builder::new().prefix("campaign-").tempdir_in(testkit::test_repo::temporary_root());
+    let folder =
+        tempfile::Builder::new().prefix("campaign-").tempdir_in(testkit::test_repo::temporary_root());
     let folder = folder.expect("a temporary folder");
     let templates = cli.templates.unwrap_or_else(|| folder.path().join("templates"));
     std::fs::create_dir_all(&templates).expect("a folder for scenarios");

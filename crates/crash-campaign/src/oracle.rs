@@ -105,15 +105,19 @@ pub(crate) fn judge_state(repo: &TestRepo, runs: &[&str]) -> Vec<String> {
 
 /// Every file that an agent completed is reachable from a branch of a run or from `refs/runner/`.
 pub(crate) fn check_ledger(repo: &TestRepo, violations: &mut Vec<String>) {
-    let ledger = repo.outside().join("home/ledger");
-    let mut names: Vec<PathBuf> =
-        fs::read_dir(ledger).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    names.sort();
+    let mut files = BTreeMap::new();
+    collect_files(&repo.outside().join("home/ledger"), &mut files);
+    let names: Vec<PathBuf> = files.into_keys().collect();
     if names.is_empty() {
         return;
     }
-    let listed =
-        repo.try_git(&["rev-list", "--objects", "--no-object-names", "--glob=refs/runner", "--glob=refs/heads/runner"]);
+    let listed = repo.try_git(&[
+        "rev-list",
+        "--objects",
+        "--no-object-names",
+        "--glob=refs/runner",
+        "--glob=refs/heads/runner",
+    ]);
     if listed.code != Some(0) {
         violations.push(format!("git rev-list: {}", listed.stderr.trim_end()));
     }

@@ -29,7 +29,11 @@ pub(crate) struct PointPool<'a> {
 
 impl PointPool<'_> {
     /// Runs the points and reports each verdict as it arrives. Returns the number of points that there was no time for.
-    pub(crate) fn run(&self, points: Vec<PointSpec>, report: &mut (dyn FnMut(&PointSpec, PointVerdict) + Send)) -> usize {
+    pub(crate) fn run(
+        &self,
+        points: Vec<PointSpec>,
+        report: &mut (dyn FnMut(&PointSpec, PointVerdict) + Send),
+    ) -> usize {
         let queue = Mutex::new(VecDeque::from(points));
         let report = Mutex::new(report);
         std::thread::scope(|scope| {
@@ -60,7 +64,12 @@ impl PointPool<'_> {
         let mut command = Command::new(exe);
         command.args(["point", &point.to_string(), "--runner", &self.workspace.runner]);
         command.arg("--templates").arg(self.workspace.templates());
-        command.env("TMPDIR", folder).env("RUST_BACKTRACE", "0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .env("TMPDIR", folder)
+            .env("RUST_BACKTRACE", "0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().expect("a process for the point");
         let is_timely = wait_until(&mut child, Instant::now() + POINT_TIMEOUT);
         if !is_timely {

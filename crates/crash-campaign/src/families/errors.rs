@@ -45,7 +45,9 @@ pub(super) fn families() -> Vec<Family> {
             name: "enomem",
             summary: "each call that starts a process or thread fails once with ENOMEM",
             points: |workspace, scenarios| points("enomem", "starting", workspace, scenarios),
-            run: |workspace, point| run(workspace, point, CallClass::Starting, Fault::FailOnce(Errno::ENOMEM)),
+            run: |workspace, point| {
+                run(workspace, point, CallClass::Starting, Fault::FailOnce(Errno::ENOMEM))
+            },
         },
     ]
 }
@@ -74,7 +76,8 @@ fn run(workspace: &Workspace, point: &PointSpec, class: CallClass, fault: Fault)
     let mut violations = Vec::new();
     // A signal ends a program that aborts; the injector itself sends none here.
     if outcome.exit_code.is_none_or(|code| CRASH_CODES.contains(&code)) {
-        violations.push(format!("the runner crashed instead of reporting the error: {:?}", outcome.exit_code));
+        violations
+            .push(format!("the runner crashed instead of reporting the error: {:?}", outcome.exit_code));
     }
     violations.extend(judge(&repo, &scenario, &before));
     PointVerdict::of(violations)

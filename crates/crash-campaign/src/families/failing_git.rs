@@ -27,12 +27,7 @@ const RECOVERY_CALLS: usize = 24;
 
 pub(super) fn families() -> Vec<Family> {
     vec![
-        Family {
-            name: "git-fails",
-            summary: "git fails at its k-th call, in five ways",
-            points,
-            run,
-        },
+        Family { name: "git-fails", summary: "git fails at its k-th call, in five ways", points, run },
         Family {
             name: "git-fails-later",
             summary: "a crash, then git fails at its k-th call during the recovery",
@@ -59,7 +54,8 @@ fn recovery_points(workspace: &Workspace, scenarios: &[Scenario]) -> Vec<PointSp
     let mut points = Vec::new();
     for scenario in scenarios {
         let count = calls_of(workspace, scenario, "mutating").len();
-        let crashes = (1..=RECOVERY_CRASHES).map(|nth| count * nth / (RECOVERY_CRASHES + 1)).filter(|at| *at > 0);
+        let crashes =
+            (1..=RECOVERY_CRASHES).map(|nth| count * nth / (RECOVERY_CRASHES + 1)).filter(|at| *at > 0);
         for crash in crashes {
             for at in 1..=RECOVERY_CALLS {
                 for (way, _) in WAYS.iter().filter(|(way, _)| *way != "hangs") {
@@ -78,7 +74,12 @@ fn git_calls(workspace: &Workspace, scenario: &Scenario) -> usize {
     if !cache.exists() {
         let exe = std::env::current_exe().expect("the path of this program");
         let mut command = std::process::Command::new(exe);
-        command.args(["point", &format!("git-fails/{}/0/exit1", scenario.name), "--runner", &workspace.runner]);
+        command.args([
+            "point",
+            &format!("git-fails/{}/0/exit1", scenario.name),
+            "--runner",
+            &workspace.runner,
+        ]);
         command.arg("--templates").arg(workspace.templates());
         run_command(&mut command);
     }
@@ -152,7 +153,8 @@ fn save_count(cache: &Path, output: &RunOutput, calls: usize) {
 /// A git that fails must not crash the runner.
 fn judge_output(output: &RunOutput, mut violations: Vec<String>) -> Vec<String> {
     if output.code.is_none_or(|code| code == 101 || code == 134) {
-        violations.insert(0, format!("the runner crashed: exit {:?}: {}", output.code, output.stderr.trim_end()));
+        violations
+            .insert(0, format!("the runner crashed: exit {:?}: {}", output.code, output.stderr.trim_end()));
     }
     violations
 }

@@ -12,12 +12,7 @@ use testkit::test_repo::TestRepo;
 const SECONDS_PER_FIRST: usize = 2;
 
 pub(super) fn families() -> Vec<Family> {
-    vec![Family {
-        name: "pairs",
-        summary: "kill every process, then again during the recovery",
-        points,
-        run,
-    }]
+    vec![Family { name: "pairs", summary: "kill every process, then again during the recovery", points, run }]
 }
 
 /// For each first call, two second ones from a fixed sequence. A recovery does fewer calls than the command itself, so half of

@@ -28,13 +28,17 @@ pub(super) fn families() -> Vec<Family> {
             name: "power-cut",
             summary: "cut the power before each barrier, ext4 with default options",
             points: |workspace, scenarios| points("power-cut", workspace, scenarios),
-            run: |workspace, point| run(workspace, point, &PowerCut { options: "", is_journal_flushed: false }),
+            run: |workspace, point| {
+                run(workspace, point, &PowerCut { options: "", is_journal_flushed: false })
+            },
         },
         Family {
             name: "power-cut-synced",
             summary: "the same, after another program flushed the file system's journal",
             points: |workspace, scenarios| points("power-cut-synced", workspace, scenarios),
-            run: |workspace, point| run(workspace, point, &PowerCut { options: "", is_journal_flushed: true }),
+            run: |workspace, point| {
+                run(workspace, point, &PowerCut { options: "", is_journal_flushed: true })
+            },
         },
         Family {
             name: "power-cut-noalloc",
@@ -144,7 +148,8 @@ fn crash(repo: &TestRepo, scenario: &Scenario, at: usize, cut: &PowerCut) -> boo
 
 /// Whether an iteration's folder has the log of a guard.
 fn has_guard_log(iterations: &Path) -> bool {
-    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let entries =
+        |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     entries(iterations).flat_map(|run| entries(&run).collect::<Vec<_>>()).any(|folder| {
         let is_latest = !folder.join("meta.json").exists();
         is_latest && folder.join("guard.log").exists()
@@ -155,7 +160,8 @@ fn has_guard_log(iterations: &Path) -> bool {
 fn use_own_mounts() -> Result<(), String> {
     unshare(CloneFlags::CLONE_NEWNS).map_err(|error| format!("no own mount namespace: {error}"))?;
     let flags = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-    mount(None::<&str>, "/", None::<&str>, flags, None::<&str>).map_err(|error| format!("private mounts: {error}"))
+    mount(None::<&str>, "/", None::<&str>, flags, None::<&str>)
+        .map_err(|error| format!("private mounts: {error}"))
 }
 
 /// Formats a new image, mounts it and moves the repository onto it.

@@ -67,11 +67,7 @@ const fn opening(number: i64, name: &'static str, arguments: PathArguments) -> T
 }
 
 const fn starting(number: i64, name: &'static str) -> TracedCall {
-    TracedCall {
-        is_mutating: false,
-        is_starting: true,
-        ..mutating(number, name, Nowhere)
-    }
+    TracedCall { is_mutating: false, is_starting: true, ..mutating(number, name, Nowhere) }
 }
 
 use PathArguments::{Descriptor, Nowhere, Open, OpenAt, Path, PathAt, TwoPaths, TwoPathsAt};

@@ -49,11 +49,7 @@ pub(crate) fn exec_traced(mut args: impl Iterator<Item = OsString>) -> String {
 
 fn filter(class: CallClass) -> seccompiler::Result<BpfProgram> {
     let rules: BTreeMap<i64, Vec<_>> = class.calls().map(|call| (call.number, Vec::new())).collect();
-    let filter = SeccompFilter::new(
-        rules,
-        SeccompAction::Allow,
-        SeccompAction::Trace(0),
-        TargetArch::x86_64,
-    )?;
+    let filter =
+        SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Trace(0), TargetArch::x86_64)?;
     Ok(filter.try_into()?)
 }

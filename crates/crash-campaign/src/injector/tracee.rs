@@ -83,7 +83,10 @@ impl StoppedCall {
         }
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the kernel reads only the lower half of the register")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the kernel reads only the lower half of the register"
+    )]
     fn descriptor(&self, at: usize) -> i32 {
         self.argument(at) as i32
     }

@@ -149,7 +149,8 @@ impl Tracer<'_> {
             observer(number, &record);
         }
         self.outcome.calls.push(record);
-        let is_later = matches!(self.injection.fault, Some(Fault::FailAlways(_))) && number > self.injection.at;
+        let is_later =
+            matches!(self.injection.fault, Some(Fault::FailAlways(_))) && number > self.injection.at;
         if number == self.injection.at || is_later { self.inject(process, &stopped) } else { Next::Resume }
     }
 

@@ -69,7 +69,11 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             with_belongings(run.guard("test -e guarded/check && test ! -e guarded/new").start())
         }),
         step("bubblewrap", |runner| {
-            with_belongings(builder(runner, "answer done").executor_keys("sandbox = \"require\"\nwritable = [\"~/ledger\"]").start())
+            with_belongings(
+                builder(runner, "answer done")
+                    .executor_keys("sandbox = \"require\"\nwritable = [\"~/ledger\"]")
+                    .start(),
+            )
         }),
         Scenario { name: "recovery", prepare: interrupted, command: &["loop"], resume: LOOP, runs: DEMO },
     ]
