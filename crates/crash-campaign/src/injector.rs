@@ -11,7 +11,7 @@ mod tracer;
 
 pub(crate) use call_table::CallClass;
 pub(crate) use traced_child::{TRACED_CHILD, exec_traced};
-pub(crate) use tracer::{CallRecord, Injection, TraceOutcome, trace};
+pub(crate) use tracer::{Injection, TraceOutcome, trace};
 
 use nix::errno::Errno;
 

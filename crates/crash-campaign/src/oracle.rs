@@ -133,3 +133,6 @@ pub(crate) fn check_ledger(repo: &TestRepo, violations: &mut Vec<String>) {
         violations.push("the agent's deletion of `old` is lost".to_owned());
     }
 }
+
+#[cfg(test)]
+mod tests;

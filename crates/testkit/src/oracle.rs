@@ -211,7 +211,7 @@ impl<'a> RunOracle<'a> {
             if let Some(node) = iteration.node.as_ref().filter(|_| iteration.is_charged) {
                 *charged.entry(node.clone()).or_default() += 1;
             }
-            for (id, old) in before.iter().filter(|(_, entry)| entry.node["passes"] == true) {
+            for (id, old) in before.iter().filter(|(_, entry)| entry.passes()) {
                 if after.get(id) != Some(old) {
                     violations.push(format!("{id} passed and was changed by {iteration:?}"));
                 }
@@ -223,7 +223,7 @@ impl<'a> RunOracle<'a> {
                     violations
                         .push(format!("{id} has {count} attempts, {attempts} are charged: {iteration:?}"));
                 }
-                let is_new = before.get(id).is_none_or(|old| old.node["passes"] == false);
+                let is_new = before.get(id).is_none_or(|old| !old.passes());
                 let is_leaf = node["children"].as_array().is_some_and(Vec::is_empty);
                 let is_pass = iteration.node.as_ref() == Some(id) && iteration.guard == "pass";
                 if node["passes"] == true && is_new && is_leaf && !is_pass {
@@ -238,7 +238,7 @@ impl<'a> RunOracle<'a> {
         let text = self.git(&["show", &format!("{commit}:.runner/state/tree.json")]).unwrap_or_default();
         let mut nodes = TreeNodes::new();
         match serde_json::from_str::<Value>(&text) {
-            Ok(tree) => collect_nodes(&tree["root"], "", &mut nodes, violations),
+            Ok(tree) => collect_nodes(tree.get("root").unwrap_or(&Value::Null), "", &mut nodes, violations),
             Err(error) => violations.push(format!("{commit}: tree.json: {error}")),
         }
         nodes
@@ -250,6 +250,12 @@ impl<'a> RunOracle<'a> {
 struct TreeEntry {
     parent: String,
     node: Value,
+}
+
+impl TreeEntry {
+    fn passes(&self) -> bool {
+        self.node.get("passes") == Some(&Value::Bool(true))
+    }
 }
 
 type TreeNodes = BTreeMap<String, TreeEntry>;

@@ -25,6 +25,9 @@ pub(crate) struct CallRecord {
     pub(crate) paths: Vec<PathBuf>,
 }
 
+/// Sees every counted call and its number while the process is stopped.
+pub(crate) type CallObserver<'a> = &'a mut dyn FnMut(usize, &CallRecord);
+
 /// Which calls count, and the fault at one of them.
 pub(crate) struct Injection<'a> {
     pub(crate) class: CallClass,
@@ -35,7 +38,7 @@ pub(crate) struct Injection<'a> {
     /// Without a fault, calls are only counted.
     pub(crate) fault: Option<Fault>,
     /// Called before every counted call, while its process is stopped.
-    pub(crate) observer: Option<&'a mut dyn FnMut(usize, &CallRecord)>,
+    pub(crate) observer: Option<CallObserver<'a>>,
 }
 
 #[derive(Debug, Default)]
@@ -68,8 +71,7 @@ struct HeldProcess {
 pub(crate) fn trace<'a>(command: &'a Command, injection: Injection<'a>) -> TraceOutcome {
     let mut traced = traced_child::traced_command(command, injection.class);
     traced.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let child = traced.spawn().expect("a traced process");
-    let runner = Pid::from_raw(child.id().cast_signed());
+    let runner = spawn(&mut traced);
     let stopped = waitpid(runner, None).expect("a traced process");
     assert!(matches!(stopped, WaitStatus::Stopped(..)), "the traced process did not start: {stopped:?}");
     let options = Options::PTRACE_O_TRACESECCOMP
@@ -110,7 +112,7 @@ impl Tracer<'_> {
             WaitStatus::Signaled(process, _, _) => self.remove(process, None),
             WaitStatus::PtraceEvent(process, _, event) => {
                 self.tracees.insert(process);
-                if event == nix::libc::PTRACE_EVENT_SECCOMP && self.handle_call(process) == Next::Hold {
+                if event == nix::libc::PTRACE_EVENT_SECCOMP && self.handle_call(process) == CallAction::Hold {
                     return;
                 }
                 resume(process, None);
@@ -137,13 +139,13 @@ impl Tracer<'_> {
         }
     }
 
-    fn handle_call(&mut self, process: Pid) -> Next {
-        let Ok(stopped) = StoppedCall::read(process) else { return Next::Resume };
+    fn handle_call(&mut self, process: Pid) -> CallAction {
+        let Ok(stopped) = StoppedCall::read(process) else { return CallAction::Resume };
         let class = self.injection.class;
         let Some(call) = class.calls().find(|call| call.number == stopped.number()) else {
-            return Next::Resume;
+            return CallAction::Resume;
         };
-        let Some(record) = self.count(&stopped, call) else { return Next::Resume };
+        let Some(record) = self.count(&stopped, call) else { return CallAction::Resume };
         let number = self.outcome.calls.len() + 1;
         if let Some(observer) = &mut self.injection.observer {
             observer(number, &record);
@@ -151,7 +153,11 @@ impl Tracer<'_> {
         self.outcome.calls.push(record);
         let is_later =
             matches!(self.injection.fault, Some(Fault::FailAlways(_))) && number > self.injection.at;
-        if number == self.injection.at || is_later { self.inject(process, &stopped) } else { Next::Resume }
+        if number == self.injection.at || is_later {
+            self.inject(process, &stopped)
+        } else {
+            CallAction::Resume
+        }
     }
 
     /// The record of a call that counts.
@@ -166,8 +172,8 @@ impl Tracer<'_> {
         is_counted.then_some(CallRecord { program, name: call.name, paths })
     }
 
-    fn inject(&mut self, process: Pid, stopped: &StoppedCall) -> Next {
-        let Some(fault) = self.injection.fault.clone() else { return Next::Resume };
+    fn inject(&mut self, process: Pid, stopped: &StoppedCall) -> CallAction {
+        let Some(fault) = self.injection.fault.clone() else { return CallAction::Resume };
         self.outcome.was_injected = true;
         match fault {
             Fault::KillAll => self.tracees.iter().for_each(|process| send_kill(*process)),
@@ -180,10 +186,10 @@ impl Tracer<'_> {
                 send_kill(self.runner);
                 let hook = self.start_hook(&hook);
                 self.held = Some(HeldProcess { process, hook });
-                return Next::Hold;
+                return CallAction::Hold;
             }
         }
-        Next::Resume
+        CallAction::Resume
     }
 
     fn start_hook(&self, hook: &[String]) -> Pid {
@@ -196,13 +202,18 @@ impl Tracer<'_> {
         }
         command.current_dir(self.environment.get_current_dir().unwrap_or(Path::new("/")));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().expect("the command of a held process");
-        Pid::from_raw(child.id().cast_signed())
+        spawn(&mut command)
     }
 }
 
+#[expect(clippy::zombie_processes, reason = "the tracer waits for every process")]
+fn spawn(command: &mut Command) -> Pid {
+    let child = command.spawn().expect("a process");
+    Pid::from_raw(child.id().cast_signed())
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum CallAction {
     Resume,
     Hold,
 }
