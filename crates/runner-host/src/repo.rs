@@ -2,6 +2,7 @@
 //! published.
 
 pub(crate) mod documents;
+mod git_dir_repair;
 pub(crate) mod journal;
 pub mod locked_repo;
 pub(crate) mod paths;

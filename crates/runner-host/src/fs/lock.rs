@@ -5,6 +5,7 @@ use std::io::{Read, Seek, Write};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::error::Error;
 use crate::fs::atomic;
@@ -23,10 +24,14 @@ impl Lock {
         loop {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o666));
+            if let Err(Errno::ISDIR | Errno::LOOP | Errno::NXIO) = file {
+                remove_obstacle(path)?;
+                continue;
+            }
             let mut file = File::from(file.map_err(Error::io("open the lock", path))?);
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
-                Err(rustix::io::Errno::WOULDBLOCK) => {
+                Err(Errno::WOULDBLOCK) => {
                     return Err(Error::Locked { holder: holder_of(&mut file) });
                 }
                 Err(errno) => return Err(Error::io("lock", path)(errno)),
@@ -43,13 +48,24 @@ impl Lock {
     }
 }
 
+/// Removes what an agent put in the place of the lock file: a folder, a link or a socket. A runner that held the lock before
+/// still holds the lock on the repository's folder.
+fn remove_obstacle(path: &Path) -> Result<(), Error> {
+    if let Some(folder) = path.ancestors().nth(2).and_then(|folder| File::open(folder).ok())
+        && rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+    {
+        return Err(Error::Locked { holder: String::new() });
+    }
+    atomic::remove_any(path)
+}
+
 /// Locks the folder above the file's own folder, if the file system can lock folders.
 fn lock_repository_folder(path: &Path, file: &mut File) -> Result<Option<File>, Error> {
     let folder = path.ancestors().nth(2).and_then(|folder| File::open(folder).ok());
     let Some(folder) = folder else { return Ok(None) };
     match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(folder)),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Locked { holder: holder_of(file) }),
+        Err(Errno::WOULDBLOCK) => Err(Error::Locked { holder: holder_of(file) }),
         Err(_) => Ok(None),
     }
 }

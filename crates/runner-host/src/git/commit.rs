@@ -17,7 +17,7 @@ impl Git {
         parent: &CommitId,
         message: &str,
     ) -> Result<CommitId, Error> {
-        let [author, committer] = self.settings.author_and_committer();
+        let [author, committer] = self.settings().author_and_committer();
         let now = clock::stamp();
         let text = format!(
             "tree {tree}\nparent {parent}\nauthor {author} {now}\ncommitter {committer} {now}\n\n{message}"

@@ -163,7 +163,12 @@ impl Git {
         let commit = format!("{revision}^{{commit}}");
         let output =
             self.call(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]).output()?;
-        Ok(if output.status.success() { CommitId::new(lossy(&output.stdout)).ok() } else { None })
+        match output.status.code() {
+            Some(0) => Ok(CommitId::new(lossy(&output.stdout)).ok()),
+            // Git explains why a revision is not a commit; a process that was killed has no exit code.
+            Some(1 | 128) => Ok(None),
+            _ => Err(Error::Git { command: "rev-parse".to_owned(), stderr: lossy(&output.stderr) }),
+        }
     }
 
     /// The branches of runs; local ones come first.
@@ -239,8 +244,8 @@ impl Git {
     }
 
     pub(crate) fn head(&self) -> Result<Head, Error> {
-        let output = self.call(&["symbolic-ref", "--quiet", "--short", "HEAD"]).output()?;
-        let branch = output.status.success().then(|| BranchName::new(lossy(&output.stdout)));
+        let output = self.call(&["symbolic-ref", "--quiet", "--short", "HEAD"]).query()?;
+        let branch = output.map(|name| BranchName::new(lossy(&name)));
         Ok(Head::new(branch, self.resolve("HEAD")?))
     }
 

@@ -1,7 +1,6 @@
 //! Private index files: filled from a commit or the work tree, edited, written as trees, and checked out.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use runner_core::model::object_id::{CommitId, TreeId};
@@ -10,6 +9,7 @@ use super::objects::{TreeEntry, Treeish};
 use super::status::ScanResult;
 use super::{Git, lossy, nul_separated, nul_terminated, paths_in};
 use crate::error::Error;
+use crate::fs::atomic;
 
 /// For an index that is written again before git or the user reads it, so that it needs no checksum yet.
 const NO_CHECKSUM: &str = "index.skipHash=true";
@@ -104,10 +104,10 @@ impl Git {
         self.call(&args).index(index).input(&nul_terminated(&assumed)).run().map(drop)
     }
 
-    /// Fills an index from a commit's tree.
-    pub(crate) fn read_into_index(&self, index: &Path, commit: &CommitId) -> Result<(), Error> {
-        let _ = fs::remove_file(index);
-        self.call(&["read-tree", commit.as_str()]).index(index).run().map(drop)
+    /// Fills an index from a tree. It has no file times yet: see [`Self::refresh_index`].
+    pub(crate) fn read_into_index(&self, index: &Path, tree: &impl Treeish) -> Result<(), Error> {
+        atomic::remove_any(index)?;
+        self.call(&["read-tree", tree.treeish()]).index(index).run().map(drop)
     }
 
     /// Changes entries of an index that is written again later.
@@ -146,6 +146,11 @@ impl Git {
     /// Stores an index as a tree.
     pub(crate) fn write_tree(&self, index: &Path) -> Result<TreeId, Error> {
         self.call(&["-c", CHECKSUM, "write-tree"]).index(index).run_for_tree()
+    }
+
+    /// Stores an index as a tree. The index is written again later.
+    pub(crate) fn write_candidate(&self, index: &Path) -> Result<TreeId, Error> {
+        self.call(&["-c", NO_CHECKSUM, "write-tree"]).index(index).run_for_tree()
     }
 
     /// Takes the work tree, with an index that describes it, from one tree to another. Files that differ from

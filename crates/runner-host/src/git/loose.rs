@@ -25,7 +25,7 @@ impl Git {
     }
 
     pub(crate) fn store_blob(&self, bytes: &[u8]) -> Result<String, Error> {
-        if self.settings.has_unknown_extension() {
+        if self.settings().has_unknown_extension() {
             let call = self.call(&["hash-object", "-w", "--no-filters", "--stdin"]);
             return call.input(bytes).run().map(|id| lossy(&id));
         }
@@ -50,7 +50,7 @@ impl Git {
     }
 }
 
-/// Writes an object durably and replaces whatever is at its path: an agent may have computed the name beforehand. The file
+/// Writes an object and replaces whatever is at its path: an agent may have computed the name beforehand. The file
 /// gets the read permissions of the object folder.
 fn write_object(objects: &Path, folder: &Path, path: &Path, parts: [&[u8]; 2]) -> io::Result<()> {
     let mode = fs::metadata(objects)?.permissions().mode();
@@ -73,8 +73,7 @@ fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
     let mut file = fs::File::options().write(true).create_new(true).open(path)?;
     file.write_all(bytes)?;
-    file.set_permissions(fs::Permissions::from_mode(mode))?;
-    file.sync_all()
+    file.set_permissions(fs::Permissions::from_mode(mode))
 }
 
 #[cfg(test)]
@@ -160,7 +159,7 @@ mod tests {
             "git init -q -b main; git config core.repositoryFormatVersion 1; git config extensions.noop-v1 1",
         );
         let git = Git::open(folder.path()).unwrap();
-        assert!(git.settings.has_unknown_extension());
+        assert!(git.settings().has_unknown_extension());
         for bytes in contents() {
             let name = git.store_blobs(&[&bytes]).unwrap().remove(0);
             fs::write(folder.path().join("x"), &bytes).unwrap();

@@ -69,15 +69,18 @@ pub(crate) enum DiffFilter {
 }
 
 impl Git {
-    pub(crate) fn has_object(&self, name: &str) -> bool {
-        self.call(&["cat-file", "-e", name]).output().is_ok_and(|output| output.status.success())
+    pub(crate) fn has_object(&self, name: &str) -> Result<bool, Error> {
+        let request = format!("{name}\n");
+        let output =
+            self.call(&["cat-file", "--batch-check=%(objecttype)"]).input(request.as_bytes()).run()?;
+        Ok(!output.ends_with(b" missing\n"))
     }
 
     /// The commit with this full id, if the repository has it. Git accepts upper-case digits in a reference.
-    pub(crate) fn existing_commit(&self, name: &str) -> Option<CommitId> {
-        let commit =
-            CommitId::new(name.to_ascii_lowercase()).ok().filter(|id| id.as_str().len() == self.id_digits)?;
-        self.has_object(&format!("{commit}^{{commit}}")).then_some(commit)
+    pub(crate) fn existing_commit(&self, name: &str) -> Result<Option<CommitId>, Error> {
+        let id = CommitId::new(name.to_ascii_lowercase()).ok();
+        let Some(commit) = id.filter(|id| id.as_str().len() == self.id_digits) else { return Ok(None) };
+        Ok(self.has_object(&format!("{commit}^{{commit}}"))?.then_some(commit))
     }
 
     /// The tree of a commit.

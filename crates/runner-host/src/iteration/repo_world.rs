@@ -123,7 +123,7 @@ impl World for RepoWorld<'_> {
             version: &mut self.version,
         };
         let prepared = PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take())?;
-        prepared.run(&mut env, job)?.collect(git, job)
+        prepared.run(&mut env, job)?.store(git, job)
     }
 }
 

@@ -8,7 +8,7 @@ use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::Tree;
 use runner_core::replay::{RecordedCommit, RecordedSession, Recording, SCHEMA};
-use runner_core::step::{Attempt, GuardRun, LeftFile};
+use runner_core::step::{Attempt, GuardRun};
 use runner_core::verify::{is_read, kept};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,7 @@ use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::{CatFileBatch, Git};
 use crate::iteration::iteration_dir::IterationDir;
+use crate::iteration::stored_attempt::StoredAttempt;
 use crate::repo::run_history::{RunCommit, files_at, resolve, run_history};
 
 /// The file in an iteration's directory with what came back from its session.
@@ -28,12 +29,11 @@ const BYTES_MAX: u64 = 1 << 30;
 struct SessionRecord {
     /// The commit that the session began from.
     base: CommitId,
-    attempt: Attempt,
+    /// A tree that the session left unchanged is in tree.before.json.
+    #[serde(flatten)]
+    attempt: StoredAttempt,
     #[serde(rename = "verdict")]
     guard: GuardRun,
-    /// Whether the session left the tree unchanged: then it is in tree.before.json.
-    #[serde(default)]
-    tree_untouched: bool,
 }
 
 /// Records what came back from a session in its directory. The guard's output is there already.
@@ -44,11 +44,7 @@ pub(crate) fn write_session(
     attempt: &Attempt,
     guard: &GuardRun,
 ) -> Result<(), Error> {
-    let tree_untouched = matches!(&attempt.tree, LeftFile::Bytes(bytes) if bytes == tree_before.bytes());
-    let mut attempt = attempt.clone();
-    if tree_untouched {
-        attempt.tree = LeftFile::Missing;
-    }
+    let attempt = StoredAttempt::new(attempt, tree_before);
     let guard = match guard {
         GuardRun::Ended { exit, .. } => GuardRun::Ended { exit: *exit, output: Vec::new() },
         GuardRun::Skipped
@@ -56,7 +52,7 @@ pub(crate) fn write_session(
         | GuardRun::TimedOut
         | GuardRun::Interrupted { .. } => guard.clone(),
     };
-    let record = SessionRecord { base: base.clone(), attempt, guard, tree_untouched };
+    let record = SessionRecord { base: base.clone(), attempt, guard };
     dir.write(SESSION, &serde_json::to_vec(&record).unwrap_or_default())
 }
 
@@ -131,13 +127,12 @@ fn read_session(
     let dir = git.paths().iteration(run.as_str(), &iter.to_string());
     let file = |name: &str| atomic::read(&dir.join(name), BYTES_MAX);
     let record = file(SESSION)?.and_then(|bytes| serde_json::from_slice::<SessionRecord>(&bytes).ok());
-    let Some(mut record) = record.filter(|record| entry.parents.first() == Some(&record.base)) else {
+    let Some(record) = record.filter(|record| entry.parents.first() == Some(&record.base)) else {
         return Ok(None);
     };
-    if record.tree_untouched {
-        let Some(tree) = file("tree.before.json")? else { return Ok(None) };
-        record.attempt.tree = LeftFile::Bytes(tree);
-    }
+    let tree_before =
+        if record.attempt.is_tree_untouched() { file("tree.before.json")? } else { Some(Vec::new()) };
+    let Some(tree_before) = tree_before else { return Ok(None) };
     let Some(prompt) = file("prompt.md")? else { return Ok(None) };
     let guard_run = match record.guard {
         GuardRun::Ended { exit, .. } => {
@@ -149,5 +144,5 @@ fn read_session(
         | GuardRun::Interrupted { .. }) => other,
     };
     let prompt = String::from_utf8_lossy(&prompt).into_owned();
-    Ok(Some(RecordedSession { prompt, attempt: record.attempt, guard_run }))
+    Ok(Some(RecordedSession { prompt, attempt: record.attempt.into_attempt(|| tree_before), guard_run }))
 }

@@ -6,6 +6,7 @@ use runner_core::config::Config;
 use runner_core::layout::Doc;
 
 use super::documents::read_doc;
+use super::git_dir_repair;
 use super::recovery::{self, Recovered};
 use crate::error::Error;
 use crate::fs::atomic;
@@ -24,7 +25,9 @@ pub struct UnrecoveredRepo {
 impl UnrecoveredRepo {
     /// Locks the repository that contains `dir`.
     pub fn lock(dir: &Path) -> Result<Self, Error> {
+        git_dir_repair::repair(dir)?;
         let mut git = Git::open(dir)?;
+        git.mark_as_writer();
         atomic::ensure_folder(&git.paths().private())?;
         let lock = Lock::acquire(&git.paths().lock())?;
         allow_configured_filters(&mut git)?;

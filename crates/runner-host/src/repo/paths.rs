@@ -62,6 +62,16 @@ impl RepoPaths {
         self.private().join("journal.json")
     }
 
+    /// How the last session ended, while its changes are not stored yet.
+    pub(crate) fn end_note(&self) -> PathBuf {
+        self.private().join("ended.json")
+    }
+
+    /// The git directory relative to the work tree, if it is inside and UTF-8.
+    pub(crate) fn git_dir_in_root(&self) -> Option<String> {
+        self.git_dir.strip_prefix(&self.root).ok().and_then(Path::to_str).map(str::to_owned)
+    }
+
     /// Exists while the run is paused.
     pub(crate) fn pause(&self) -> PathBuf {
         self.private().join("paused")

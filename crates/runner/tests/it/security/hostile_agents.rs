@@ -80,12 +80,22 @@ fn left_and_committed(sandbox: &TestRepo) -> (String, String) {
     (left, with_index(sandbox, sandbox.root(), &["write-tree"]))
 }
 
+/// Every reference of the user's exists. One that moved keeps its new value, and its old one is kept beside it.
+fn assert_no_ref_is_lost(sandbox: &TestRepo, before: &BTreeSet<String>) {
+    let now = user_refs(sandbox);
+    for line in before.difference(&now) {
+        let (name, commit) = line.split_once(' ').unwrap();
+        assert!(now.iter().any(|line| line.split(' ').next() == Some(name)), "{before:?} became {now:?}");
+        let holders = sandbox.git(&["for-each-ref", "--contains", commit, name, "refs/runner/demo/moved"]);
+        assert_ne!(holders, "", "{name} moved, and its old value is lost");
+    }
+}
+
 /// Asserts everything that must hold after the vandal's iteration.
 fn assert_unharmed(sandbox: &TestRepo, base: &str, refs: &BTreeSet<String>) {
     assert!(!sandbox.outside().join("sprung").exists(), "something planted was run");
     assert_eq!(sandbox.git(&["rev-parse", &format!("{BRANCH}^")]), base, "one commit on top of the last");
-    let now = user_refs(sandbox);
-    assert!(refs.is_subset(&now), "{refs:?} became {now:?}");
+    assert_no_ref_is_lost(sandbox, refs);
     let (left, committed) = left_and_committed(sandbox);
     let difference = sandbox.git(&["diff", "--stat", &left, &committed]);
     assert_eq!(
@@ -124,7 +134,7 @@ fn let_loose_in(sandbox: TestRepo) -> TestRepo {
     let ran = sandbox.runner(&["loop"]);
     assert_eq!(ran.code, Some(0), "{}", show(&ran));
     assert!(!sandbox.outside().join("sprung").exists(), "something planted was run later");
-    assert!(refs.is_subset(&user_refs(&sandbox)));
+    assert_no_ref_is_lost(&sandbox, &refs);
     assert_eq!(sandbox.outcomes().last().map(String::as_str), Some("passed"));
     assert_sound(&sandbox);
     sandbox
