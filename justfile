@@ -208,6 +208,10 @@ crash-list: programs
 crash-sample: programs
     target/debug/crash-campaign run --sample "$(git rev-parse HEAD)" --minutes 1
 
+# Remove one safety measure at a time from the runner, and check that the campaign notices
+crash-mutants *NAMES: programs
+    scripts/crash-mutants {{ NAMES }}
+
 # Run N iterations with an agent that behaves differently every time; print times, memory and sizes
 soak N="2000": programs
     target/debug/crash-campaign soak {{ N }}

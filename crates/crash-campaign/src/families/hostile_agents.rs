@@ -93,7 +93,7 @@ const AGENTS: &[(&str, &str)] = &[
     ("odd-names", "touch \"$(printf 'a\\nb')\" \"$(printf 'bad\\377')\" ' lead' -- -dash"),
     ("long-path", "d=$(printf 'a%.0s' $(seq 200)); mkdir -p $d/$d/$d; echo x > $d/$d/$d/file"),
     ("case-git", "mkdir .GIT; echo x > .GIT/config"),
-    ("ignore-everything", "echo '*' > .gitignore"),
+    ("ignore-own-files", "echo 'secret*' >> .gitignore; echo x > src/secret"),
     ("replace-refs", "g replace HEAD HEAD~1"),
     ("grafts", "g rev-parse HEAD > .git/info/grafts"),
     ("shallow-file", "g rev-parse HEAD > .git/shallow"),

@@ -96,6 +96,9 @@ fn run(workspace: &Workspace, point: &PointSpec, cut: &PowerCut) -> PointVerdict
     if let Err(reason) = mount_image(&cut_image(&repo), &disk, cut.options) {
         return PointVerdict::Bad(vec![reason]);
     }
+    if let Err(reason) = change_boot_id(repo.outside()) {
+        return PointVerdict::Skipped(reason);
+    }
     if !is_promised {
         // Without a snapshot, the work of the session may be lost with the power.
         let _ = fs::remove_dir_all(repo.outside().join("home/ledger"));
@@ -162,6 +165,15 @@ fn use_own_mounts() -> Result<(), String> {
     let flags = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(None::<&str>, "/", None::<&str>, flags, None::<&str>)
         .map_err(|error| format!("private mounts: {error}"))
+}
+
+/// After a power cut the machine boots again: programs that ask whether it did must see another id.
+fn change_boot_id(folder: &Path) -> Result<(), String> {
+    let file = folder.join("boot_id");
+    fs::write(&file, "00000000-0000-4000-8000-000000000000\n").expect("a boot id");
+    let flags = MsFlags::MS_BIND;
+    let target = "/proc/sys/kernel/random/boot_id";
+    mount(Some(&file), target, None::<&str>, flags, None::<&str>).map_err(|error| format!("boot id: {error}"))
 }
 
 /// Formats a new image, mounts it and moves the repository onto it.

@@ -114,8 +114,8 @@ const ACTIONS: &[UserAction] = &[
     action("delete-branch", "git -C side branch -q -D spare-branch", "true"),
 ];
 
-/// When the user acts.
-const MOMENTS: &[&str] = &["during", "during-then-kill", "after-kill"];
+/// When the user acts: in the session or in the guard, before or after a kill.
+const MOMENTS: &[&str] = &["session", "session-then-kill", "session-after-kill", "guard", "guard-then-kill"];
 
 pub(super) fn families() -> Vec<Family> {
     vec![Family {
@@ -132,9 +132,12 @@ pub(super) fn families() -> Vec<Family> {
 }
 
 fn prepare(runner: &str) -> TestRepo {
-    let wait = "touch \"$HOME/session\"; while [ ! -e \"$HOME/continue\" ]; do sleep 0.02; done";
-    let agent = format!("{WORK}\n{wait}\nanswer done");
-    let repo = RunBuilder::new(runner).agent(&agent).file("old", "old\n").movable().start();
+    let wait = |stage: &str| {
+        format!("touch \"$HOME/{stage}\"; while [ ! -e \"$HOME/{stage}-continue\" ]; do sleep 0.02; done")
+    };
+    let agent = format!("{WORK}\n{}\nanswer done", wait("session"));
+    let run = RunBuilder::new(runner).agent(&agent).guard(&wait("guard")).file("old", "old\n").movable();
+    let repo = run.start();
     repo.git(&["branch", "spare-branch", "main"]);
     repo.git(&["worktree", "add", "-q", "-b", "dev", "../side", "main"]);
     repo
@@ -146,26 +149,23 @@ fn run(workspace: &Workspace, point: &PointSpec) -> PointVerdict {
     };
     let repo = prepare(&workspace.runner);
     let home = repo.outside().join("home");
+    let allow = |stage: &str| fs::write(home.join(format!("{stage}-continue")), "").expect("a file");
+    let moment = point.word(0);
+    let stage = if moment.starts_with("guard") { "guard" } else { "session" };
+    allow(if stage == "guard" { "session" } else { "guard" });
     let mut runner = start_loop(&repo);
-    wait_for("the session", || home.join("session").exists());
-    let mut violations = Vec::new();
-    match point.word(0) {
-        "during" => {
-            act(&repo, action.action);
-            fs::write(home.join("continue"), "").expect("a file");
-        }
-        "during-then-kill" => {
-            act(&repo, action.action);
-            kill(&repo, &mut runner);
-        }
-        _ => {
-            kill(&repo, &mut runner);
-            act(&repo, action.action);
-        }
+    wait_for(stage, || home.join(stage).exists());
+    if moment.ends_with("after-kill") {
+        kill(&repo, &mut runner);
     }
-    fs::write(home.join("continue"), "").expect("a file");
+    act(&repo, action.action);
+    if moment.ends_with("then-kill") {
+        kill(&repo, &mut runner);
+    }
+    allow(stage);
+    let mut violations = Vec::new();
     let status = runner.wait().expect("the loop");
-    if point.word(0) == "during" && !is_refusal(status.code()) {
+    if moment == stage && !is_refusal(status.code()) {
         violations.push(format!("`runner loop` beside the user: {status}"));
     }
     violations.extend(resume_beside_user(&repo));
