@@ -7,7 +7,7 @@ use crate::families::{self, Family};
 use crate::point::{PointSpec, PointVerdict};
 use crate::pool::PointPool;
 use crate::random::Random;
-use crate::scenarios::{self, Scenario, Workspace};
+use crate::scenarios::{self, FaultScenario, Workspace};
 
 /// How many scenarios a sample covers. Each must be prepared and counted first, which takes a second or two.
 const SAMPLE_SCENARIOS: usize = 4;
@@ -104,7 +104,7 @@ pub(crate) fn run(workspace: &Workspace, folder: &std::path::Path, plan: &Campai
 
 /// The points of a plan.
 fn select(workspace: &Workspace, plan: &CampaignPlan) -> Vec<PointSpec> {
-    let mut scenarios: Vec<Scenario> = scenarios::all();
+    let mut scenarios: Vec<FaultScenario> = scenarios::all();
     scenarios.retain(|scenario| {
         plan.scenarios.is_empty() || plan.scenarios.iter().any(|name| name == scenario.name)
     });

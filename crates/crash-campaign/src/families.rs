@@ -14,7 +14,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::point::{PointSpec, PointVerdict};
-use crate::scenarios::{Scenario, Workspace};
+use crate::scenarios::{FaultScenario, Workspace};
 
 /// One kind of fault.
 pub(crate) struct Family {
@@ -22,7 +22,7 @@ pub(crate) struct Family {
     /// What the family does, for the list of families.
     pub(crate) summary: &'static str,
     /// The points for these scenarios.
-    pub(crate) points: fn(&Workspace, &[Scenario]) -> Vec<PointSpec>,
+    pub(crate) points: fn(&Workspace, &[FaultScenario]) -> Vec<PointSpec>,
     pub(crate) run: fn(&Workspace, &PointSpec) -> PointVerdict,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct ListedCall {
 
 /// The counted calls of a scenario's command without a fault; none if it fails, which the family `no-fault` reports. Another
 /// process counts them once per campaign, because a tracer waits for all its children.
-pub(crate) fn calls_of(workspace: &Workspace, scenario: &Scenario, class: &str) -> Vec<ListedCall> {
+pub(crate) fn calls_of(workspace: &Workspace, scenario: &FaultScenario, class: &str) -> Vec<ListedCall> {
     let cache = workspace.templates().join(format!("{}.{class}", scenario.name));
     if !cache.exists() {
         let exe = std::env::current_exe().expect("the path of this program");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use testkit::oracle::RunOracle;
 use testkit::test_repo::TestRepo;
 
-use crate::scenarios::Scenario;
+use crate::scenarios::FaultScenario;
 
 /// What belongs to the user: it must be the same before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ fn collect_files(path: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
 }
 
 /// Runs the commands that must succeed, then checks everything. Returns what does not hold.
-pub(crate) fn judge(repo: &TestRepo, scenario: &Scenario, before: &Belongings) -> Vec<String> {
+pub(crate) fn judge(repo: &TestRepo, scenario: &FaultScenario, before: &Belongings) -> Vec<String> {
     let mut violations = resume(repo, scenario.resume);
     violations.extend(judge_state(repo, scenario.runs));
     Belongings::read(repo, scenario.runs).violations_since(before, &mut violations);

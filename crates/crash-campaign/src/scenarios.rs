@@ -12,7 +12,7 @@ pub(crate) use workspace::{Workspace, populate};
 use testkit::test_repo::TestRepo;
 
 /// A repository before the command that a fault interrupts.
-pub(crate) struct Scenario {
+pub(crate) struct FaultScenario {
     pub(crate) name: &'static str,
     /// Builds the repository with this `runner` binary.
     pub(crate) prepare: fn(&str) -> TestRepo,
@@ -30,7 +30,7 @@ const START_TWICE: &[&[&str]] = &[&["start"], &["start"], &["loop"]];
 const DEMO: &[&str] = &["demo"];
 
 /// All scenarios, in the order in which the campaign runs them.
-pub(crate) fn all() -> Vec<Scenario> {
+pub(crate) fn all() -> Vec<FaultScenario> {
     let mut all = iterations::scenarios();
     all.extend(starts::scenarios());
     all.extend(plans::scenarios());
@@ -38,6 +38,6 @@ pub(crate) fn all() -> Vec<Scenario> {
     all
 }
 
-pub(crate) fn find(name: &str) -> Option<Scenario> {
+pub(crate) fn find(name: &str) -> Option<FaultScenario> {
     all().into_iter().find(|scenario| scenario.name == name)
 }

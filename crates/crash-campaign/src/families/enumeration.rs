@@ -4,7 +4,7 @@ use crate::families::{Family, calls_of};
 use crate::injector::{CallClass, Fault, Injection, trace};
 use crate::oracle::{Belongings, judge, resume};
 use crate::point::{PointSpec, PointVerdict};
-use crate::scenarios::{Scenario, Workspace, find};
+use crate::scenarios::{FaultScenario, Workspace, find};
 
 pub(super) fn families() -> Vec<Family> {
     vec![
@@ -55,7 +55,7 @@ fn run_without_fault(workspace: &Workspace, point: &PointSpec) -> PointVerdict {
 }
 
 /// One point per mutating call of each scenario.
-pub(super) fn every_call(family: &str, workspace: &Workspace, scenarios: &[Scenario]) -> Vec<PointSpec> {
+pub(super) fn every_call(family: &str, workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PointSpec> {
     let mut points = Vec::new();
     for scenario in scenarios {
         let count = calls_of(workspace, scenario, "mutating").len();
@@ -64,7 +64,7 @@ pub(super) fn every_call(family: &str, workspace: &Workspace, scenarios: &[Scena
     points
 }
 
-fn orphan_points(workspace: &Workspace, scenarios: &[Scenario]) -> Vec<PointSpec> {
+fn orphan_points(workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PointSpec> {
     let mut points = Vec::new();
     for scenario in scenarios {
         for (index, call) in calls_of(workspace, scenario, "mutating").iter().enumerate() {

@@ -6,7 +6,7 @@ use crate::families::{Family, calls_of};
 use crate::injector::{CallClass, Fault, Injection, trace};
 use crate::oracle::{Belongings, judge};
 use crate::point::{PointSpec, PointVerdict};
-use crate::scenarios::{Scenario, Workspace, find};
+use crate::scenarios::{FaultScenario, Workspace, find};
 
 /// Exit codes of a program that panicked or aborted instead of reporting an error.
 const CRASH_CODES: [i32; 2] = [101, 134];
@@ -52,7 +52,7 @@ pub(super) fn families() -> Vec<Family> {
     ]
 }
 
-fn points(family: &str, class: &str, workspace: &Workspace, scenarios: &[Scenario]) -> Vec<PointSpec> {
+fn points(family: &str, class: &str, workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PointSpec> {
     let mut points = Vec::new();
     for scenario in scenarios {
         let count = calls_of(workspace, scenario, class).len();

@@ -10,7 +10,7 @@ use crate::families::pairs::kill_at;
 use crate::families::{Family, calls_of};
 use crate::oracle::{Belongings, judge};
 use crate::point::{PointSpec, PointVerdict};
-use crate::scenarios::{Scenario, Workspace, find};
+use crate::scenarios::{FaultScenario, Workspace, find};
 
 /// The ways in which git fails, and the shell commands that do so.
 const WAYS: &[(&str, &str)] = &[
@@ -37,7 +37,7 @@ pub(super) fn families() -> Vec<Family> {
     ]
 }
 
-fn points(workspace: &Workspace, scenarios: &[Scenario]) -> Vec<PointSpec> {
+fn points(workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PointSpec> {
     let mut points = Vec::new();
     for scenario in scenarios {
         let count = git_calls(workspace, scenario);
@@ -50,7 +50,7 @@ fn points(workspace: &Workspace, scenarios: &[Scenario]) -> Vec<PointSpec> {
     points
 }
 
-fn recovery_points(workspace: &Workspace, scenarios: &[Scenario]) -> Vec<PointSpec> {
+fn recovery_points(workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PointSpec> {
     let mut points = Vec::new();
     for scenario in scenarios {
         let count = calls_of(workspace, scenario, "mutating").len();
@@ -69,7 +69,7 @@ fn recovery_points(workspace: &Workspace, scenarios: &[Scenario]) -> Vec<PointSp
 }
 
 /// The number of git processes that the command starts; 0 if it fails.
-fn git_calls(workspace: &Workspace, scenario: &Scenario) -> usize {
+fn git_calls(workspace: &Workspace, scenario: &FaultScenario) -> usize {
     let cache = workspace.templates().join(format!("{}.gits", scenario.name));
     if !cache.exists() {
         let exe = std::env::current_exe().expect("the path of this program");

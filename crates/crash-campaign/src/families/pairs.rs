@@ -5,7 +5,7 @@ use crate::injector::{CallClass, Fault, Injection, TraceOutcome, trace};
 use crate::oracle::{Belongings, judge};
 use crate::point::{PointSpec, PointVerdict};
 use crate::random::Random;
-use crate::scenarios::{Scenario, Workspace, find};
+use crate::scenarios::{FaultScenario, Workspace, find};
 use testkit::test_repo::TestRepo;
 
 /// How many second crashes follow each first one.
@@ -17,7 +17,7 @@ pub(super) fn families() -> Vec<Family> {
 
 /// For each first call, two second ones from a fixed sequence. A recovery does fewer calls than the command itself, so half of
 /// the second calls are among the first few.
-fn points(workspace: &Workspace, scenarios: &[Scenario]) -> Vec<PointSpec> {
+fn points(workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PointSpec> {
     let mut points = Vec::new();
     let mut random = Random::new(14);
     for scenario in scenarios {

@@ -16,7 +16,7 @@ use crate::families::{Family, calls_of};
 use crate::injector::{CallClass, Fault, Injection, trace};
 use crate::oracle::{Belongings, judge};
 use crate::point::{PointSpec, PointVerdict};
-use crate::scenarios::{Scenario, Workspace, find, populate};
+use crate::scenarios::{FaultScenario, Workspace, find, populate};
 
 const IMAGE_MEGABYTES: u64 = 40;
 /// The kernel writes nothing by itself for ten minutes.
@@ -59,7 +59,7 @@ struct PowerCut {
 }
 
 /// One point per barrier, and one after the command's end.
-fn points(family: &str, workspace: &Workspace, scenarios: &[Scenario]) -> Vec<PointSpec> {
+fn points(family: &str, workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PointSpec> {
     let mut points = Vec::new();
     for scenario in scenarios {
         let count = calls_of(workspace, scenario, "barriers").len();
@@ -113,16 +113,17 @@ fn cut_image(repo: &TestRepo) -> PathBuf {
 }
 
 /// Runs the command, copies the disk at the barrier and kills everything. Returns whether the runner had promised that the
-/// session's work is safe: it has started the guard, or moved the branch.
-fn crash(repo: &TestRepo, scenario: &Scenario, at: usize, cut: &PowerCut) -> bool {
+/// session's work is safe: it has started the guard, or committed the iteration.
+fn crash(repo: &TestRepo, scenario: &FaultScenario, at: usize, cut: &PowerCut) -> bool {
     let image = repo.outside().join("disk.img");
     let target = cut_image(repo);
     let is_copied = Cell::new(false);
     let was_promised = Cell::new(false);
-    let start = repo.try_git(&["rev-parse", "HEAD"]).stdout;
+    let iterations =
+        || repo.try_git(&["rev-list", "--count", "--grep=^chore(loop): run .* iter ", "HEAD"]).stdout;
+    let start = iterations();
     let copy = || {
-        let tip = repo.try_git(&["rev-parse", "HEAD"]).stdout;
-        was_promised.set(tip != start || has_guard_log(&repo.path(".runner/iterations")));
+        was_promised.set(iterations() != start || has_guard_log(&repo.path(".runner/iterations")));
         if cut.is_journal_flushed {
             let other = File::create(repo.outside().join("disk/other")).expect("another file");
             other.sync_all().expect("fsync");

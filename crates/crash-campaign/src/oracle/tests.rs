@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use testkit::test_repo::TestRepo;
 
 use super::{Belongings, judge};
-use crate::scenarios::{Scenario, find};
+use crate::scenarios::{FaultScenario, find};
 
 /// The `runner` binary in the folder of the built programs.
 fn runner() -> String {
@@ -19,7 +19,7 @@ fn runner() -> String {
 /// A complete run and what belonged to the user before it.
 struct CompleteRun {
     repo: TestRepo,
-    scenario: Scenario,
+    scenario: FaultScenario,
     before: Belongings,
 }
 

@@ -4,10 +4,10 @@ use testkit::test_repo::TestRepo;
 
 use super::iterations::builder;
 use super::workspace::add_belongings;
-use super::{DEMO, LOOP, Scenario};
+use super::{DEMO, FaultScenario, LOOP};
 
-pub(super) fn scenarios() -> Vec<Scenario> {
-    let step = |name, prepare| Scenario { name, prepare, command: &["step"], resume: LOOP, runs: DEMO };
+pub(super) fn scenarios() -> Vec<FaultScenario> {
+    let step = |name, prepare| FaultScenario { name, prepare, command: &["step"], resume: LOOP, runs: DEMO };
     vec![
         step("reftable", |runner| in_format(runner, "--ref-format=reftable")),
         step("sha256", |runner| in_format(runner, "--object-format=sha256")),

@@ -4,7 +4,7 @@ use testkit::run_builder::RunBuilder;
 use testkit::test_repo::TestRepo;
 
 use super::workspace::add_belongings;
-use super::{DEMO, LOOP, Scenario};
+use super::{DEMO, FaultScenario, LOOP};
 
 /// What every agent does first: write a file with unique content, copy it to the ledger in the home folder, and delete a
 /// file. `$n` is the number of the session; a session that is killed before its file is in the ledger does not count.
@@ -41,8 +41,8 @@ if [ "$n" = 1 ]; then
 fi
 answer done"#;
 
-pub(super) fn scenarios() -> Vec<Scenario> {
-    let step = |name, prepare| Scenario { name, prepare, command: &["step"], resume: LOOP, runs: DEMO };
+pub(super) fn scenarios() -> Vec<FaultScenario> {
+    let step = |name, prepare| FaultScenario { name, prepare, command: &["step"], resume: LOOP, runs: DEMO };
     vec![
         step("step", |runner| {
             with_belongings(builder(runner, "answer done").guard_keys("baseline = true").start())
@@ -75,7 +75,13 @@ pub(super) fn scenarios() -> Vec<Scenario> {
                     .start(),
             )
         }),
-        Scenario { name: "recovery", prepare: interrupted, command: &["loop"], resume: LOOP, runs: DEMO },
+        FaultScenario {
+            name: "recovery",
+            prepare: interrupted,
+            command: &["loop"],
+            resume: LOOP,
+            runs: DEMO,
+        },
     ]
 }
 

@@ -4,15 +4,15 @@ use testkit::test_repo::TestRepo;
 
 use super::iterations::builder;
 use super::workspace::add_belongings;
-use super::{DEMO, LOOP, Scenario};
+use super::{DEMO, FaultScenario, LOOP};
 
-pub(super) fn scenarios() -> Vec<Scenario> {
-    let edit = |name, command| Scenario { name, prepare: started, command, resume: LOOP, runs: DEMO };
+pub(super) fn scenarios() -> Vec<FaultScenario> {
+    let edit = |name, command| FaultScenario { name, prepare: started, command, resume: LOOP, runs: DEMO };
     vec![
         edit("node-add", &["node", "add", "root", "--title", "Another task"]),
         edit("note", &["note", "Use the copy in testdata/"]),
         edit("plan-import", &["plan", "import", "../plan.md"]),
-        Scenario {
+        FaultScenario {
             name: "fork",
             prepare: complete,
             command: &["fork", "1"],

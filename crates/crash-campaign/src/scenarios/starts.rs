@@ -5,11 +5,11 @@ use testkit::test_repo::TestRepo;
 
 use super::iterations::builder;
 use super::workspace::add_belongings;
-use super::{DEMO, START_TWICE, Scenario};
+use super::{DEMO, FaultScenario, START_TWICE};
 
-pub(super) fn scenarios() -> Vec<Scenario> {
+pub(super) fn scenarios() -> Vec<FaultScenario> {
     let start =
-        |name, prepare| Scenario { name, prepare, command: &["start"], resume: START_TWICE, runs: DEMO };
+        |name, prepare| FaultScenario { name, prepare, command: &["start"], resume: START_TWICE, runs: DEMO };
     vec![
         start("start", |runner| {
             let repo = builder(runner, "answer done").start();

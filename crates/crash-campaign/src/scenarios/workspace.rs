@@ -5,7 +5,7 @@ use std::process::Command;
 
 use testkit::test_repo::{TestRepo, run, temporary_root};
 
-use super::Scenario;
+use super::FaultScenario;
 
 /// Scenarios that were prepared once, to be copied for every point.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ impl Workspace {
     }
 
     /// A fresh copy of the scenario's repository in a folder of its own.
-    pub(crate) fn copy(&self, scenario: &Scenario) -> TestRepo {
+    pub(crate) fn copy(&self, scenario: &FaultScenario) -> TestRepo {
         let folder = tempfile::Builder::new().prefix("crash-").tempdir_in(temporary_root());
         let folder = folder.expect("a temporary folder");
         populate(folder.path(), &self.template(scenario));
@@ -36,7 +36,7 @@ impl Workspace {
     }
 
     /// The prepared repository; prepares it if no process did so before.
-    pub(crate) fn template(&self, scenario: &Scenario) -> PathBuf {
+    pub(crate) fn template(&self, scenario: &FaultScenario) -> PathBuf {
         let template = self.templates.join(scenario.name);
         if !template.exists() {
             let repo = (scenario.prepare)(&self.runner);
