@@ -238,17 +238,21 @@ pub(crate) fn move_in_place(from: &Path, to: &Path, replaced: &Path) -> Result<(
 
 /// Gives the owner access to a folder and to every folder below it, as far as the system permits. Links are not followed.
 pub(crate) fn open_folders(folder: &Path) {
+    open_to_owner(folder);
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            open_folders(&entry.path());
+        }
+    }
+}
+
+fn open_to_owner(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;
     let Ok(metadata) = folder.symlink_metadata() else { return };
     let mode = metadata.permissions().mode();
     if metadata.is_dir() && mode & 0o700 != 0o700 {
         // A failure shows up when the folder is used.
         let _ = fs::set_permissions(folder, fs::Permissions::from_mode(mode | 0o700));
-    }
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_folders(&entry.path());
-        }
     }
 }
 
@@ -273,11 +277,25 @@ pub(crate) fn stamp(path: &Path) -> Option<FileStamp> {
     })
 }
 
-/// Removes whatever is at a path: a file, a link, or a folder with its content.
+/// Removes whatever is at a path: a file, a link, or a folder with its content. Where permissions prevent that, gives the owner
+/// access first: to the parent folder, and to every folder below the path. Go's module cache consists of read-only folders.
 pub(crate) fn remove_any(path: &Path) -> Result<(), Error> {
+    let removed = remove_tree(path).or_else(|error| {
+        if error.kind() != io::ErrorKind::PermissionDenied {
+            return Err(error);
+        }
+        path.parent().into_iter().for_each(open_to_owner);
+        open_folders(path);
+        remove_tree(path)
+    });
+    removed.map_err(Error::io("remove", path))
+}
+
+fn remove_tree(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path).map_err(Error::io("remove", path)),
-        Ok(_) => fs::remove_file(path).map_err(Error::io("remove", path)),
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
         Err(_) => Ok(()),
     }
 }

@@ -240,7 +240,10 @@ impl Git {
         if paths.is_empty() {
             args.extend([".", &without_runner]);
         }
-        self.call(&args).run()
+        self.call(&args).run().or_else(|_| {
+            // An attribute file that git refuses to read: newer versions of git can do without.
+            self.call(&args).variable("GIT_ATTR_SOURCE", self.empty_tree()).run()
+        })
     }
 
     pub(crate) fn head(&self) -> Result<Head, Error> {

@@ -89,6 +89,11 @@ impl Git {
         self.call(&["rev-parse", "--verify", "--end-of-options", &tree]).run_for_tree()
     }
 
+    /// The message of a commit.
+    pub(crate) fn commit_body(&self, commit: &CommitId) -> Result<Vec<u8>, Error> {
+        self.call(&["log", "-1", "--format=%B", commit.as_str()]).run()
+    }
+
     /// The files of a commit below a folder.
     pub(crate) fn files_of(&self, commit: &CommitId, folder: &str) -> Result<Vec<TreeEntry>, Error> {
         let args = ["ls-tree", "-r", "-z", "--full-tree", commit.as_str(), "--", folder];
@@ -132,7 +137,8 @@ impl Git {
         let mut args: Vec<String> = args.map(str::to_owned).into();
         args.extend([from.to_string(), to.to_string(), "--".to_owned(), ".".to_owned()]);
         args.extend(without.iter().map(|path| format!(":(exclude,top,literal){path}")));
-        self.call(&args).run()
+        // An invalid attribute makes even this call fail.
+        self.call(&args).run().or_else(|_| self.call_unconverted(&args)?.run())
     }
 
     /// Paths in which two trees differ.

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use runner_core::model::id::RunId;
 use runner_core::model::object_id::{BranchName, CommitId};
 
 use super::{Git, Head, REFLOG_MESSAGE, lossy};
@@ -37,6 +38,13 @@ impl Git {
         let Head::Branch { name, commit } = head else { return false };
         let branch = self.common_dir().join(name.reference());
         self.is_attached(name) && has_content(&branch, &format!("{commit}\n"))
+    }
+
+    /// The run whose branch HEAD is on, according to the file alone.
+    pub(crate) fn attached_run(&self) -> Option<RunId> {
+        let bytes = atomic::read(&self.paths().in_git_dir("HEAD"), LOOSE_BYTES_MAX).ok()??;
+        let text = String::from_utf8(bytes).ok()?;
+        RunId::of_branch(text.trim_end().strip_prefix("ref: refs/heads/")?)
     }
 
     fn is_attached(&self, branch: &BranchName) -> bool {

@@ -187,7 +187,7 @@ fn write_logs(
         "sandbox": setup.sandbox,
         "identity": iteration.identity,
         "restored": iteration.restored,
-        "set_aside": iteration.set_aside,
+        "file_notices": iteration.notices,
     });
     setup.dir.write_meta(&transition.meta, host_facts)
 }

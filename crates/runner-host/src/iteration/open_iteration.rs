@@ -10,7 +10,7 @@ use runner_core::model::object_id::{CommitId, TreeId};
 use runner_core::model::repo_path::RepoPath;
 use runner_core::model::tree::{BYTES_MAX, Tree};
 use runner_core::step::{
-    Attempt, ChangeScope, GuardRun, Job, LeftFile, LoadedRun, ProtectedPath, SessionExit, Usage,
+    Attempt, ChangeScope, FileNotice, GuardRun, Job, LeftFile, LoadedRun, ProtectedPath, SessionExit, Usage,
 };
 
 use super::iteration_dir::IterationDir;
@@ -25,7 +25,7 @@ use crate::git::{Git, PathSet, path_of};
 use crate::repo::journal::{self, IterationEntry, IterationPhase, JournalEntry, StoredSession};
 use crate::repo::paths::is_runner_path;
 use crate::repo::repo_guard::RestoreReport;
-use crate::repo::worktree::{self, SetAsideFile, StagedChanges};
+use crate::repo::worktree::{self, StagedChanges};
 
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
@@ -95,7 +95,9 @@ impl EndedSession {
             setup.dir.write("output.json", bytes)?;
         }
         let tree = read_left_file(&git.paths().doc(Doc::Tree), BYTES_MAX as u64);
-        let StagedChanges { changed: staged, set_aside } = worktree::stage(git, &setup.index, job.iteration)?;
+        let StagedChanges { changed: staged, mut notices, withheld } =
+            worktree::stage(git, &setup.index, job.iteration)?;
+        notices.extend(worktree::keep_edits(git, &job.run_id, job.iteration, &withheld)?);
         let index = StagedIndex { git, path: &setup.index, base: &setup.base, staged: &staged };
         let SessionChanges { changed, protected_now, protected } =
             setup.protected.changes(&index, &job.protected)?;
@@ -118,7 +120,7 @@ impl EndedSession {
             guard: GuardRun::Skipped,
             index_stamp: atomic::stamp(&setup.index),
             candidate,
-            set_aside,
+            notices,
             protected_now,
             setup,
         };
@@ -167,7 +169,8 @@ pub struct OpenIteration {
     pub(super) candidate: Option<TreeId>,
     /// The private index, which describes the candidate, when the runner wrote it last.
     pub(super) index_stamp: Option<FileStamp>,
-    pub(super) set_aside: Vec<SetAsideFile>,
+    /// Files that are not committed as the session left them.
+    pub(super) notices: Vec<FileNotice>,
     /// The protected paths after the session.
     pub(super) protected_now: PathSet,
 }

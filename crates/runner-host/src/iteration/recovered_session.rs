@@ -16,6 +16,7 @@ use crate::git::Git;
 use crate::repo::journal::{EndNote, IterationEntry, IterationPhase, StoredSession};
 use crate::repo::publish;
 use crate::repo::repo_guard::RestoreReport;
+use crate::repo::worktree::recorded_notices;
 
 /// An interrupted session in a repository that is restored already.
 pub(crate) struct InterruptedSession<'r> {
@@ -105,7 +106,7 @@ impl InterruptedSession<'_> {
             guard: GuardRun::Skipped,
             candidate,
             index_stamp: atomic::stamp(&index),
-            set_aside: Vec::new(),
+            notices: recorded_notices(git, job.iteration),
             protected_now: git.matching_in_index(&index, &job.protected)?,
             setup,
         };

@@ -19,6 +19,7 @@ use crate::failpoint;
 use crate::git::Git;
 use crate::repo::locked_repo::{LockedRepo, UnrecoveredRepo};
 use crate::repo::recovery::Recovered;
+use crate::repo::worktree::UserFiles;
 
 /// A repository in which iterations run.
 pub struct RepoWorld<'a> {
@@ -27,6 +28,8 @@ pub struct RepoWorld<'a> {
     pub(super) events: EventLog<'a>,
     sandbox: SandboxProbe,
     version: AgentVersion,
+    /// The ignored files that were kept before the last session.
+    user_files: Option<UserFiles>,
     /// The state after the last commit, while nothing else can have changed it.
     pub(super) known: Option<KnownState>,
     /// Whether the user asked to stop after the current iteration.
@@ -56,12 +59,14 @@ impl<'a> RepoWorld<'a> {
     ) -> Result<Self, Error> {
         let programs = ProgramRunner::with_signals()?;
         let repo = repo.recover(&programs, &mut events)?;
+        repo.refuse_crash_loop()?;
         Ok(Self {
             repo,
             programs,
             events,
             sandbox: SandboxProbe::default(),
             version: AgentVersion::default(),
+            user_files: None,
             known: None,
             wants_stop,
         })
@@ -116,6 +121,7 @@ impl World for RepoWorld<'_> {
     fn run_agent(&mut self, run: &LoadedRun, job: &Job) -> Result<(OpenIteration, Attempt), Error> {
         let git = self.repo.git();
         let sandbox = self.sandbox.choose(git, job)?;
+        let user_files = UserFiles::keep(git, &job.run_id, self.user_files.take())?;
         let mut env = SessionEnv {
             git,
             programs: &self.programs,
@@ -123,7 +129,20 @@ impl World for RepoWorld<'_> {
             version: &mut self.version,
         };
         let prepared = PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take())?;
-        prepared.run(&mut env, job)?.store(git, job)
+        let (mut iteration, attempt) = prepared.run(&mut env, job)?.store(git, job)?;
+        iteration.report_files(git, &user_files, job, &mut self.events);
+        self.user_files = Some(user_files);
+        Ok((iteration, attempt))
+    }
+}
+
+impl OpenIteration {
+    /// Reports every file that is not committed as the session left it, and every kept file that the session changed.
+    pub(crate) fn report_files(&mut self, git: &Git, kept: &UserFiles, job: &Job, events: &mut EventLog<'_>) {
+        self.notices.extend(kept.changes(git));
+        for notice in &self.notices {
+            events.record(&Event::FileNoticed { iter: job.iteration, notice: notice.clone() });
+        }
     }
 }
 

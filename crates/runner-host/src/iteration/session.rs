@@ -261,7 +261,7 @@ fn stop_policy(agent: Option<&AgentSpec>) -> StopPolicy {
 /// The changed files and their times: another value whenever a file changed.
 fn fingerprint(git: &Git, index: &Path) -> Vec<(Vec<u8>, Option<SystemTime>)> {
     let mut files = Vec::new();
-    for path in git.differing_paths(index).unwrap_or_default() {
+    for path in worktree::differing_paths(git, index).unwrap_or_default() {
         let metadata = git.root().join(path_of(&path)).symlink_metadata();
         files.push((path, metadata.and_then(|metadata| metadata.modified()).ok()));
     }

@@ -17,7 +17,9 @@ use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::{EntryMode, Git, Head, IndexEntry, LocalBranch, OLDEST, RepoStatus, TreeEntry, path_of};
-use crate::repo::documents::{docs_at_commit, read_docs, refuse_changed_documents, refuse_dirty, store_docs};
+use crate::repo::documents::{
+    docs_at_commit, read_docs, refuse_changed_documents, refuse_dirty, refuse_hidden, store_docs,
+};
 use crate::repo::journal::PublishEntry;
 use crate::repo::locked_repo::LockedRepo;
 use crate::repo::paths::RUNNER_LOCAL;
@@ -139,6 +141,7 @@ pub(crate) fn clean_status(git: &Git) -> Result<RepoStatus, Error> {
         return Err(UserError::NoCommit.into());
     }
     refuse_dirty(&status.outside)?;
+    refuse_hidden(git)?;
     Ok(status)
 }
 

@@ -97,6 +97,16 @@ impl RepoPaths {
         self.private().join(format!("{name}.index"))
     }
 
+    /// A git directory without a history of its own.
+    pub(crate) fn unconverted(&self) -> PathBuf {
+        self.private().join("unconverted")
+    }
+
+    /// The ignore files of a commit, while paths are matched with them.
+    pub(crate) fn ignore_rules(&self) -> PathBuf {
+        self.private().join("ignore-rules")
+    }
+
     /// The text of a commit that is about to be stored.
     pub(crate) fn new_commit(&self) -> PathBuf {
         self.private().join("commit")

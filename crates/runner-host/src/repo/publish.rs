@@ -19,7 +19,7 @@ use crate::git::{CheckoutMode, DiffFilter, EntryMode, Git, IndexEntry, TreeEntry
 use crate::repo::journal::{self, JournalEntry, PublishEntry};
 use crate::repo::paths::is_runner_path;
 use crate::repo::repo_guard::{collect_locks, collect_reftable_locks};
-use crate::repo::worktree::WorktreeState;
+use crate::repo::worktree::{self, WorktreeState};
 
 /// A publication that recovery finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -294,6 +294,14 @@ pub(crate) fn remove_locks(git: &Git, run: &RunId) -> Result<(), Error> {
     Ok(())
 }
 
+/// Removes locks of the current run's own references, which nothing but a runner writes. The runner's lock is held.
+pub(crate) fn remove_own_locks(git: &Git) -> Result<(), Error> {
+    let Some(run) = git.attached_run() else { return Ok(()) };
+    let mut locks = Vec::new();
+    collect_locks(&git.common_dir().join("refs/runner").join(run.as_str()), &mut locks);
+    locks.iter().try_for_each(|lock| atomic::remove_any(lock))
+}
+
 /// The work tree of a run between two commits.
 struct StrayFiles<'a> {
     git: &'a Git,
@@ -307,11 +315,10 @@ impl StrayFiles<'_> {
     /// index describes the work tree afterwards.
     fn save(&self, index: &Path) -> Result<Option<String>, Error> {
         let git = self.git;
-        let differing: Vec<Vec<u8>> = git.differing_paths(index)?.into_iter().collect();
-        if differing.is_empty() {
+        let aside = format!("found-{}", self.to.prefix(8));
+        if worktree::stage_all(git, index, &aside)?.changed.is_empty() {
             return Ok(None);
         }
-        git.add_paths(index, &differing)?;
         let tree = git.write_tree(index)?;
         let from_old = git.changed_paths(&tree, self.from, DiffFilter::Any)?;
         let from_new = git.changed_paths(&tree, self.to, DiffFilter::Any)?;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use runner_core::model::id::{IterationNumber, RunId};
-use runner_core::step::{CompletedIteration, NextStep, plan, resume};
+use runner_core::step::{CompletedIteration, IterationMeta, NextStep, Outcome, plan, resume};
 use runner_core::strict::canonical_json;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use super::publish::{self, RecoveredPublish};
 use super::repo_guard::{GitAccess, SessionRef};
 use crate::agent::command;
 use crate::clock::now_ms;
-use crate::error::Error;
+use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::Git;
 use crate::iteration::event_log::EventLog;
@@ -23,6 +23,8 @@ use crate::iteration::load::load_commit;
 use crate::iteration::program_runner::ProgramRunner;
 use crate::iteration::recovered_session::{InterruptedSession, ResumedIteration, WorktreeOwner};
 use crate::iteration::repo_world::RecoveryWorld;
+use crate::ops::verify::verify;
+use crate::repo::worktree::UserFiles;
 
 #[derive(Debug)]
 pub enum Recovered {
@@ -42,9 +44,15 @@ pub struct RecoveryNote {
     pub outcome: Option<String>,
     /// The reference that stores a work tree which was neither the old nor the new one.
     pub saved: Option<String>,
+    /// How many sessions in a row ended because the runner died, this one included.
+    #[serde(default)]
+    pub crashes_in_row: u32,
     /// When it was finished, in milliseconds since 1970.
     pub at_ms: u64,
 }
+
+/// How many sessions in a row may end with the runner before a loop stops: an agent may be what kills it.
+const CRASHES_MAX: u32 = 3;
 
 const NOTE_BYTES_MAX: u64 = 64 << 10;
 
@@ -55,13 +63,23 @@ impl RecoveryNote {
         serde_json::from_slice(&bytes).ok()
     }
 
-    fn new(recovered: &Recovered) -> Self {
+    /// Refuses to go on after every third session in a row that ended because the runner died.
+    pub(crate) fn refuse_crash_loop(&self) -> Result<(), Error> {
+        if self.crashes_in_row == 0 || !self.crashes_in_row.is_multiple_of(CRASHES_MAX) {
+            return Ok(());
+        }
+        let iter = self.iter.clone().unwrap_or_default();
+        Err(UserError::CrashLoop { crashes: self.crashes_in_row, iter }.into())
+    }
+
+    fn new(recovered: &Recovered, before: Option<&Self>) -> Self {
         match recovered {
             Recovered::Publish(publish) => Self {
                 run: publish.run.to_string(),
                 iter: None,
                 outcome: None,
                 saved: publish.saved.clone(),
+                crashes_in_row: 0,
                 at_ms: now_ms(),
             },
             Recovered::Iteration(recovered) => {
@@ -71,10 +89,26 @@ impl RecoveryNote {
                     iter: Some(meta.iter.to_string()),
                     outcome: Some(meta.outcome.to_string()),
                     saved: recovered.saved.clone(),
+                    crashes_in_row: if meta.outcome == Outcome::Interrupted {
+                        before.map_or(0, |note| note.crashes_before(meta)) + 1
+                    } else {
+                        0
+                    },
                     at_ms: now_ms(),
                 }
             }
         }
+    }
+}
+
+impl RecoveryNote {
+    /// The crashes up to the iteration just before this one.
+    fn crashes_before(&self, meta: &IterationMeta) -> u32 {
+        let is_previous = |iter: &String| {
+            iter.parse::<IterationNumber>().is_ok_and(|iter| iter.get() + 1 == meta.iter.get())
+        };
+        let is_in_row = self.run == meta.run_id.as_str() && self.iter.as_ref().is_some_and(is_previous);
+        if is_in_row { self.crashes_in_row } else { 0 }
     }
 }
 
@@ -86,6 +120,7 @@ pub(super) fn recover(
 ) -> Result<Option<Recovered>, Error> {
     let journal = journal::read(&git.paths().journal())?;
     if journal == JournalState::Empty {
+        publish::remove_own_locks(git)?;
         return Ok(None);
     }
     git.kill_orphans();
@@ -93,17 +128,71 @@ pub(super) fn recover(
         JournalState::Empty => None,
         JournalState::Damaged => recover_without_journal(git)?.map(Recovered::Publish),
         JournalState::Pending(JournalEntry::Publish(entry)) => {
+            let entry = if is_lawful(git, &entry)? { entry } else { reject(git, &entry)? };
             publish::recover(git, entry)?.map(Recovered::Publish)
         }
         JournalState::Pending(JournalEntry::Iteration(entry)) => {
             recover_iteration(git, programs, events, &entry)?.map(Recovered::Iteration)
         }
     };
-    if let Some(recovered) = &recovered {
-        let note = canonical_json(&RecoveryNote::new(recovered));
-        atomic::overwrite_any(git.paths().git_dir(), &git.paths().recovery(), &note)?;
-    }
+    recovered.as_ref().map_or(Ok(()), |recovered| store_note(git, recovered))?;
     Ok(recovered)
+}
+
+fn store_note(git: &Git, recovered: &Recovered) -> Result<(), Error> {
+    let before = RecoveryNote::read(git);
+    let note = canonical_json(&RecoveryNote::new(recovered, before.as_ref()));
+    atomic::overwrite_any(git.paths().git_dir(), &git.paths().recovery(), &note)
+}
+
+/// Recovers from a session that removed the journal and killed the runner. Its iteration has a directory without meta.json;
+/// without one, changes in the work tree are the user's.
+pub(super) fn recover_removed_journal(git: &Git) -> Result<Option<Recovered>, Error> {
+    let head = git.head()?;
+    let run = head.branch().and_then(|branch| RunId::of_branch(branch.as_str()));
+    let Some((run, tip)) = run.zip(head.commit()) else { return Ok(None) };
+    let Ok(loaded) = load_commit(git, tip) else { return Ok(None) };
+    let dir = git.paths().iteration(run.as_str(), &loaded.snapshot.state.next_iter.to_string());
+    if !dir.join("prompt.md").exists() || dir.join("meta.json").exists() {
+        return Ok(None);
+    }
+    let entry = PublishEntry::next_commit(&run, tip, tip);
+    publish::begin(git, &entry)?;
+    let recovered = publish::recover(git, entry)?.map(Recovered::Publish);
+    recovered.as_ref().map_or(Ok(()), |recovered| store_note(git, recovered))?;
+    Ok(recovered)
+}
+
+/// Whether the commit in the journal follows the rules as a successor of the branch's tip. An agent outside a sandbox, or code
+/// that the guard runs, could have written the journal and killed the runner.
+fn is_lawful(git: &Git, entry: &PublishEntry) -> Result<bool, Error> {
+    let Some(old_tip) = entry.old_tip.as_ref().filter(|old_tip| **old_tip != entry.new_tip) else {
+        return Ok(true);
+    };
+    if git.existing_commit(entry.new_tip.as_str())?.is_none() {
+        return Ok(false);
+    }
+    let range = format!("{old_tip}..{}", entry.new_tip);
+    match verify(git.root(), Some(&range), &mut |_| {}) {
+        Ok(audit) => Ok(audit.commits == 1 && audit.findings.is_empty()),
+        Err(Error::Refused(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Keeps a commit that breaks the rules under a reference of its own, and returns the publication of the tip before it.
+fn reject(git: &Git, entry: &PublishEntry) -> Result<PublishEntry, Error> {
+    let Some(old_tip) = &entry.old_tip else { return Ok(entry.clone()) };
+    let branch = entry.run.branch();
+    if git.existing_commit(entry.new_tip.as_str())?.is_some() {
+        git.sync()?;
+        let kept = format!("refs/runner/{}/agent/{}", entry.run, entry.new_tip.prefix(8));
+        git.set_ref(&kept, entry.new_tip.as_str())?;
+    }
+    if git.branch_tip(&branch)?.as_ref() == Some(&entry.new_tip) {
+        git.set_ref(&branch.reference(), old_tip.as_str())?;
+    }
+    Ok(PublishEntry { new_tip: old_tip.clone(), ..entry.clone() })
 }
 
 /// Sets a journal aside that cannot be read, and takes the state from the branch: the work tree is brought to its tip, and
@@ -159,7 +248,8 @@ fn recover_iteration(
         return Ok(None);
     };
     let interrupted = InterruptedSession { entry, restored, run: &run, worktree };
-    let ResumedIteration { iteration, attempt, saved } = interrupted.resume(git, &job, events)?;
+    let ResumedIteration { mut iteration, attempt, saved } = interrupted.resume(git, &job, events)?;
+    iteration.report_files(git, &UserFiles::read(git, &entry.run)?, &job, events);
     let mut world = RecoveryWorld { git, programs, events };
     let completed = resume(&mut world, &run.snapshot, &job, iteration, attempt)?;
     Ok(Some(Box::new(RecoveredIteration { completed, saved })))

@@ -124,6 +124,7 @@ impl RepoSnapshot {
         set_aside_leftovers(&aside, &mut report)?;
         git.reload_settings()?;
         self.restore_refs(git, session, agent_head.trim(), &mut report)?;
+        self.files.restore_stash_log(git)?;
         Ok(report)
     }
 }

@@ -23,8 +23,9 @@ const COMMON_FILES: [&str; 7] = [
     "info/grafts",
     "objects/info/alternates",
     "shallow",
-    "logs/refs/stash",
+    STASH_LOG,
 ];
+const STASH_LOG: &str = "logs/refs/stash";
 
 const FILE_BYTES_MAX: u64 = 16 << 20;
 const HOOK_BYTES_MAX: u64 = 1 << 20;
@@ -81,6 +82,18 @@ impl GuardedFiles {
             restore_hooks(hooks, aside, report)?;
         }
         Ok(())
+    }
+}
+
+impl GuardedFiles {
+    /// Restores the reflog of the stashes once more: creating their reference again adds an entry.
+    pub(super) fn restore_stash_log(&self, git: &Git) -> Result<(), Error> {
+        let Some(Some(before)) = self.common.get(STASH_LOG) else { return Ok(()) };
+        let path = git.common_dir().join(STASH_LOG);
+        if atomic::read(&path, FILE_BYTES_MAX)?.as_ref() == Some(&before.0) {
+            return Ok(());
+        }
+        atomic::replace_durably(git.common_dir(), &path, &before.0)
     }
 }
 
