@@ -12,6 +12,9 @@ use crate::scenarios::{self, FaultScenario, Workspace};
 /// How many scenarios a sample covers. Each must be prepared and counted first, which takes a second or two.
 const SAMPLE_SCENARIOS: usize = 4;
 
+/// How long points run at least, whatever the time limit.
+const TIME_MIN: Duration = Duration::from_secs(15);
+
 /// What the user asked for.
 pub(crate) struct CampaignPlan {
     /// Empty for all.
@@ -59,8 +62,8 @@ impl CampaignReport {
         }
     }
 
-    /// Prints one line per family and scenario; returns the number of bad points.
-    fn finish(&self, elapsed: Duration, left: usize) -> usize {
+    /// Prints one line per family and scenario; returns the sums.
+    fn finish(&self, elapsed: Duration, left: usize) -> PointCounts {
         crate::print(&format!(
             "{:<18} {:<24} {:>6} {:>4} {:>11}",
             "family", "scenario", "points", "bad", "not reached"
@@ -72,6 +75,7 @@ impl CampaignReport {
             total.tried += tried;
             total.bad += bad;
             total.not_reached += not_reached;
+            total.skipped += counts.skipped;
         }
         for (reason, count) in &self.skip_reasons {
             crate::print(&format!("SKIPPED {count} points, {reason}"));
@@ -82,7 +86,7 @@ impl CampaignReport {
         if left > 0 {
             crate::print(&format!("time limit: {left} points were not tried"));
         }
-        bad
+        total
     }
 }
 
@@ -95,11 +99,14 @@ pub(crate) fn run(workspace: &Workspace, folder: &std::path::Path, plan: &Campai
         workspace,
         folder,
         jobs: plan.jobs,
-        deadline: plan.time_limit.map(|limit| started + limit),
+        // On a busy machine the preparation may have used up the time; some points must run all the same.
+        deadline: plan.time_limit.map(|limit| (started + limit).max(Instant::now() + TIME_MIN)),
     };
     let mut report = CampaignReport::default();
     let left = pool.run(points, &mut |point, verdict| report.record(point, verdict));
-    report.finish(started.elapsed(), left) == 0
+    let total = report.finish(started.elapsed(), left);
+    // A campaign without a point proves nothing; skipped ones are printed with their reason.
+    total.bad == 0 && total.tried + total.skipped > 0
 }
 
 /// The points of a plan.
