@@ -47,6 +47,7 @@ fn file_that_was_ignored_before_a_session_is_not_committed() {
         "printf '!.env\\n!*.db\\n!build\\n' >> .gitignore; mkdir -p sub build/a; printf '!*\\n' > sub/.gitignore; printf '!b\\n' > build/a/.gitignore",
         "rm .gitignore; ln -s README.md .gitignore; : > sub/.gitignore",
         "rm .gitignore; mkfifo .gitignore",
+        "rm .gitignore .env",
         "sed -i s/1/2/ .env; touch data.db; : > .gitignore",
     ] {
         let repo = with_ignored_files(&format!("echo w > w; echo v > new.db; {script}"));
@@ -76,25 +77,28 @@ fn new_file_that_an_agent_stops_ignoring_is_committed() {
 
 #[test]
 fn deleted_and_changed_ignored_files_can_be_restored() {
-    let repo = with_ignored_files("rm -r .env sub/local.toml data.db; echo changed > build/a/b");
+    let repo = with_ignored_files("rm -r .env sub data.db build/a/c; echo changed > build/a/b");
+    repo.write("build/a/c", "c\n");
     let out = repo.runner(&["step"]).ok().stdout;
     let found = notices(&repo, 1);
     let actions: Vec<(&str, &str)> =
         found.iter().map(|one| (one["path"].as_str().unwrap(), one["action"].as_str().unwrap())).collect();
     let expected = [
-        (".env", "ignored_deleted"),
+        // Its ignore file was in the deleted folder.
+        ("sub/local.toml", "kept_ignored"),
+        (".env", "ignored_restored"),
         ("build/a/b", "ignored_changed"),
-        ("sub/local.toml", "ignored_deleted"),
+        ("build/a/c", "ignored_deleted"),
+        ("sub/local.toml", "ignored_restored"),
     ];
     assert_eq!(actions, expected);
-    for notice in &found {
-        let command = notice["restore"].as_str().unwrap();
+    assert_eq!((repo.read(".env"), repo.read("sub/local.toml")), ("KEY=1\n".to_owned(), "l\n".to_owned()));
+    for command in found.iter().filter_map(|notice| notice["restore"].as_str()) {
         assert!(out.contains(command), "{command}: {out}");
         run(repo.command("sh").args(["-ec", command])).ok();
     }
-    assert_eq!((repo.read(".env"), repo.read("build/a/b")), ("KEY=1\n".to_owned(), "b\n".to_owned()));
+    assert_eq!((repo.read("build/a/b"), repo.read("build/a/c")), ("b\n".to_owned(), "c\n".to_owned()));
     assert_eq!(repo.path(".env").metadata().unwrap().mode() & 0o777, 0o600);
-    assert_eq!(repo.read("sub/local.toml"), "l\n");
     let shown = repo.runner(&["show", "1"]).ok().stdout;
     assert!(shown.contains("`.env` deleted by the session"), "{shown}");
     repo.runner(&["loop"]).ok();
@@ -105,7 +109,7 @@ fn deleted_and_changed_ignored_files_can_be_restored() {
 /// A copy is as new as the last session's beginning, and older ones stay reachable.
 #[test]
 fn changes_of_the_user_between_sessions_are_kept() {
-    let script = "test $RUNNER_ITER = 0001 || rm -f .env; answer retry";
+    let script = "case $RUNNER_ITER in 0002) rm .env;; 0003) rm .env; mkdir .env;; esac; answer retry";
     let repo = RunBuilder::new(RUNNER).agent(script).file(".gitignore", RULES).start();
     repo.write(".env", "KEY=1\n");
     repo.runner(&["step"]).ok();
@@ -114,9 +118,9 @@ fn changes_of_the_user_between_sessions_are_kept() {
     repo.runner(&["step"]).ok();
     assert_eq!(repo.git(&["show", "refs/runner/demo/ignored:.env"]), "KEY=22");
     assert_eq!(repo.git(&["show", "refs/runner/demo/ignored~1:.env"]), "KEY=1");
-    assert_eq!(notices(&repo, 2).len(), 1);
+    assert_eq!((notices(&repo, 2).len(), repo.read(".env")), (1, "KEY=22\n".to_owned()));
     repo.runner(&["step"]).ok();
-    assert_eq!(notices(&repo, 3), Vec::<Value>::new(), "a deletion is reported once");
+    assert_eq!(notices(&repo, 3)[0]["action"], "ignored_deleted", "a folder is in its place");
 }
 
 #[test]
