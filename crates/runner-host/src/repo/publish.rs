@@ -240,18 +240,34 @@ pub(crate) fn copy_to_user_index(git: &Git, index: &Path) -> Result<(), Error> {
 pub(crate) fn recover(git: &Git, entry: PublishEntry) -> Result<Option<RecoveredPublish>, Error> {
     remove_locks(git, &entry.run)?;
     let tip = git.branch_tip(&entry.run.branch())?;
-    if tip == entry.old_tip {
-        move_branch(git, &entry)?;
-    } else if tip.as_ref() != Some(&entry.new_tip) {
-        // Someone else moved the branch: nothing is left to finish.
-        journal::end(&git.paths().journal())?;
-        return Ok(None);
-    }
+    let entry = match tip {
+        tip if tip == entry.old_tip => {
+            move_branch(git, &entry)?;
+            entry
+        }
+        Some(tip) if tip == entry.new_tip => entry,
+        Some(tip) => give_way(git, entry, tip)?,
+        None => {
+            journal::end(&git.paths().journal())?;
+            return Ok(None);
+        }
+    };
     let index = git.paths().private_index("publish");
     let saved = restore_worktree(git, &index, &entry.run, &entry.from, &entry.new_tip)?;
     [Doc::Tree, Doc::RunState].iter().try_for_each(|doc| atomic::discard_prepared(&git.paths().doc(*doc)))?;
     finalize(git, &entry)?;
     Ok(Some(RecoveredPublish { run: entry.run, saved }))
+}
+
+/// Someone else moved the branch, so the commit cannot be published. It is kept under a reference of its own, and the run
+/// goes on from the commit that is there now.
+fn give_way(git: &Git, entry: PublishEntry, tip: CommitId) -> Result<PublishEntry, Error> {
+    if git.existing_commit(entry.new_tip.as_str())?.is_some() {
+        git.sync()?;
+        let kept = format!("refs/runner/{}/unpublished/{}", entry.run, entry.new_tip.prefix(8));
+        git.set_ref(&kept, entry.new_tip.as_str())?;
+    }
+    Ok(PublishEntry { old_tip: Some(tip.clone()), new_tip: tip, ..entry })
 }
 
 /// Brings the work tree to a commit, whatever it holds, and leaves an index that describes it. What neither that commit nor

@@ -156,6 +156,7 @@ pub(super) fn recover_removed_journal(git: &Git) -> Result<Option<Recovered>, Er
     if !dir.join("prompt.md").exists() || dir.join("meta.json").exists() {
         return Ok(None);
     }
+    kill_session(git, &run, loaded.snapshot.state.next_iter);
     let entry = PublishEntry::next_commit(&run, tip, tip);
     publish::begin(git, &entry)?;
     let recovered = publish::recover(git, entry)?.map(Recovered::Publish);
@@ -234,7 +235,7 @@ fn recover_iteration(
     events: &mut EventLog<'_>,
     entry: &IterationEntry,
 ) -> Result<Option<Box<RecoveredIteration>>, Error> {
-    kill_session(git, entry);
+    kill_session(git, &entry.run, entry.iter);
     publish::remove_locks(git, &entry.run)?;
     let worktree = worktree_owner(git, &entry.run)?;
     let access = GitAccess::of(entry.sandbox);
@@ -267,8 +268,8 @@ fn worktree_owner(git: &Git, run: &RunId) -> Result<WorktreeOwner, Error> {
 
 /// Kills the processes of the interrupted session and of its guard: the supervisor ends them when the runner dies, but may have been
 /// killed with it.
-fn kill_session(git: &Git, entry: &IterationEntry) {
-    let prompt = prompt_path(git, &entry.run, entry.iter);
+fn kill_session(git: &Git, run: &RunId, iter: IterationNumber) {
+    let prompt = prompt_path(git, run, iter);
     supervise::kill_by_env_marker(command::SESSION_MARKER.as_ref(), prompt.as_os_str());
     let guard_log = prompt.with_file_name(GUARD_LOG);
     supervise::kill_by_env_marker(command::GUARD_MARKER.as_ref(), guard_log.as_os_str());

@@ -84,6 +84,8 @@ fn deleted_and_changed_ignored_files_can_be_restored() {
     let actions: Vec<(&str, &str)> =
         found.iter().map(|one| (one["path"].as_str().unwrap(), one["action"].as_str().unwrap())).collect();
     let expected = [
+        // Its ignore file was in the deleted folder.
+        ("sub/local.toml", "kept_ignored"),
         (".env", "ignored_restored"),
         ("build/a/b", "ignored_changed"),
         ("build/a/c", "ignored_deleted"),

@@ -296,3 +296,21 @@ fn edits_of_the_runs_files_during_a_session_are_kept_and_offered() {
     assert!(repo.read(".runner/GOAL.md").contains("Another goal"));
     assert_eq!(repo.read(".runner/prompts/mine.md"), "mine\n");
 }
+
+#[test]
+fn run_goes_on_from_a_commit_that_the_user_made_during_the_guard() {
+    let commit = "[ -e .git/committed ] || { touch .git/committed; t=$(git commit-tree -p HEAD -m mine HEAD^{tree}); \
+        git update-ref refs/heads/runner/demo $t; }";
+    let repo = worker()
+        .guard(&format!(
+            "export GIT_AUTHOR_NAME=u GIT_AUTHOR_EMAIL=u GIT_COMMITTER_NAME=u GIT_COMMITTER_EMAIL=u; {commit}"
+        ))
+        .start();
+    repo.runner(&["loop"]);
+    repo.runner(&["loop"]).ok();
+    assert!(repo.subjects(BRANCH).contains(&"mine".to_owned()));
+    let kept = repo.git(&["for-each-ref", "--format=%(refname)", "refs/runner/demo/unpublished"]);
+    assert_eq!(repo.git(&["show", &format!("{kept}:work")]), "work");
+    assert_eq!(committed(&repo, "work"), "work", "the next session did it again");
+    assert_sound(&repo);
+}
