@@ -87,9 +87,14 @@ pub enum UserError {
     },
     #[error("branch `{branch}` is checked out in another work tree")]
     HeldElsewhere { branch: String, worktree: String },
-    /// git cannot store `runner/<id>` beside a branch named `runner`.
-    #[error("a branch named `runner` prevents branches named `runner/<id>`")]
-    BranchInTheWay,
+    /// git cannot store a branch beside one whose name is a folder of its name, or the other way round.
+    #[error("branch `{existing}` prevents a branch named `{wanted}`")]
+    BranchInTheWay { existing: String, wanted: String },
+    #[error("git cannot create or move branch `{branch}`")]
+    BranchBlocked { branch: String, stderr: String },
+    /// Only `core.worktree` connects the work tree with its repository, so a command there would not find it.
+    #[error("the work tree `{}` does not lead to its git folder `{}`", .root.display(), .git_dir.display())]
+    WorktreeDetached { root: PathBuf, git_dir: PathBuf },
     #[error("switching to branch `{branch}` would overwrite files in the work tree")]
     SwitchBlocked { branch: String, stderr: String },
     /// A filter runs a program, and the repository's own configuration is not trusted.

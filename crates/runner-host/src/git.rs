@@ -12,6 +12,7 @@ mod history;
 mod index;
 mod loose;
 mod objects;
+mod ref_check;
 mod refs;
 mod repository;
 mod status;

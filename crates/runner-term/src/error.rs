@@ -237,9 +237,21 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
             ErrorAdvice::new("held_elsewhere", format!("run it there: runner -C {worktree} start"))
                 .with_details(vec![worktree.clone()])
         }
-        UserError::BranchInTheWay => {
-            advice("branch_in_the_way", "rename that branch: git branch -m runner another-name")
+        UserError::BranchInTheWay { existing, .. } => ErrorAdvice::new(
+            "branch_in_the_way",
+            format!("rename that branch: git branch -m {existing} another-name"),
+        ),
+        UserError::BranchBlocked { stderr, .. } => {
+            advice("branch_blocked", "remove what blocks it, or choose another `id` in .runner/GOAL.md")
+                .with_details(lines(stderr))
         }
+        UserError::WorktreeDetached { git_dir, .. } => ErrorAdvice::new(
+            "worktree_detached",
+            format!(
+                "unset core.worktree, or add a `.git` file to the work tree with this line: gitdir: {}",
+                git_dir.display()
+            ),
+        ),
         UserError::SwitchBlocked { stderr, .. } => {
             advice("switch_blocked", "move those files away, then run 'runner start'")
                 .with_details(lines(stderr))

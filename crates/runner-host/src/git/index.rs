@@ -145,7 +145,9 @@ impl Git {
 
     /// Stores an index as a tree.
     pub(crate) fn write_tree(&self, index: &Path) -> Result<TreeId, Error> {
-        self.call(&["-c", CHECKSUM, "write-tree"]).index(index).run_for_tree()
+        // In a partial clone, files that the run does not touch may be on the remote only.
+        let missing: &[&str] = if self.settings.has_promisor() { &["--missing-ok"] } else { &[] };
+        self.call(&[["-c", CHECKSUM, "write-tree"].as_slice(), missing].concat()).index(index).run_for_tree()
     }
 
     /// Takes the work tree, with an index that describes it, from one tree to another. Files that differ from

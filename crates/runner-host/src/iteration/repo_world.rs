@@ -17,6 +17,7 @@ use super::session::{PreparedSession, SessionEnv};
 use crate::error::Error;
 use crate::failpoint;
 use crate::git::Git;
+use crate::repo::exclude_file::ignore_local_files;
 use crate::repo::locked_repo::{LockedRepo, UnrecoveredRepo};
 use crate::repo::recovery::Recovered;
 
@@ -56,6 +57,8 @@ impl<'a> RepoWorld<'a> {
     ) -> Result<Self, Error> {
         let programs = ProgramRunner::with_signals()?;
         let repo = repo.recover(&programs, &mut events)?;
+        // In a fresh clone, `start` did not do it.
+        ignore_local_files(repo.git());
         Ok(Self {
             repo,
             programs,
