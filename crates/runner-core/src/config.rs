@@ -61,6 +61,7 @@ pub struct Config {
     pub plan: PlanConfig,
     /// How the runner works with git.
     pub git: GitConfig,
+    /// Commands that run after certain events, for notifications.
     pub hooks: HooksConfig,
     /// Limits on what the run may use.
     pub budget: Budget,

@@ -76,7 +76,7 @@ export type StopReason = { reason: "complete" } | { reason: "stuck"; node: strin
 export type BudgetLimit = "run_tokens" | "run_usd" | "leaf_tokens" | "leaf_usd";
 
 /** What interrupted a session. */
-export type Interruption = "term" | "int" | "hup" | "crash";
+export type Interruption = "int" | "term" | "hup" | "crash";
 
 /** A command to type, and what it is for. */
 export interface NextCommand {

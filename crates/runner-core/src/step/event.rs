@@ -64,6 +64,7 @@ pub enum Event {
         #[serde(flatten)]
         activity: AgentEvent,
     },
+    /// The agent's session ended.
     AgentEnded {
         iter: IterationNumber,
         exit: SessionExit,
@@ -82,6 +83,7 @@ pub enum Event {
         iter: IterationNumber,
         command: CommandArgv,
     },
+    /// The guard's command ended.
     GuardEnded {
         iter: IterationNumber,
         end: GuardEnd,
@@ -124,6 +126,7 @@ pub enum Event {
         hook: String,
         fault: Option<String>,
     },
+    /// The loop stops and exits.
     Stopped {
         stop: StopReason,
         exit_code: u8,

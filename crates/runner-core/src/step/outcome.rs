@@ -249,8 +249,9 @@ impl fmt::Display for Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Interruption {
-    /// Ctrl-C.
+    /// The user pressed Ctrl-C.
     Int,
+    /// The process received SIGTERM.
     Term,
     /// SIGHUP: the terminal was closed.
     Hup,
