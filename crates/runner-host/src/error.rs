@@ -47,6 +47,15 @@ pub enum Error {
     /// Another version of the runner wrote the journal, so this one cannot recover from it.
     #[error("another version of runner was interrupted here, and this version cannot read its journal")]
     Journal { path: PathBuf },
+    /// Too little space for an iteration. Found out before it begins.
+    #[error("the file system of `{}` has only {free}", .path.display())]
+    LowDisk {
+        path: PathBuf,
+        /// What is left: "3 MiB".
+        free: String,
+        /// What an iteration needs.
+        needed: String,
+    },
     /// A state that correct code never reaches. The text names the broken assumption.
     #[error("internal error: {0} (this is a bug, please report it)")]
     Internal(&'static str),
@@ -176,6 +185,22 @@ pub enum UserError {
 }
 
 impl Error {
+    /// Whether the cause is a full disk, in the runner's own calls or in git's.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Self::Git { stderr, .. } => stderr.contains("No space left on device"),
+            Self::Refused(_)
+            | Self::Locked { .. }
+            | Self::GitOutput { .. }
+            | Self::Journal { .. }
+            | Self::LowDisk { .. }
+            | Self::Internal(_) => false,
+        }
+    }
+
     /// Wraps an I/O error, for `map_err`.
     pub(crate) fn io<E: Into<io::Error>>(
         action: &'static str,

@@ -87,6 +87,7 @@ impl CommandError {
             | Error::Git { .. }
             | Error::GitOutput { .. }
             | Error::Journal { .. }
+            | Error::LowDisk { .. }
             | Error::Internal(_) => CommandExit::FAILURE,
         };
         let mut causes = vec![error.to_string()];
@@ -199,6 +200,10 @@ fn host_error_advice(error: &Error) -> ErrorAdvice {
             let hint = "finish it with the version of runner that started it";
             ErrorAdvice::new("journal", hint).with_details(vec![path.display().to_string()])
         }
+        Error::LowDisk { needed, .. } => ErrorAdvice::new(
+            "low_disk",
+            format!("free some space (an iteration needs {needed}), then run it again"),
+        ),
         Error::Internal(_) => ErrorAdvice { code: "internal", details: Vec::new(), hints: Vec::new() },
     }
 }

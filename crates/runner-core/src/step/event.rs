@@ -43,20 +43,11 @@ pub enum Event {
         prompt_sha256: Sha256,
     },
     /// The guard is about to run on the untouched repository, before the first session.
-    BaselineStarted {
-        command: CommandArgv,
-    },
+    BaselineStarted { command: CommandArgv },
     /// The baseline is committed.
-    BaselineEnded {
-        guard: GuardResult,
-        exit: String,
-        command: CommandArgv,
-    },
+    BaselineEnded { guard: GuardResult, exit: String, command: CommandArgv },
     /// A command recovers an iteration that a crash interrupted.
-    Recovered {
-        iter: IterationNumber,
-        exit: SessionExit,
-    },
+    Recovered { iter: IterationNumber, exit: SessionExit },
     /// The agent wrote a line that the runner can parse. `seq` counts from 1 in each session.
     Agent {
         iter: IterationNumber,
@@ -65,12 +56,7 @@ pub enum Event {
         activity: AgentEvent,
     },
     /// The agent's session ended.
-    AgentEnded {
-        iter: IterationNumber,
-        exit: SessionExit,
-        usage: Usage,
-        processes_left: u32,
-    },
+    AgentEnded { iter: IterationNumber, exit: SessionExit, usage: Usage, processes_left: u32 },
     /// The answer and the tree of the session were checked.
     Checked {
         iter: IterationNumber,
@@ -79,16 +65,9 @@ pub enum Event {
         findings: Vec<String>,
     },
     /// The guard is about to run.
-    GuardStarted {
-        iter: IterationNumber,
-        command: CommandArgv,
-    },
+    GuardStarted { iter: IterationNumber, command: CommandArgv },
     /// The guard's command ended.
-    GuardEnded {
-        iter: IterationNumber,
-        end: GuardEnd,
-        exit: Option<GuardExit>,
-    },
+    GuardEnded { iter: IterationNumber, end: GuardEnd, exit: Option<GuardExit> },
     /// The outcome is decided; the commit follows.
     Decided {
         iter: IterationNumber,
@@ -102,35 +81,19 @@ pub enum Event {
         spent: RunSpending,
     },
     /// The iteration is committed.
-    Committed {
-        iter: IterationNumber,
-        commit: String,
-        next: NextAction,
-    },
+    Committed { iter: IterationNumber, commit: String, next: NextAction },
     /// The loop waits before the next iteration, until `ends_unix_ms` (milliseconds since 1970).
-    Waiting {
-        wait: Wait,
-        ends_unix_ms: u64,
-    },
+    Waiting { wait: Wait, ends_unix_ms: u64 },
     /// The user paused the loop.
     Paused,
     /// The user resumed the loop.
     Resumed,
     /// The agent does not report what these budget limits need, so that they cannot be enforced.
-    BudgetUnenforceable {
-        limits: Vec<BudgetLimit>,
-        agent: String,
-    },
+    BudgetUnenforceable { limits: Vec<BudgetLimit>, agent: String },
     /// A hook ran; `fault` is the reason if it failed.
-    HookRan {
-        hook: String,
-        fault: Option<String>,
-    },
+    HookRan { hook: String, fault: Option<String> },
     /// The loop stops and exits.
-    Stopped {
-        stop: StopReason,
-        exit_code: u8,
-    },
+    Stopped { stop: StopReason, exit_code: u8 },
     /// An event that only a newer runner knows.
     #[serde(other)]
     #[schemars(skip)]

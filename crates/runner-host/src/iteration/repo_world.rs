@@ -10,12 +10,14 @@ use super::event_log::{EventLog, EventSink, HookRun};
 use super::guard;
 use super::known_state::KnownState;
 use super::load::load_with_known;
+use super::maintenance::Maintenance;
 use super::open_iteration::OpenIteration;
 use super::program_runner::ProgramRunner;
 use super::sandboxing::SandboxProbe;
 use super::session::{PreparedSession, SessionEnv};
 use crate::error::Error;
 use crate::failpoint;
+use crate::fs::free_space::refuse_full_disk;
 use crate::git::Git;
 use crate::repo::exclude_file::ignore_local_files;
 use crate::repo::locked_repo::{LockedRepo, UnrecoveredRepo};
@@ -28,6 +30,7 @@ pub struct RepoWorld<'a> {
     pub(super) events: EventLog<'a>,
     sandbox: SandboxProbe,
     version: AgentVersion,
+    maintenance: Maintenance,
     /// The state after the last commit, while nothing else can have changed it.
     pub(super) known: Option<KnownState>,
     /// Whether the user asked to stop after the current iteration.
@@ -65,6 +68,7 @@ impl<'a> RepoWorld<'a> {
             events,
             sandbox: SandboxProbe::default(),
             version: AgentVersion::default(),
+            maintenance: Maintenance::default(),
             known: None,
             wants_stop,
         })
@@ -118,6 +122,7 @@ impl World for RepoWorld<'_> {
 
     fn run_agent(&mut self, run: &LoadedRun, job: &Job) -> Result<(OpenIteration, Attempt), Error> {
         let git = self.repo.git();
+        refuse_full_disk(&[git.root(), git.common_dir()])?;
         let sandbox = self.sandbox.choose(git, job)?;
         let mut env = SessionEnv {
             git,
@@ -126,6 +131,7 @@ impl World for RepoWorld<'_> {
             version: &mut self.version,
         };
         let prepared = PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take())?;
+        self.maintenance.begin(git, run, job);
         prepared.run(&mut env, job)?.collect(git, job)
     }
 }

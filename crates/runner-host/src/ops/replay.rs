@@ -47,7 +47,7 @@ pub(crate) fn write_session(
     tree_before: &Tree,
     attempt: &Attempt,
     guard: &GuardRun,
-) -> Result<(), Error> {
+) {
     let tree_untouched = matches!(&attempt.tree, LeftFile::Bytes(bytes) if bytes == tree_before.bytes());
     let mut attempt = attempt.clone();
     if tree_untouched {
@@ -61,7 +61,7 @@ pub(crate) fn write_session(
         | GuardRun::Interrupted { .. } => guard.clone(),
     };
     let record = SessionRecord { base: base.clone(), attempt, guard, tree_untouched };
-    dir.write(SESSION, &serde_json::to_vec(&record).unwrap_or_default())
+    dir.write_log(SESSION, &serde_json::to_vec(&record).unwrap_or_default());
 }
 
 /// What is known of a run before its first commit is read.

@@ -5,6 +5,7 @@ pub(crate) mod determinism;
 pub(crate) mod hooks;
 pub(crate) mod invalid_trees;
 pub(crate) mod known_pitfalls;
+pub(crate) mod long_runs;
 pub(crate) mod output;
 pub(crate) mod output_limits;
 pub(crate) mod recorded_runs;
