@@ -22,12 +22,14 @@ mod write_tree;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use batch_process::GitProcess;
 pub use command::TruncatedBytes;
 use command::{GitCommand, PINNED, configure, hardened};
 use config::GitSettings;
 pub use history::DiffFormat;
+use history::KnownStart;
 pub(crate) use history::{CatFileBatch, LogEntry};
 pub(crate) use index::{CheckoutMode, IndexEntry, PathSet};
 pub(crate) use loose_pack::LoosePack;
@@ -58,6 +60,8 @@ pub struct Git {
     update_ref: GitProcess,
     cat_file: GitProcess,
     mktree: GitProcess,
+    /// The result of the last search for a run's start.
+    known_start: Mutex<Option<KnownStart>>,
 }
 
 /// The reflog message of every reference update.
@@ -88,6 +92,7 @@ impl Git {
             update_ref: GitProcess::new(&["update-ref", "-m", REFLOG_MESSAGE, "--stdin"]),
             cat_file: GitProcess::new(&["cat-file", "--batch"]),
             mktree: GitProcess::new(&["mktree", "-z", "--batch"]),
+            known_start: Mutex::new(None),
         })
     }
 
