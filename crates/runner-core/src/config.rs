@@ -7,6 +7,7 @@ mod budget;
 mod executor;
 mod hooks;
 mod ladder;
+mod logs;
 mod reference;
 
 use schemars::JsonSchema;
@@ -16,6 +17,7 @@ pub use budget::{Budget, Prices, TokenLimit, TokenPrice, Usd};
 pub use executor::{Executor, ExecutorKind, ReasoningEffort, Retries, SandboxMode, Tokens};
 pub use hooks::{HookSeconds, HooksConfig};
 pub use ladder::{OnUsageLimit, Rung};
+pub use logs::LogsConfig;
 
 use crate::strict::{BoundedInt, DocumentProblem, FieldReader, TomlTable, decode_utf8};
 
@@ -63,6 +65,8 @@ pub struct Config {
     pub git: GitConfig,
     /// Commands that run after certain events, for notifications.
     pub hooks: HooksConfig,
+    /// How long to keep the logs of iterations.
+    pub logs: LogsConfig,
     /// Limits on what the run may use.
     pub budget: Budget,
     /// Further agents, in order: each is used after N failed attempts at a task.
@@ -191,6 +195,7 @@ impl Default for Config {
             plan: PlanConfig { removal: RemovalPolicy::Refuse },
             git: GitConfig { filters: Vec::new() },
             hooks: HooksConfig::default(),
+            logs: LogsConfig::default(),
             budget: Budget::default(),
             ladder: Vec::new(),
             prices: Prices::new(),
@@ -250,6 +255,7 @@ impl Config {
         config.plan = file.table("plan", |table| PlanConfig::take(table, config.plan));
         config.git = file.table("git", |table| GitConfig::take(table, config.git));
         config.hooks = file.table("hooks", HooksConfig::take);
+        config.logs = file.table("logs", LogsConfig::take);
         config.budget = file.table("budget", Budget::take);
         config.ladder = file.tables("ladder", |table| Rung::take(table, &config.executor));
         config.prices = file.tables_by_name("prices", TokenPrice::take);

@@ -13,6 +13,7 @@ pub const RUNNER_DIR: &str = ".runner";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Doc {
     Gitignore,
+    Gitattributes,
     Goal,
     Tree,
     TreeSchema,
@@ -28,8 +29,9 @@ pub enum Doc {
 
 impl Doc {
     /// Every document, in the order in which they are listed and written.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Gitignore,
+        Self::Gitattributes,
         Self::Goal,
         Self::Tree,
         Self::TreeSchema,
@@ -47,6 +49,7 @@ impl Doc {
     pub fn path(self) -> &'static str {
         match self {
             Self::Gitignore => ".runner/.gitignore",
+            Self::Gitattributes => ".runner/.gitattributes",
             Self::Goal => ".runner/GOAL.md",
             Self::Tree => ".runner/state/tree.json",
             Self::TreeSchema => ".runner/state/schema.json",
@@ -69,11 +72,19 @@ impl Doc {
     pub fn owner(self) -> DocOwner {
         match self {
             Self::Goal | Self::Config | Self::Gitignore => DocOwner::User,
-            Self::Tree | Self::TreeSchema | Self::OutputSchema | Self::ToolsSchema | Self::RunState => {
-                DocOwner::Runner
-            }
+            Self::Gitattributes
+            | Self::Tree
+            | Self::TreeSchema
+            | Self::OutputSchema
+            | Self::ToolsSchema
+            | Self::RunState => DocOwner::Runner,
             Self::Assumptions | Self::Questions | Self::Feedback | Self::Improvements => DocOwner::Memory,
         }
+    }
+
+    /// Whether its content depends on nothing but the runner's version.
+    pub fn is_fixed(self) -> bool {
+        matches!(self, Self::Gitattributes | Self::TreeSchema | Self::OutputSchema | Self::ToolsSchema)
     }
 
     /// Whether an agent may write it.
@@ -85,6 +96,7 @@ impl Doc {
     pub fn scaffold(self) -> Vec<u8> {
         match self {
             Self::Gitignore => complete_gitignore(b""),
+            Self::Gitattributes => ATTRIBUTES.into(),
             Self::Goal => TEMPLATE.into(),
             Self::Tree => crate::runs::start::unseeded_tree().bytes().to_vec(),
             Self::TreeSchema => SchemaDocument::Tree.schema_bytes(),
@@ -130,6 +142,12 @@ pub enum DocOwner {
 fn memory(title: &str, what: &str) -> Vec<u8> {
     format!("# {title}\n\n<!-- Agents append here: {what}. -->\n").into()
 }
+
+/// Git must check the runner's files out byte for byte, in every clone, whatever attributes the rest of the repository
+/// sets. Git rejects `-working-tree-encoding`, so that attribute is made unspecified instead.
+const ATTRIBUTES: &str = "# Git must not convert the runner's files, whatever other attribute files contain.
+* -text -ident -filter !working-tree-encoding
+";
 
 /// What git must ignore under `.runner/`: files that every iteration rewrites, logs, the lock, and temporary files.
 const IGNORED: [&str; 5] = ["context/", "iterations/", "lock", "*.tmp", "*.bak"];

@@ -4,8 +4,11 @@
 //! [Verification](crate::verify) only has what commits record. A replay has the full results of every session, so that it
 //! repeats interpreting, merging and bounding as well. A recording is one JSON document and needs no repository.
 
+mod recording_writer;
+
 use std::collections::BTreeMap;
 
+pub use recording_writer::RecordingWriter;
 use serde::{Deserialize, Serialize};
 
 use crate::commit_message::CommitKind;
@@ -47,7 +50,9 @@ pub struct RecordedCommit {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedSession {
-    pub prompt: String,
+    /// None if the log was removed. The message contains the prompt's digest, so the prompt is compared all the same.
+    #[serde(default)]
+    pub prompt: Option<String>,
     pub attempt: Attempt,
     pub guard_run: GuardRun,
 }
@@ -91,43 +96,77 @@ impl Recording {
 
 /// Replays a recording up to the first difference.
 pub fn replay(recording: &Recording) -> ReplayResult {
-    let mut files: Files =
-        recording.base.iter().map(|(path, text)| (path.clone().into(), text.clone().into())).collect();
-    let mut replayed = ReplayResult { iterations: 0, skipped: Vec::new(), difference: None };
-    let mut user_commits = 0;
+    let mut replayer = Replayer::new(recording.run_id.clone(), &recording.base);
     for commit in &recording.commits {
-        let before = files.clone();
-        for (path, text) in &commit.files {
-            match text {
-                Some(text) => drop(files.insert(path.clone().into(), text.clone().into())),
-                None => drop(files.remove(path.as_bytes())),
-            }
+        if replayer.push(commit) == ReplayProgress::Differs {
+            break;
         }
+    }
+    replayer.finish()
+}
+
+/// Whether a replay goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum ReplayProgress {
+    Same,
+    /// A difference was found, so later commits say nothing.
+    Differs,
+}
+
+/// Replays a run commit by commit. It holds the documents of one commit, however long the run is.
+#[derive(Clone, Debug)]
+pub struct Replayer {
+    run_id: RunId,
+    files: Files,
+    user_commits: u32,
+    result: ReplayResult,
+}
+
+impl Replayer {
+    /// A replay that begins with the files before the first commit.
+    pub fn new(run_id: RunId, base: &BTreeMap<String, String>) -> Self {
+        let files = base.iter().map(|(path, text)| (path.clone().into(), text.clone().into())).collect();
+        let result = ReplayResult { iterations: 0, skipped: Vec::new(), difference: None };
+        Self { run_id, files, user_commits: 0, result }
+    }
+
+    /// Replays the next commit.
+    pub fn push(&mut self, commit: &RecordedCommit) -> ReplayProgress {
         let kind = CommitKind::parse(commit.message.as_bytes());
         let iter = kind.iter();
         match (&commit.session, iter) {
             (Some(session), _) => {
                 let iteration =
-                    ReplayedIteration { recording, before: &before, after: &files, commit, session };
-                if let Some(differing) = iteration.differing_text(user_commits) {
-                    replayed.difference = Some(differing.first_line(iter));
-                    return replayed;
+                    ReplayedIteration { run_id: &self.run_id, before: &self.files, commit, session };
+                if let Some(differing) = iteration.differing_text(self.user_commits) {
+                    self.result.difference = Some(differing.first_line(iter));
+                    return ReplayProgress::Differs;
                 }
-                replayed.iterations += 1;
+                self.result.iterations += 1;
             }
-            (None, Some(iter)) => replayed.skipped.push(iter),
+            (None, Some(iter)) => self.result.skipped.push(iter),
             (None, None) => {}
         }
-        user_commits = if matches!(kind, CommitKind::User { .. }) { user_commits + 1 } else { 0 };
+        for (path, text) in &commit.files {
+            match text {
+                Some(text) => drop(self.files.insert(path.clone().into(), text.clone().into())),
+                None => drop(self.files.remove(path.as_bytes())),
+            }
+        }
+        self.user_commits = if matches!(kind, CommitKind::User { .. }) { self.user_commits + 1 } else { 0 };
+        ReplayProgress::Same
     }
-    replayed
+
+    pub fn finish(self) -> ReplayResult {
+        self.result
+    }
 }
 
-/// A recorded iteration, with the files before and after it.
+/// A recorded iteration, with the files before it.
 struct ReplayedIteration<'r> {
-    recording: &'r Recording,
+    run_id: &'r RunId,
     before: &'r Files,
-    after: &'r Files,
     commit: &'r RecordedCommit,
     session: &'r RecordedSession,
 }
@@ -164,7 +203,7 @@ impl ReplayedIteration<'_> {
             return Some(self.not_planned("the documents before it cannot be decoded".to_owned()));
         };
         // A fork's recording begins with iterations of the run that was forked.
-        let run = state.run_id.as_ref().unwrap_or(&self.recording.run_id);
+        let run = state.run_id.as_ref().unwrap_or(self.run_id);
         let docs = StepDocuments { tree: &tree, state: &state, config: &config };
         let Some(snapshot) = snapshot(self.before, run, docs, user_commits) else {
             return Some(self.not_planned("the goal before it cannot be parsed".to_owned()));
@@ -179,21 +218,30 @@ impl ReplayedIteration<'_> {
         let claim = interpret(&snapshot, &job, self.session.attempt.clone());
         let transition = settle(&snapshot, &job, &claim, &self.session.guard_run);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let prompt = self.session.prompt.clone().unwrap_or_else(|| job.prompt.text.clone());
         let texts = [
-            DifferingText { what: "prompt", recorded: self.session.prompt.clone(), now: job.prompt.text },
+            DifferingText { what: "prompt", recorded: prompt, now: job.prompt.text },
             DifferingText {
                 what: "tree.json",
-                recorded: text(&document(self.after, Doc::Tree)),
+                recorded: self.text_after(Doc::Tree),
                 now: text(transition.tree.bytes()),
             },
             DifferingText {
                 what: "run_state.json",
-                recorded: text(&document(self.after, Doc::RunState)),
+                recorded: self.text_after(Doc::RunState),
                 now: text(&transition.state.to_bytes()),
             },
             DifferingText { what: "message", recorded: self.commit.message.clone(), now: transition.message },
         ];
         texts.into_iter().find(|text| text.recorded != text.now)
+    }
+
+    /// A document after the iteration.
+    fn text_after(&self, doc: Doc) -> String {
+        match self.commit.files.get(doc.path()) {
+            Some(text) => text.clone().unwrap_or_default(),
+            None => String::from_utf8_lossy(&document(self.before, doc)).into_owned(),
+        }
     }
 
     /// The difference of an iteration that this version would not run.
@@ -284,7 +332,7 @@ mod tests {
                 (Doc::Tree, text(transition.tree.bytes())),
                 (Doc::RunState, text(&transition.state.to_bytes())),
             ];
-            let prompt = job.prompt.text.clone();
+            let prompt = Some(job.prompt.text.clone());
             self.push(commit(
                 &transition.message,
                 &docs,
@@ -327,6 +375,8 @@ mod tests {
         assert_eq!(user_commits(5).as_deref(), Some("1"));
         let same = ReplayResult { iterations: 2, skipped: Vec::new(), difference: None };
         assert_eq!(replay(&recording), same);
+        recording.commits[3].session.as_mut().unwrap().prompt = None;
+        assert_eq!(replay(&recording), same, "a removed prompt is compared by its digest");
         recording.commits[3].session = None;
         let skipped = ReplayResult { iterations: 1, skipped: vec![IterationNumber::FIRST], difference: None };
         assert_eq!(replay(&recording), skipped);
@@ -342,7 +392,7 @@ mod tests {
         type Change = fn(&mut RecordedCommit);
         let cases: [(Change, _, _, _, _); 5] = [
             (
-                |it| it.session.as_mut().unwrap().prompt.insert_str(0, "Hello\n"),
+                |it| it.session.as_mut().unwrap().prompt.as_mut().unwrap().insert_str(0, "Hello\n"),
                 "prompt",
                 1,
                 "Hello",

@@ -47,6 +47,15 @@ pub enum Error {
     /// Another version of the runner wrote the journal, so this one cannot recover from it.
     #[error("another version of runner was interrupted here, and this version cannot read its journal")]
     Journal { path: PathBuf },
+    /// Too little space for an iteration. Found out before it begins.
+    #[error("the file system of `{}` has only {free}", .path.display())]
+    LowDisk {
+        path: PathBuf,
+        /// What is left: "3 MiB".
+        free: String,
+        /// What an iteration needs.
+        needed: String,
+    },
     /// A state that correct code never reaches. The text names the broken assumption.
     #[error("internal error: {0} (this is a bug, please report it)")]
     Internal(&'static str),
@@ -95,9 +104,14 @@ pub enum UserError {
     },
     #[error("branch `{branch}` is checked out in another work tree")]
     HeldElsewhere { branch: String, worktree: String },
-    /// git cannot store `runner/<id>` beside a branch named `runner`.
-    #[error("a branch named `runner` prevents branches named `runner/<id>`")]
-    BranchInTheWay,
+    /// git cannot store a branch beside one whose name is a folder of its name, or the other way round.
+    #[error("branch `{existing}` prevents a branch named `{wanted}`")]
+    BranchInTheWay { existing: String, wanted: String },
+    #[error("git cannot create or move branch `{branch}`")]
+    BranchBlocked { branch: String, stderr: String },
+    /// Only `core.worktree` connects the work tree with its repository, so a command there would not find it.
+    #[error("the work tree `{}` does not lead to its git folder `{}`", .root.display(), .git_dir.display())]
+    WorktreeDetached { root: PathBuf, git_dir: PathBuf },
     #[error("switching to branch `{branch}` would overwrite files in the work tree")]
     SwitchBlocked { branch: String, stderr: String },
     /// A filter runs a program, and the repository's own configuration is not trusted.
@@ -182,6 +196,22 @@ pub enum UserError {
 }
 
 impl Error {
+    /// Whether the cause is a full disk, in the runner's own calls or in git's.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Self::Git { stderr, .. } => stderr.contains("No space left on device"),
+            Self::Refused(_)
+            | Self::Locked { .. }
+            | Self::GitOutput { .. }
+            | Self::Journal { .. }
+            | Self::LowDisk { .. }
+            | Self::Internal(_) => false,
+        }
+    }
+
     /// Wraps an I/O error, for `map_err`.
     pub(crate) fn io<E: Into<io::Error>>(
         action: &'static str,

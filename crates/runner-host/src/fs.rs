@@ -2,4 +2,6 @@
 //! no links, and the lock.
 
 pub(crate) mod atomic;
+pub(crate) mod free_space;
 pub(crate) mod lock;
+pub(crate) mod log_folder;

@@ -14,8 +14,10 @@ mod ignored;
 mod index;
 mod kept_files;
 mod loose;
+mod loose_pack;
 mod marks;
 mod objects;
+mod ref_check;
 mod refs;
 mod repository;
 mod status;
@@ -25,17 +27,19 @@ mod write_tree;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use batch_process::GitProcess;
 pub use command::TruncatedBytes;
 use command::{GitCommand, PINNED, configure, hardened};
 use config::GitSettings;
 pub use history::DiffFormat;
+use history::KnownStart;
 pub(crate) use history::{CatFileBatch, LogEntry};
 pub(crate) use ignored::IgnoredPath;
 pub(crate) use index::{CheckoutMode, Conversion, IndexEntry, PathSet};
 pub(crate) use kept_files::KeptFile;
+pub(crate) use loose_pack::LoosePack;
 pub(crate) use objects::{DiffFilter, EntryMode, TreeEntry};
 pub(crate) use refs::LocalBranch;
 pub use repository::GitOperation;
@@ -66,6 +70,8 @@ pub struct Git {
     update_ref: GitProcess,
     cat_file: GitProcess,
     mktree: GitProcess,
+    /// The result of the last search for a run's start.
+    known_start: Mutex<Option<KnownStart>>,
 }
 
 /// Names the git directory in the environment of git processes that may change the repository.
@@ -105,6 +111,7 @@ impl Git {
             update_ref: GitProcess::new(&["update-ref", "-m", REFLOG_MESSAGE, "--stdin"]),
             cat_file: GitProcess::new(&["cat-file", "--batch"]),
             mktree: GitProcess::new(&["mktree", "-z", "--batch"]),
+            known_start: Mutex::new(None),
         })
     }
 

@@ -12,6 +12,8 @@ mod hooks;
 pub mod iteration_dir;
 mod known_state;
 pub(crate) mod load;
+pub mod log_retention;
+mod maintenance;
 mod open_iteration;
 pub(crate) mod program_runner;
 mod protected_paths;

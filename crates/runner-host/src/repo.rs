@@ -1,7 +1,9 @@
 //! One git repository with a run in it: its paths, its lock and journal, crash recovery, and how a prepared commit is
 //! published.
 
+pub(crate) mod commit_scope;
 pub(crate) mod documents;
+pub(crate) mod exclude_file;
 mod git_dir_repair;
 pub(crate) mod journal;
 pub mod locked_repo;

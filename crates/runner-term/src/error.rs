@@ -87,6 +87,7 @@ impl CommandError {
             | Error::Git { .. }
             | Error::GitOutput { .. }
             | Error::Journal { .. }
+            | Error::LowDisk { .. }
             | Error::Internal(_) => CommandExit::FAILURE,
         };
         let mut causes = vec![error.to_string()];
@@ -199,6 +200,10 @@ fn host_error_advice(error: &Error) -> ErrorAdvice {
             let hint = "finish it with the version of runner that started it";
             ErrorAdvice::new("journal", hint).with_details(vec![path.display().to_string()])
         }
+        Error::LowDisk { needed, .. } => ErrorAdvice::new(
+            "low_disk",
+            format!("free some space (an iteration needs {needed}), then run it again"),
+        ),
         Error::Internal(_) => ErrorAdvice { code: "internal", details: Vec::new(), hints: Vec::new() },
     }
 }
@@ -242,9 +247,21 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
             ErrorAdvice::new("held_elsewhere", format!("run it there: runner -C {worktree} start"))
                 .with_details(vec![worktree.clone()])
         }
-        UserError::BranchInTheWay => {
-            advice("branch_in_the_way", "rename that branch: git branch -m runner another-name")
+        UserError::BranchInTheWay { existing, .. } => ErrorAdvice::new(
+            "branch_in_the_way",
+            format!("rename that branch: git branch -m {existing} another-name"),
+        ),
+        UserError::BranchBlocked { stderr, .. } => {
+            advice("branch_blocked", "remove what blocks it, or choose another `id` in .runner/GOAL.md")
+                .with_details(lines(stderr))
         }
+        UserError::WorktreeDetached { git_dir, .. } => ErrorAdvice::new(
+            "worktree_detached",
+            format!(
+                "unset core.worktree, or add a `.git` file to the work tree with this line: gitdir: {}",
+                git_dir.display()
+            ),
+        ),
         UserError::SwitchBlocked { stderr, .. } => {
             advice("switch_blocked", "move those files away, then run 'runner start'")
                 .with_details(lines(stderr))

@@ -201,6 +201,8 @@ pub struct IterationDetail {
     /// output.json, unchanged.
     pub output: Option<Value>,
     pub files: Vec<FileSize>,
+    /// Whether the policy of `[logs]` removed logs of it.
+    pub logs_removed: bool,
     /// The iteration before it.
     pub previous: Option<u32>,
     /// The iteration after it.

@@ -75,6 +75,18 @@ impl RequestError {
             .hint("logs are not committed: they only exist where the run was made")
     }
 
+    pub(crate) fn logs_removed(name: &str, iter: IterationNumber) -> Self {
+        let message = format!("`{name}` of iteration {} was removed to save space", iter.get());
+        Self::new(StatusCode::NOT_FOUND, "logs_removed", message)
+            .hint("`keep_iterations` under [logs] in config.toml decides how long logs are kept")
+    }
+
+    pub(crate) fn tree_in_git(name: &str) -> Self {
+        let message = format!("`{name}` is only kept for the newest iterations");
+        Self::new(StatusCode::NOT_FOUND, "tree_in_git", message)
+            .hint("the commits before and after the iteration contain it: .runner/state/tree.json")
+    }
+
     pub(crate) fn no_node(id: &impl fmt::Display) -> Self {
         Self::new(StatusCode::NOT_FOUND, "no_node", format!("the tree has no node `{id}`"))
     }

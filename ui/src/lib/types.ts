@@ -187,6 +187,8 @@ export interface IterationDetail {
   /** output.json, unchanged. */
   output: unknown;
   files: FileSize[];
+  /** Whether the policy of `[logs]` removed logs of it. */
+  logs_removed: boolean;
   /** The iteration before it. */
   previous: number | null;
   /** The iteration after it. */

@@ -161,7 +161,7 @@ pub fn compose(
             Doc::Gitignore => complete_gitignore(&choose(doc, sources).unwrap_or_default()),
             Doc::Tree => tree.bytes().to_vec(),
             Doc::RunState => choose_run_state(id, sources)?.to_bytes(),
-            Doc::TreeSchema | Doc::OutputSchema | Doc::ToolsSchema => doc.scaffold(),
+            Doc::Gitattributes | Doc::TreeSchema | Doc::OutputSchema | Doc::ToolsSchema => doc.scaffold(),
             Doc::Assumptions | Doc::Questions | Doc::Feedback | Doc::Improvements => {
                 choose(doc, sources).unwrap_or_else(|| doc.scaffold())
             }
@@ -223,10 +223,9 @@ fn choose_goal(goal: &[u8], sources: DocumentSources<'_>) -> Result<Vec<u8>, Sta
 /// Refuses a switch of branches that would lose the user's changes to files that are not carried over.
 fn refuse_loss(sources: DocumentSources<'_>) -> Result<(), StartError> {
     let Some(tip) = switch_target(sources) else { return Ok(()) };
-    let schemas = [Doc::TreeSchema, Doc::OutputSchema, Doc::ToolsSchema];
     let lost: Vec<Doc> = Doc::ALL
         .into_iter()
-        .filter(|doc| doc.owner() != DocOwner::User && !schemas.contains(doc) && is_changed(*doc, sources))
+        .filter(|doc| doc.owner() != DocOwner::User && !doc.is_fixed() && is_changed(*doc, sources))
         .filter(|doc| sources.work.get(doc) != tip.get(doc))
         .collect();
     if lost.is_empty() { Ok(()) } else { Err(StartError::WouldLose(lost)) }

@@ -38,6 +38,8 @@ pub(super) struct GitSettings {
     allowed: Vec<String>,
     /// The repository's configuration files when they were read.
     stamps: ConfigStamps,
+    /// Whether a remote may have objects that this clone lacks.
+    has_promisor: bool,
 }
 
 /// The stamps of the repository's configuration and of this work tree's own.
@@ -84,7 +86,11 @@ impl GitSettings {
             match key {
                 "user.name" => settings.name = Some(value.to_owned()),
                 "user.email" => settings.email = Some(value.to_owned()),
+                _ if key.starts_with("remote.") && key.ends_with(".promisor") => {
+                    settings.has_promisor |= !matches!(value, "false" | "no" | "off" | "0");
+                }
                 _ if let Some(name) = key.strip_prefix("extensions.") => {
+                    settings.has_promisor |= name == "partialclone";
                     settings.has_unknown_extension |= is_local && !KNOWN_EXTENSIONS.contains(&name);
                 }
                 _ => settings.note_program(key, is_local),
@@ -115,6 +121,11 @@ impl GitSettings {
     /// Whether the repository may store objects in a format that only its git knows.
     pub(super) fn has_unknown_extension(&self) -> bool {
         self.has_unknown_extension
+    }
+
+    /// Whether this is a partial clone, which lacks objects by design.
+    pub(super) fn has_promisor(&self) -> bool {
+        self.has_promisor
     }
 
     pub(super) fn defines_filters(&self) -> bool {
@@ -212,6 +223,18 @@ mod tests {
     }
 
     #[test]
+    fn a_partial_clone_is_recognised_by_its_remote_or_its_extension() {
+        for (listing, expected) in [
+            (b"local\0remote.o.promisor\ntrue\0".as_slice(), true),
+            (b"local\0remote.o.promisor\0", true),
+            (b"local\0extensions.partialclone\no\0", true),
+            (b"local\0remote.o.promisor\nfalse\0local\0remote.o.url\nx\0", false),
+        ] {
+            assert_eq!(GitSettings::parse(listing).has_promisor(), expected, "{}", lossy(listing));
+        }
+    }
+
+    #[test]
     fn the_last_identity_wins_and_local_filters_are_recorded() {
         let listing = b"global\0user.name\nA\0local\0user.name\nB\0global\0filter.lfs.clean\nx\0local\0filter.a.b.clean\ny\0\
             local\0core.bare\0worktree\0filter.w.process\nz\0global\0hook.h.command\nq\0";
@@ -220,6 +243,7 @@ mod tests {
         assert_eq!(settings.author(), None);
         assert!(settings.forbidden_filters().eq(["a.b", "w"]));
         assert_eq!(settings.hooks, ["h"]);
+        assert!(!settings.has_promisor());
         settings.allow_filters(&["w".to_owned(), "other".to_owned()]);
         assert!(settings.forbidden_filters().eq(["a.b"]));
     }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::PoisonError;
 
 use runner_core::commit_message::grep_pattern;
 use runner_core::layout::RUNNER_DIR;
@@ -57,6 +58,14 @@ pub enum DiffFormat {
     Stat,
 }
 
+/// The start commit of a run, as seen from a commit.
+#[derive(Clone, Debug)]
+pub(super) struct KnownStart {
+    run: RunId,
+    from: CommitId,
+    start: CommitId,
+}
+
 /// Marks the start of a commit in the log's output. No path contains this byte at its start.
 const COMMIT: u8 = 1;
 
@@ -74,15 +83,35 @@ impl Git {
         Ok(count.parse().unwrap_or(u32::MAX))
     }
 
-    /// The newest commit of a run that `runner start` made, at or before a commit.
+    /// The newest commit of a run that `runner start` made, at or before a commit. Only the commits since the last call are
+    /// searched, so that the time does not grow with the run.
     pub(crate) fn start_commit(&self, run: &RunId, from: &CommitId) -> Result<CommitId, Error> {
-        let subject = grep_pattern::start_of(run.as_str());
-        let args = ["rev-list", "-1", "--extended-regexp", &format!("--grep={subject}"), from.as_str()];
+        let mut known = self.known_start.lock().unwrap_or_else(PoisonError::into_inner);
+        let earlier = known.take().filter(|known| known.run == *run);
+        let earlier = match earlier {
+            Some(earlier) if self.is_ancestor(earlier.from.as_str(), from.as_str())? => Some(earlier),
+            Some(_) | None => None,
+        };
+        let found = self.search_start(run, from, earlier.as_ref().map(|earlier| &earlier.from))?;
+        let start = found.or(earlier.map(|earlier| earlier.start));
+        *known = start.clone().map(|start| KnownStart { run: run.clone(), from: from.clone(), start });
+        Ok(start.unwrap_or_else(|| from.clone()))
+    }
+
+    fn search_start(
+        &self,
+        run: &RunId,
+        from: &CommitId,
+        after: Option<&CommitId>,
+    ) -> Result<Option<CommitId>, Error> {
+        let subject = format!("--grep={}", grep_pattern::start_of(run.as_str()));
+        let mut args = vec!["rev-list", "-1", "--extended-regexp", &subject, from.as_str()];
+        args.extend(after.into_iter().flat_map(|after| ["--not", after.as_str()]));
         let found = lossy(&self.call(&args).run()?);
         if found.is_empty() {
-            return Ok(from.clone());
+            return Ok(None);
         }
-        CommitId::new(found).map_err(|_| Error::GitOutput { command: args.join(" ") })
+        CommitId::new(found).map(Some).map_err(|_| Error::GitOutput { command: args.join(" ") })
     }
 
     /// When the last iteration was committed, in seconds since 1970; later edits and starts do not count. Without an
@@ -413,6 +442,38 @@ fn commit_object(bytes: &[u8]) -> CommitObject {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_start_of_a_run_is_found_whatever_was_searched_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Git::create(folder.path()).unwrap();
+        std::fs::create_dir(git.paths().private()).unwrap();
+        git.commit_everything("root").unwrap();
+        let root = git.resolve("HEAD").unwrap().unwrap();
+        let tree = git.tree_of(&root).unwrap();
+        let commit = |parent: &CommitId, message: &str| git.store_commit(&tree, parent, message).unwrap();
+        let run = RunId::new("r1").unwrap();
+        let first = commit(&root, "chore(loop): start run r1\n");
+        let work = commit(&first, "fix: it\n");
+        let second = commit(&work, "chore(loop): start run r1\n");
+        let more = commit(&second, "docs: it\n");
+        let other = commit(&root, "chore(loop): start run r2\n");
+        let unrelated = commit(&first, "fix: something else\n");
+        // Forwards, the same again, back, and to a branch that left the run earlier.
+        for (from, expected) in [
+            (&first, &first),
+            (&work, &first),
+            (&more, &second),
+            (&more, &second),
+            (&work, &first),
+            (&more, &second),
+            (&unrelated, &first),
+        ] {
+            assert_eq!(git.start_commit(&run, from).unwrap(), *expected);
+        }
+        assert_eq!(git.start_commit(&RunId::new("r2").unwrap(), &other).unwrap(), other);
+        assert_eq!(git.start_commit(&run, &other).unwrap(), other, "without a start, the commit itself");
+    }
 
     #[test]
     fn a_commit_object_is_parsed() {

@@ -165,12 +165,18 @@ impl Git {
 
     /// Stores an index as a tree.
     pub(crate) fn write_tree(&self, index: &Path) -> Result<TreeId, Error> {
-        self.call(&["-c", CHECKSUM, "write-tree"]).index(index).run_for_tree()
+        self.write_tree_with(CHECKSUM, index)
+    }
+
+    fn write_tree_with(&self, checksum: &str, index: &Path) -> Result<TreeId, Error> {
+        // In a partial clone, files that the run does not touch may be on the remote only.
+        let missing: &[&str] = if self.settings().has_promisor() { &["--missing-ok"] } else { &[] };
+        self.call(&[["-c", checksum, "write-tree"].as_slice(), missing].concat()).index(index).run_for_tree()
     }
 
     /// Stores an index as a tree. The index is written again later.
     pub(crate) fn write_candidate(&self, index: &Path) -> Result<TreeId, Error> {
-        self.call(&["-c", NO_CHECKSUM, "write-tree"]).index(index).run_for_tree()
+        self.write_tree_with(NO_CHECKSUM, index)
     }
 
     /// Takes the work tree, with an index that describes it, from one tree to another. Files that differ from

@@ -120,10 +120,12 @@ impl Git {
 
     /// Whether one commit is in the history of another. Objects that are not commits have no history.
     pub(crate) fn is_ancestor(&self, one: &str, other: &str) -> Result<bool, Error> {
-        if self.existing_commit(one)?.is_none() || self.existing_commit(other)?.is_none() {
-            return Ok(false);
+        let output = self.call(&["merge-base", "--is-ancestor", one, other]).output()?;
+        match output.status.code() {
+            Some(0) => Ok(true),
+            Some(1 | 128) => Ok(false),
+            _ => Err(Error::Git { command: "merge-base".to_owned(), stderr: lossy(&output.stderr) }),
         }
-        Ok(self.call(&["merge-base", "--is-ancestor", one, other]).query()?.is_some())
     }
 
     /// Removes a reference that points to this object.

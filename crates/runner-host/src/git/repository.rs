@@ -8,6 +8,7 @@ use super::child_io;
 use super::command::{PINNED, configure, hardened};
 use super::{Git, lossy, path_of};
 use crate::error::{Error, UserError};
+use crate::fs::atomic;
 
 pub(super) struct RepoLocation {
     pub(super) root: PathBuf,
@@ -38,6 +39,7 @@ pub(super) fn discover(program: &Path, dir: &Path) -> Result<RepoLocation, Error
     let [_, _, format, root, git_dir, common_dir, b""] = lines.as_slice() else {
         return Err(UserError::LineBreak.into());
     };
+    refuse_detached(path_of(root), path_of(git_dir))?;
     Ok(RepoLocation {
         root: path_of(root).to_owned(),
         git_dir: path_of(git_dir).to_owned(),
@@ -45,6 +47,29 @@ pub(super) fn discover(program: &Path, dir: &Path) -> Result<RepoLocation, Error
         id_digits: if *format == b"sha256" { 64 } else { 40 },
     })
 }
+
+/// Refuses a work tree from which git would find another repository, or none: every later command runs there.
+fn refuse_detached(root: &Path, git_dir: &Path) -> Result<(), Error> {
+    let dot_git = root.join(".git");
+    let dot_git = dot_git.canonicalize().unwrap_or(dot_git);
+    let target = match atomic::read(&dot_git, GITFILE_BYTES_MAX) {
+        Ok(Some(gitfile)) => {
+            let line = gitfile.strip_prefix(b"gitdir:").unwrap_or_default().trim_ascii();
+            root.join(path_of(line))
+        }
+        // A folder.
+        Ok(None) | Err(_) => dot_git,
+    };
+    match (target.canonicalize(), git_dir.canonicalize()) {
+        (Ok(target), Ok(git_dir)) if target == git_dir => Ok(()),
+        (_, _) => {
+            Err(UserError::WorktreeDetached { root: root.to_owned(), git_dir: git_dir.to_owned() }.into())
+        }
+    }
+}
+
+/// The limit for the file `.git` of a linked work tree.
+const GITFILE_BYTES_MAX: u64 = 64 << 10;
 
 /// A git operation that was started and not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]

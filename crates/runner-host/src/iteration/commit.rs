@@ -48,12 +48,14 @@ pub(super) fn commit_iteration(
         contents: [transition.tree.bytes(), &state],
         message: &transition.message,
     };
-    // The three need nothing from each other, and the scan of a large work tree takes longer than the rest.
-    let (tree_file, worktree, commit) = in_parallel(
-        || inputs.write_documents(git, &transition.tree),
-        || worktree::scan(git, &iteration.setup.index),
-        || inputs.store_commit(git),
-    )?;
+    let stored = inputs.store(git, &transition.tree).or_else(|error| {
+        if !error.is_disk_full() {
+            return Err(error);
+        }
+        iteration.setup.dir.drop_large_logs();
+        inputs.store(git, &transition.tree)
+    })?;
+    let StoredIteration { commit, worktree, tree_file } = stored;
     failpoint::reach("iter.commit");
     write_logs(git, &iteration, job, transition, &commit)?;
     let entry = PublishEntry::next_commit(&job.run_id, &iteration.setup.base, &commit);
@@ -88,6 +90,13 @@ struct CommitInputs<'i> {
     message: &'i str,
 }
 
+/// An iteration that is stored, but not published.
+struct StoredIteration {
+    commit: CommitId,
+    worktree: WorktreeState,
+    tree_file: Option<TreeFile>,
+}
+
 impl CommitInputs<'_> {
     /// Stores the commit, and leaves the index describing it.
     fn store_commit(&self, git: &Git) -> Result<CommitId, Error> {
@@ -115,13 +124,25 @@ impl CommitInputs<'_> {
         git.store_commit(&tree, base, self.message)
     }
 
-    /// Writes the documents beside their final paths, and the tree into the iteration's directory.
-    fn write_documents(&self, git: &Git, tree: &Tree) -> Result<Option<TreeFile>, Error> {
+    /// Stores the commit, prepares the documents of the work tree, and scans it. The three need nothing from each other, and
+    /// the scan of a large work tree takes longer than the rest. May be repeated after a failure.
+    fn store(&self, git: &Git, tree: &Tree) -> Result<StoredIteration, Error> {
+        let dir = &self.iteration.setup.dir;
+        let (worktree, tree_file, commit) = in_parallel(
+            || worktree::scan(git, &self.iteration.setup.index),
+            || self.write_documents(git).map(|()| dir.write_tree_after(tree)),
+            || self.store_commit(git),
+        )?;
+        Ok(StoredIteration { commit, worktree, tree_file })
+    }
+
+    /// Writes the documents beside their final paths.
+    fn write_documents(&self, git: &Git) -> Result<(), Error> {
         for (doc, bytes) in DOCS.into_iter().zip(self.contents) {
             let prepared = atomic::prepare(git.root(), &git.paths().doc(doc), bytes)?;
             atomic::backdate_mtime(&prepared)?;
         }
-        self.iteration.setup.dir.write_tree_after(tree)
+        Ok(())
     }
 }
 
@@ -169,16 +190,16 @@ fn write_logs(
     commit: &CommitId,
 ) -> Result<(), Error> {
     let setup = &iteration.setup;
-    replay::write_session(&setup.dir, &setup.base, &setup.tree, &iteration.attempt, &iteration.guard)?;
+    replay::write_session(&setup.dir, &setup.base, &setup.tree, &iteration.attempt, &iteration.guard);
     let patch = if iteration.candidate.is_some() {
         git.patch(&setup.base, commit, &DOCS.map(Doc::path))?
     } else {
         Vec::new()
     };
-    setup.dir.write("diff.patch", &patch)?;
+    setup.dir.write_log("diff.patch", &patch);
     let findings = &transition.meta.findings;
     if !findings.is_empty() {
-        setup.dir.write("error.log", (findings.join("\n") + "\n").as_bytes())?;
+        setup.dir.write_log("error.log", (findings.join("\n") + "\n").as_bytes());
     }
     let host_facts = json!({
         "commit_before": setup.base,
@@ -189,5 +210,6 @@ fn write_logs(
         "restored": iteration.restored,
         "file_notices": iteration.notices,
     });
-    setup.dir.write_meta(&transition.meta, host_facts)
+    setup.dir.write_meta(&transition.meta, host_facts);
+    Ok(())
 }

@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use runner_core::model::id::{IterationNumber, RunId};
@@ -27,11 +28,16 @@ pub(crate) struct IterationDir {
     started_ms: u64,
     agent_ms: Option<u64>,
     guard_ms: Option<u64>,
+    /// The logs that could not be written, and why.
+    dropped: Mutex<Vec<String>>,
 }
 
-/// The tree before and after an iteration.
-const BEFORE: &str = "tree.before.json";
-const AFTER: &str = "tree.after.json";
+/// The logs that may be removed when the disk is full, largest first. Nothing but people reads them.
+const LARGE_LOGS: [&str; 5] = ["stream.jsonl", "executor.log", "executor.err.log", TREE_AFTER, TREE_BEFORE];
+
+/// The tree before and after an iteration. They are in git too; [`super::log_retention`] removes old copies.
+pub(super) const TREE_BEFORE: &str = "tree.before.json";
+pub(super) const TREE_AFTER: &str = "tree.after.json";
 
 /// How much of a log's end is searched for its last line.
 const TAIL_BYTES: u64 = 4 << 10;
@@ -75,6 +81,7 @@ impl IterationDir {
             started_ms: now_ms(),
             agent_ms: None,
             guard_ms: None,
+            dropped: Mutex::default(),
         };
         dir.tidy()?;
         Ok(dir)
@@ -85,9 +92,11 @@ impl IterationDir {
         atomic::create_folders(&self.root, &self.path)?;
         for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
             let is_plain = |metadata: fs::Metadata| {
-                metadata.is_file() && (metadata.nlink() == 1 || entry.file_name() == BEFORE)
+                metadata.is_file() && (metadata.nlink() == 1 || entry.file_name() == TREE_BEFORE)
             };
-            if !entry.metadata().is_ok_and(is_plain) {
+            // A killed runner may have left a file that it was about to rename.
+            let is_temporary = entry.path().extension().is_some_and(|extension| extension == "tmp");
+            if is_temporary || !entry.metadata().is_ok_and(is_plain) {
                 atomic::remove_any(&entry.path())?;
             }
         }
@@ -102,33 +111,56 @@ impl IterationDir {
         EventsFile { root: self.root.clone(), dir: self.path.clone() }
     }
 
-    /// Writes a file of the log. If an agent removed the directory, creates it again.
+    /// Writes a file that the session needs, so that it appears whole. If an agent removed the directory, creates it again.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        atomic::create_folders(&self.root, &self.path)?;
-        atomic::overwrite(&self.file(name), bytes)
+        atomic::overwrite_any(&self.root, &self.file(name), bytes)
+    }
+
+    /// Writes a log, so that it appears whole. A failure is recorded and stops nothing: logs give way to the state of the run.
+    pub(crate) fn write_log(&self, name: &str, bytes: &[u8]) {
+        if let Err(error) = self.write(name, bytes) {
+            // Half a log, or the one of an earlier attempt, would be taken for this one.
+            let _ = atomic::discard_prepared(&self.file(name)).and(atomic::remove_any(&self.file(name)));
+            let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            self.note_dropped(format!("{name}: {cause}"));
+        }
+    }
+
+    fn note_dropped(&self, note: String) {
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+    }
+
+    /// Removes the largest logs of this iteration, so that its state finds room on a full disk.
+    pub(super) fn drop_large_logs(&self) {
+        for name in LARGE_LOGS {
+            let has_freed = fs::symlink_metadata(self.file(name)).is_ok_and(|metadata| metadata.len() > 0);
+            if has_freed && atomic::remove_any(&self.file(name)).is_ok() {
+                self.note_dropped(format!("{name}: removed from a full disk"));
+            }
+        }
     }
 
     /// Writes the tree that the iteration begins with: a hard link to `same`, if that still holds this tree.
-    pub(super) fn write_tree_before(&self, tree: &Tree, same: Option<&TreeFile>) -> Result<(), Error> {
+    pub(super) fn write_tree_before(&self, tree: &Tree, same: Option<&TreeFile>) {
         if let Some(same) = same.filter(|same| atomic::stamp(&same.path).as_ref() == Some(&same.stamp)) {
-            atomic::remove_any(&self.file(BEFORE))?;
-            if fs::hard_link(&same.path, self.file(BEFORE)).is_ok() {
-                return Ok(());
+            let _ = atomic::remove_any(&self.file(TREE_BEFORE));
+            if fs::hard_link(&same.path, self.file(TREE_BEFORE)).is_ok() {
+                return;
             }
         }
-        self.write(BEFORE, tree.bytes())
+        self.write_log(TREE_BEFORE, tree.bytes());
     }
 
     /// Writes the tree that the iteration ends with.
-    pub(super) fn write_tree_after(&self, tree: &Tree) -> Result<Option<TreeFile>, Error> {
-        self.write(AFTER, tree.bytes())?;
-        let path = self.file(AFTER);
-        Ok(atomic::stamp(&path).map(|stamp| TreeFile { path, stamp }))
+    pub(super) fn write_tree_after(&self, tree: &Tree) -> Option<TreeFile> {
+        self.write_log(TREE_AFTER, tree.bytes());
+        let path = self.file(TREE_AFTER);
+        atomic::stamp(&path).map(|stamp| TreeFile { path, stamp })
     }
 
     /// Drops the tree from the page cache once it is on the disk.
     pub(super) fn evict_tree_after(&self) {
-        atomic::evict_page_cache(&self.file(AFTER));
+        atomic::evict_page_cache(&self.file(TREE_AFTER));
     }
 
     pub(super) fn set_agent_time(&mut self, time: Duration) {
@@ -140,7 +172,7 @@ impl IterationDir {
     }
 
     /// Writes meta.json: what was decided, with times, commits and what else the host knows.
-    pub(super) fn write_meta(&self, meta: &IterationMeta, host_facts: Value) -> Result<(), Error> {
+    pub(super) fn write_meta(&self, meta: &IterationMeta, host_facts: Value) {
         let mut document = serde_json::to_value(meta).unwrap_or_default();
         if let Value::Object(fields) = &mut document {
             fields.insert("started_ms".to_owned(), json!(self.started_ms));
@@ -151,6 +183,12 @@ impl IterationDir {
                 fields.extend(host_facts);
             }
         }
-        self.write("meta.json", format!("{document:#}\n").as_bytes())
+        let dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Value::Object(fields) = &mut document
+            && !dropped.is_empty()
+        {
+            fields.insert("logs_dropped".to_owned(), json!(dropped));
+        }
+        self.write_log("meta.json", format!("{document:#}\n").as_bytes());
     }
 }

@@ -59,7 +59,7 @@ impl InterruptedSession<'_> {
         let protected = ProtectedPaths::read_from_commits(git, job, base)?;
         let setup = IterationSetup::new(git, self.run, job, index, self.entry.sandbox, protected)?;
         events.begin_iteration(setup.dir.events_file());
-        setup.dir.write_tree_before(&setup.tree, None)?;
+        setup.dir.write_tree_before(&setup.tree, None);
         match self.entry.phase.clone() {
             IterationPhase::Session => self.store(git, job, setup),
             IterationPhase::Stored(stored) => self.reopen(git, job, setup, *stored),

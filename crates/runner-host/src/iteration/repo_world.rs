@@ -12,13 +12,16 @@ use super::event_log::{EventLog, EventSink, HookRun};
 use super::guard;
 use super::known_state::KnownState;
 use super::load::load_with_known;
+use super::maintenance::Maintenance;
 use super::open_iteration::OpenIteration;
 use super::program_runner::ProgramRunner;
 use super::sandboxing::SandboxProbe;
 use super::session::{PreparedSession, SessionEnv};
 use crate::error::Error;
 use crate::failpoint;
+use crate::fs::free_space::refuse_full_disk;
 use crate::git::Git;
+use crate::repo::exclude_file::ignore_local_files;
 use crate::repo::locked_repo::{LockedRepo, UnrecoveredRepo};
 use crate::repo::recovery::Recovered;
 use crate::repo::worktree::UserFiles;
@@ -32,6 +35,7 @@ pub struct RepoWorld<'a> {
     version: AgentVersion,
     /// The ignored files that were kept before the last session.
     user_files: Option<UserFiles>,
+    maintenance: Maintenance,
     /// The state after the last commit, while nothing else can have changed it.
     pub(super) known: Option<KnownState>,
     /// Whether the user asked to stop after the current iteration.
@@ -62,6 +66,8 @@ impl<'a> RepoWorld<'a> {
         let programs = ProgramRunner::with_signals()?;
         let repo = repo.recover(&programs, &mut events)?;
         repo.refuse_crash_loop()?;
+        // In a fresh clone, `start` did not do it.
+        ignore_local_files(repo.git());
         Ok(Self {
             repo,
             programs,
@@ -69,6 +75,7 @@ impl<'a> RepoWorld<'a> {
             sandbox: SandboxProbe::default(),
             version: AgentVersion::default(),
             user_files: None,
+            maintenance: Maintenance::default(),
             known: None,
             wants_stop,
         })
@@ -122,6 +129,7 @@ impl World for RepoWorld<'_> {
 
     fn run_agent(&mut self, run: &LoadedRun, job: &Job) -> Result<(OpenIteration, Attempt), Error> {
         let git = self.repo.git();
+        refuse_full_disk(&[git.root(), git.common_dir()])?;
         let sandbox = self.sandbox.choose(git, job)?;
         let user_files = UserFiles::keep(git, &job.run_id, self.user_files.take())?;
         let mut env = SessionEnv {
@@ -131,6 +139,7 @@ impl World for RepoWorld<'_> {
             version: &mut self.version,
         };
         let prepared = PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take())?;
+        self.maintenance.begin(git, run, job);
         let ended = prepared.run(&mut env, job)?;
         // Before the work tree is staged: the rule for a restored file may be missing.
         let notices = user_files.restore(git);

@@ -78,7 +78,7 @@ impl PreparedSession {
         write_context(git, job)?;
         let setup = IterationSetup::new(git, run, job, index, sandbox.kind(), protected)?;
         env.events.begin_iteration(setup.dir.events_file());
-        setup.dir.write_tree_before(&setup.tree, tree_file.as_ref())?;
+        setup.dir.write_tree_before(&setup.tree, tree_file.as_ref());
         let entry = Box::new(IterationEntry {
             run: job.run_id.clone(),
             iter: job.iteration,

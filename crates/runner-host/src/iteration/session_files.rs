@@ -140,7 +140,7 @@ pub(super) fn write_context(git: &Git, job: &Job) -> Result<(), Error> {
             atomic::remove_any(&entry.path())?;
         }
     }
-    files.iter().try_for_each(|(path, text)| atomic::overwrite(path, text.as_bytes()))
+    files.iter().try_for_each(|(path, text)| atomic::overwrite_any(git.root(), path, text.as_bytes()))
 }
 
 /// Creates the session's own folder, with the files and folders that its program needs.

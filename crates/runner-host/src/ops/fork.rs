@@ -13,7 +13,7 @@ use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::Git;
-use crate::ops::start::{clean_status, refuse_old_git, runs_with_branches};
+use crate::ops::start::{clean_status, refuse_branches_below, refuse_old_git, runs_with_branches};
 use crate::repo::documents::{commit_docs, docs_at_commit, refuse_dirty};
 use crate::repo::journal::PublishEntry;
 use crate::repo::locked_repo::LockedRepo;
@@ -48,14 +48,17 @@ pub fn fork(dir: &Path, from: ForkBase, name: Option<RunId>) -> Result<ForkResul
     let status = clean_status(git)?;
     refuse_dirty(&status.inside)?;
     let head = status.head.commit().ok_or(UserError::NoCommit)?;
-    let runs = runs_with_branches(&git.runner_branches()?)?;
+    let branches = git.runner_branches()?;
+    let runs = runs_with_branches(&branches)?;
     let run = match name {
         Some(name) if runs.contains(&name) => return Err(UserError::RunExists(name).into()),
         Some(name) => name,
         None => fork::generate(&from.run, from.iter, &runs)
             .ok_or_else(|| UserError::NoForkName(from.run.clone()))?,
     };
+    refuse_branches_below(&branches, &run)?;
     let commit = store_commit(git, &from, &run)?;
+    git.refuse_blocked_branch(&run.branch(), None, &commit)?;
     publish::publish_by_checkout(
         git,
         &PublishEntry { run: run.clone(), old_tip: None, new_tip: commit.clone(), from: head.clone() },

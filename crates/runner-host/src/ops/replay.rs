@@ -1,14 +1,18 @@
-//! `runner replay`: records a run, with its commits from git and its sessions from their directories.
+//! `runner replay`: reads a run for a replay, with its commits from git and its sessions from their directories.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufWriter;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use runner_core::commit_message::CommitKind;
-use runner_core::model::id::{IterationNumber, RunId};
+use runner_core::layout::Doc;
+use runner_core::model::id::RunId;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::Tree;
-use runner_core::replay::{RecordedCommit, RecordedSession, Recording, SCHEMA};
-use runner_core::step::{Attempt, GuardRun};
+use runner_core::replay::{RecordedCommit, RecordedSession, Recording, RecordingWriter};
+use runner_core::step::{Attempt, GuardExit, GuardRun};
 use runner_core::verify::{is_read, kept};
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +21,7 @@ use crate::fs::atomic;
 use crate::git::{CatFileBatch, Git};
 use crate::iteration::iteration_dir::IterationDir;
 use crate::iteration::stored_attempt::StoredAttempt;
-use crate::repo::run_history::{RunCommit, files_at, resolve, run_history};
+use crate::repo::run_history::{RunCommit, RunHistory, files_at, resolve, run_history};
 
 /// The file in an iteration's directory with what came back from its session.
 const SESSION: &str = "session.json";
@@ -29,7 +33,7 @@ const BYTES_MAX: u64 = 1 << 30;
 struct SessionRecord {
     /// The commit that the session began from.
     base: CommitId,
-    /// A tree that the session left unchanged is in tree.before.json.
+    /// A tree that the session left unchanged is the one of `base`.
     #[serde(flatten)]
     attempt: StoredAttempt,
     #[serde(rename = "verdict")]
@@ -43,7 +47,7 @@ pub(crate) fn write_session(
     tree_before: &Tree,
     attempt: &Attempt,
     guard: &GuardRun,
-) -> Result<(), Error> {
+) {
     let attempt = StoredAttempt::new(attempt, tree_before);
     let guard = match guard {
         GuardRun::Ended { exit, .. } => GuardRun::Ended { exit: *exit, output: Vec::new() },
@@ -53,38 +57,80 @@ pub(crate) fn write_session(
         | GuardRun::Interrupted { .. } => guard.clone(),
     };
     let record = SessionRecord { base: base.clone(), attempt, guard };
-    dir.write(SESSION, &serde_json::to_vec(&record).unwrap_or_default())
+    dir.write_log(SESSION, &serde_json::to_vec(&record).unwrap_or_default());
 }
 
-/// Records a run; without a name, the one on the current branch.
-pub fn record(dir: &Path, wanted: Option<&str>) -> Result<Recording, Error> {
-    let git = Git::open(dir)?;
-    let target = resolve(&git, wanted)?;
-    let mut batch = git.batch()?;
-    let run = run_history(&git, &mut batch, &target)?;
-    let parent = run.entries.first().and_then(|entry| entry.parents.first());
-    let base = match parent {
-        Some(parent) => files_at(&git, &mut batch, parent)?,
-        None => BTreeMap::new(),
-    };
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let mut commits = Vec::new();
-    for entry in &run.entries {
-        commits.push(RecordedCommit {
-            message: text(&entry.message),
-            files: changed_files(&mut batch, entry)?,
-            session: match CommitKind::parse(&entry.message) {
-                CommitKind::Iteration { run_id, iter, .. } => read_session(&git, &run_id, iter, entry)?,
-                CommitKind::Start { .. }
-                | CommitKind::Baseline { .. }
-                | CommitKind::Edit { .. }
-                | CommitKind::Malformed { .. }
-                | CommitKind::User { .. } => None,
-            },
-        });
+/// What is known of a run before its first commit is read.
+#[derive(Debug)]
+pub struct RecordedRun {
+    pub run_id: RunId,
+    /// The files that steps read, before the first commit.
+    pub base: BTreeMap<String, String>,
+    git: Git,
+    history: RunHistory,
+}
+
+impl RecordedRun {
+    /// Finds a run; without a name, the one on the current branch.
+    pub fn open(dir: &Path, wanted: Option<&str>) -> Result<Self, Error> {
+        let git = Git::open(dir)?;
+        let target = resolve(&git, wanted)?;
+        let mut batch = git.batch()?;
+        let history = run_history(&git, &mut batch, &target)?;
+        let parent = history.entries.first().and_then(|entry| entry.parents.first());
+        let files = match parent {
+            Some(parent) => files_at(&git, &mut batch, parent)?,
+            None => BTreeMap::new(),
+        };
+        let base = files.iter().map(|(path, bytes)| (lossy_text(path), lossy_text(bytes))).collect();
+        Ok(Self { run_id: target.run, base, git, history })
     }
-    let base = base.iter().map(|(path, bytes)| (text(path), text(bytes))).collect();
-    Ok(Recording { schema: SCHEMA.to_owned(), run_id: target.run, base, commits })
+
+    /// Passes every commit to `on_commit`, oldest first, until that returns [`ControlFlow::Break`]. Only one commit is in
+    /// memory at a time: a plan of some hundred kilobytes changes with every iteration.
+    pub fn for_each_commit(
+        &self,
+        mut on_commit: impl FnMut(&RecordedCommit) -> Result<ControlFlow<()>, Error>,
+    ) -> Result<(), Error> {
+        let mut batch = self.git.batch()?;
+        for entry in &self.history.entries {
+            let commit = RecordedCommit {
+                message: lossy_text(&entry.message),
+                files: changed_files(&mut batch, entry)?,
+                session: match CommitKind::parse(&entry.message) {
+                    CommitKind::Iteration { run_id, iter, .. } => {
+                        let dir = self.git.paths().iteration(run_id.as_str(), &iter.to_string());
+                        read_session(&mut batch, &dir, entry)?
+                    }
+                    CommitKind::Start { .. }
+                    | CommitKind::Baseline { .. }
+                    | CommitKind::Edit { .. }
+                    | CommitKind::Malformed { .. }
+                    | CommitKind::User { .. } => None,
+                },
+            };
+            if on_commit(&commit)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the run as a recording.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let file = File::create(path).map_err(Error::io("write", path))?;
+        let mut writer = RecordingWriter::begin(BufWriter::new(file), &self.run_id, &self.base)
+            .map_err(Error::io("write", path))?;
+        self.for_each_commit(|commit| {
+            writer.push(commit).map_err(Error::io("write", path))?;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        writer.finish().map_err(Error::io("write", path))
+    }
+}
+
+fn lossy_text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Reads a recording from a file; none if the file does not exist.
@@ -117,32 +163,35 @@ fn changed_files(
     Ok(files)
 }
 
-/// The session in an iteration's directory; none if the directory is incomplete or belongs to another commit.
+/// The session in an iteration's directory; none if the directory is incomplete or belongs to another commit. The prompt, and
+/// the output of a guard that succeeded, may have been removed with the logs.
 fn read_session(
-    git: &Git,
-    run: &RunId,
-    iter: IterationNumber,
+    batch: &mut CatFileBatch,
+    dir: &Path,
     entry: &RunCommit,
 ) -> Result<Option<RecordedSession>, Error> {
-    let dir = git.paths().iteration(run.as_str(), &iter.to_string());
     let file = |name: &str| atomic::read(&dir.join(name), BYTES_MAX);
     let record = file(SESSION)?.and_then(|bytes| serde_json::from_slice::<SessionRecord>(&bytes).ok());
     let Some(record) = record.filter(|record| entry.parents.first() == Some(&record.base)) else {
         return Ok(None);
     };
-    let tree_before =
-        if record.attempt.is_tree_untouched() { file("tree.before.json")? } else { Some(Vec::new()) };
+    let tree_before = if record.attempt.is_tree_untouched() {
+        batch.object(&format!("{}:{}", record.base, Doc::Tree.path()))?
+    } else {
+        Some(Vec::new())
+    };
     let Some(tree_before) = tree_before else { return Ok(None) };
-    let Some(prompt) = file("prompt.md")? else { return Ok(None) };
     let guard_run = match record.guard {
-        GuardRun::Ended { exit, .. } => {
-            GuardRun::Ended { exit, output: file("guard.log")?.unwrap_or_default() }
-        }
+        GuardRun::Ended { exit, .. } => match file("guard.log")? {
+            Some(output) => GuardRun::Ended { exit, output },
+            None if exit == GuardExit::Code(0) => GuardRun::Ended { exit, output: Vec::new() },
+            None => return Ok(None),
+        },
         other @ (GuardRun::Skipped
         | GuardRun::NotStarted { .. }
         | GuardRun::TimedOut
         | GuardRun::Interrupted { .. }) => other,
     };
-    let prompt = String::from_utf8_lossy(&prompt).into_owned();
+    let prompt = file("prompt.md")?.map(|prompt| lossy_text(&prompt));
     Ok(Some(RecordedSession { prompt, attempt: record.attempt.into_attempt(|| tree_before), guard_run }))
 }

@@ -17,9 +17,11 @@ use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::{EntryMode, Git, Head, IndexEntry, LocalBranch, OLDEST, RepoStatus, TreeEntry, path_of};
+use crate::repo::commit_scope::check_scope;
 use crate::repo::documents::{
     docs_at_commit, read_docs, refuse_changed_documents, refuse_dirty, refuse_hidden, store_docs,
 };
+use crate::repo::exclude_file::ignore_local_files;
 use crate::repo::journal::PublishEntry;
 use crate::repo::locked_repo::LockedRepo;
 use crate::repo::paths::RUNNER_LOCAL;
@@ -68,6 +70,7 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
     let run = named
         .or_else(|| identity::generate(head.as_str(), &runs))
         .ok_or(Error::Internal("no run id could be generated"))?;
+    refuse_branches_below(&branches, &run)?;
     let old_tip = branches.into_iter().find(|branch| branch.name == run.branch()).map(|branch| branch.tip);
     if options.plan.is_some() {
         refuse_import(&run, &status, old_tip.is_some())?;
@@ -79,6 +82,7 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
     refuse_bad_tools(git, &composed)?;
     let new_tip = context.store_commit(&composed, options)?;
     context.publish(&new_tip)?;
+    ignore_local_files(git);
     let kind = match &old_tip {
         None => StartKind::New,
         Some(tip) if *tip == new_tip => StartKind::Resumed,
@@ -126,9 +130,22 @@ pub(crate) fn refuse_old_git(git: &Git) -> Result<(), Error> {
 /// The runs that have a branch here. Refuses a branch `runner`, beside which git cannot store `runner/<id>`.
 pub(crate) fn runs_with_branches(branches: &[LocalBranch]) -> Result<Vec<RunId>, UserError> {
     if branches.iter().any(|branch| branch.name.as_str() == "runner") {
-        return Err(UserError::BranchInTheWay);
+        return Err(UserError::BranchInTheWay {
+            existing: "runner".to_owned(),
+            wanted: "runner/<id>".to_owned(),
+        });
     }
     Ok(branches.iter().filter_map(|branch| RunId::of_branch(branch.name.as_str())).collect())
+}
+
+/// Refuses a branch such as `runner/<id>/sub`, beside which git cannot store `runner/<id>`.
+pub(crate) fn refuse_branches_below(branches: &[LocalBranch], run: &RunId) -> Result<(), UserError> {
+    let wanted = run.branch().to_string();
+    let below = format!("{wanted}/");
+    match branches.iter().find(|branch| branch.name.as_str().starts_with(&below)) {
+        Some(branch) => Err(UserError::BranchInTheWay { existing: branch.name.to_string(), wanted }),
+        None => Ok(()),
+    }
 }
 
 /// The repository's status, if a run can start from it.
@@ -198,6 +215,7 @@ impl StartContext<'_> {
         let imported = options.plan.as_ref().map(PlanImport::format).zip(added);
         let message = start::message(self.run, user_commits, imported);
         let commit = self.git.store_commit(&tree, parent, &message)?;
+        check_scope(self.git, parent, &commit)?;
         failpoint::reach("start.commit");
         Ok(commit)
     }
@@ -235,6 +253,7 @@ impl StartContext<'_> {
         {
             return Err(UserError::HeldElsewhere { branch: branch.to_string(), worktree }.into());
         }
+        self.git.refuse_blocked_branch(&branch, self.old_tip, new_tip)?;
         let entry = PublishEntry {
             run: self.run.clone(),
             old_tip: self.old_tip.cloned(),

@@ -11,6 +11,7 @@ use runner_core::text::one_line;
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::{EntryMode, Git, IndexEntry, TreeEntry, lossy};
+use crate::repo::commit_scope::check_scope;
 use crate::repo::paths::RUNNER_FOLDERS;
 
 /// The limit for every document but the tree.
@@ -96,7 +97,9 @@ pub(crate) fn commit_docs(
     git.read_into_index(index, parent)?;
     git.edit_index(index, &store_docs(git, docs)?)?;
     let tree = git.write_tree(index)?;
-    git.store_commit(&tree, parent, message)
+    let commit = git.store_commit(&tree, parent, message)?;
+    check_scope(git, parent, &commit)?;
+    Ok(commit)
 }
 
 /// The first paths of a list for an error message, and how many more there are.

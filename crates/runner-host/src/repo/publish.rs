@@ -61,6 +61,8 @@ pub(crate) fn publish_by_checkout(git: &Git, entry: &PublishEntry) -> Result<(),
 /// leaves that folder alone. Returns the tree of the copy.
 fn prepare_index(git: &Git, index: &Path, files: &[TreeEntry]) -> Result<TreeId, Error> {
     atomic::copy_with_mtime(&git.paths().index(), index)?;
+    // A file with a new time and the same content must not count as changed.
+    git.refresh_index(index)?;
     let mut edits: Vec<IndexEntry> =
         git.index_paths(index, RUNNER_DIR)?.into_iter().map(IndexEntry::Remove).collect();
     edits.extend(files.iter().cloned().map(IndexEntry::Put));

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::fs::atomic;
 pub use crate::git::DiffFormat;
 use crate::git::Git;
+use crate::iteration::log_retention::REMOVED_LOGS;
 use crate::repo::paths::is_runner_path;
 use crate::repo::run_history::{RunCommit, RunSelector, resolve, run_history};
 
@@ -113,6 +114,11 @@ impl RunView {
     /// A file in an iteration's log directory.
     pub fn log(&self, iter: IterationNumber, name: &str) -> Result<Option<Vec<u8>>, Error> {
         atomic::read(&self.iteration_dir(iter).join(name), LOG_BYTES_MAX)
+    }
+
+    /// Whether the policy of `[logs]` removed logs of an iteration.
+    pub fn has_removed_logs(&self, iter: IterationNumber) -> bool {
+        self.iteration_dir(iter).join(REMOVED_LOGS).is_file()
     }
 
     /// The state that an iteration committed, for details when its log directory does not exist.

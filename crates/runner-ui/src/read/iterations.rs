@@ -1,18 +1,20 @@
 //! The iterations of a run: from their log folders where these exist, and from git where they do not.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 use runner_core::commit_message::Trailer;
 use runner_core::labels::annotation_text;
 use runner_core::model::id::IterationNumber;
 use runner_core::step::{AttemptCharge, Event, GuardExit, RecordedEvent, RecordedIteration};
 use runner_core::text::one_line;
+use runner_host::iteration::log_retention::REMOVED_LOGS;
 use runner_host::repo::readonly_repo::IterationCommit;
 use serde_json::Value;
 
 use crate::api::{AttemptOrdinal, FileSize, IterationDetail, IterationRow};
 use crate::error::RequestError;
-use crate::read::confined_fs::ConfinedDir;
+use crate::read::confined_fs::{ConfinedDir, RegularFile};
 use crate::read::repo_reader::{RepoReader, RunSource};
 
 /// The files of an iteration's log folder that the server sends.
@@ -29,6 +31,9 @@ pub(crate) const FILES: [&str; 11] = [
     "diff.patch",
     "error.log",
 ];
+
+/// The copies of the plan, which only the newest iterations have.
+const TREES: [&str; 2] = ["tree.before.json", "tree.after.json"];
 
 /// The largest JSON document of a folder that is read.
 const DOCUMENT_BYTES_MAX: u64 = 4 << 20;
@@ -254,8 +259,29 @@ pub(crate) fn detail(
         meta: folder.as_ref().and_then(|folder| document(folder, "meta.json")),
         output: folder.as_ref().and_then(|folder| document(folder, "output.json")),
         files: folder.as_ref().map(file_sizes).unwrap_or_default(),
+        logs_removed: folder.as_ref().is_some_and(has_removed_logs),
         previous: numbers.range(..iter).next_back().map(|iter| iter.get()),
         next: numbers.iter().find(|other| **other > iter).map(|iter| iter.get()),
+    })
+}
+
+/// Whether the policy of `[logs]` removed logs from a folder.
+fn has_removed_logs(folder: &ConfinedDir) -> bool {
+    folder.stamp(REMOVED_LOGS).is_some()
+}
+
+/// A file of an iteration's log folder.
+pub(crate) fn file(
+    project: &RepoReader,
+    run: &RunSource,
+    iter: IterationNumber,
+    name: &str,
+) -> Result<RegularFile, RequestError> {
+    let folder = folder(project, run, iter)?;
+    folder.file(name).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound if TREES.contains(&name) => RequestError::tree_in_git(name),
+        io::ErrorKind::NotFound if has_removed_logs(&folder) => RequestError::logs_removed(name, iter),
+        _ => RequestError::unreadable(name, &error),
     })
 }
 

@@ -335,9 +335,7 @@ fn log_file(name: &str) -> Result<&'static str, RequestError> {
 fn open_log(state: &RepoState, path: &LogPath) -> Result<(RegularFile, Arc<LogIndex>), RequestError> {
     let name = log_file(&path.log)?;
     let (run, iter) = resolve_iteration(state, &path.run, &path.iter)?;
-    let file = iterations::folder(&state.project, &run, iter)?
-        .file(name)
-        .map_err(|error| RequestError::unreadable(name, &error))?;
+    let file = iterations::file(&state.project, &run, iter, name)?;
     let index = state.project.indexes.index(&format!("{}/{iter}/{name}", run.id), &file)?;
     Ok((file, index))
 }
@@ -412,7 +410,5 @@ fn open_file(state: &RepoState, path: &FilePath) -> Result<RegularFile, RequestE
     let name = iterations::FILES.into_iter().find(|name| *name == path.file);
     let name = name.ok_or_else(RequestError::not_found)?;
     let (run, iter) = resolve_iteration(state, &path.run, &path.iter)?;
-    iterations::folder(&state.project, &run, iter)?
-        .file(name)
-        .map_err(|error| RequestError::unreadable(name, &error))
+    iterations::file(&state.project, &run, iter, name)
 }

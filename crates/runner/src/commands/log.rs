@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use runner_core::layout::Doc;
 use runner_core::model::id::IterationNumber;
 use runner_core::text::lines;
 use runner_host::view::run_view::{IterationView, RunView, TextPattern, is_locked};
@@ -230,6 +231,17 @@ struct LogTextOutput {
     iter: IterationNumber,
     sections: Vec<LogSection>,
     part: LogPart,
+    /// Whether the policy of `[logs]` removed logs of the iteration.
+    is_removed: bool,
+}
+
+/// What `runner log` prints about logs that were removed.
+fn removed_note(iter: IterationNumber) -> String {
+    format!(
+        "logs of iteration {} were removed by `keep_iterations` under [logs] in {}",
+        iter.get(),
+        Doc::Config.path()
+    )
 }
 
 struct LogSection {
@@ -277,7 +289,7 @@ impl LogTextOutput {
             }
         }
         sections.retain(|section| !section.text.is_empty());
-        Ok(Self { iter, sections, part })
+        Ok(Self { iter, sections, part, is_removed: view.has_removed_logs(iter) })
     }
 }
 
@@ -297,6 +309,11 @@ fn sections_from_git(
     part: LogPart,
 ) -> Result<Vec<LogSection>, CommandError> {
     let missing = || {
+        if view.has_removed_logs(iter) {
+            return CommandError::refused("logs_removed", WHAT)
+                .cause(format!("the {}", removed_note(iter)))
+                .hint("'runner show' prints what git has");
+        }
         CommandError::refused("not_here", WHAT)
             .cause(format!("the logs of iteration {} are not in this clone", iter.get()))
             .hint("they are in the work tree where the run was made; 'runner show' prints what git has")
@@ -321,11 +338,15 @@ impl CommandOutput for LogTextOutput {
     fn json(&self) -> Value {
         let parts: serde_json::Map<String, Value> =
             self.sections.iter().map(|section| (section.name.to_owned(), json!(section.text))).collect();
-        json!({ "schema": "runner.log/1", "iter": self.iter, "parts": parts })
+        json!({ "schema": "runner.log/1", "iter": self.iter, "parts": parts, "logs_removed": self.is_removed })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        self.sections.iter().flat_map(|section| section.text.lines()).map(KeyValueLine::verbatim).collect()
+        let note = self.is_removed.then(|| removed_note(self.iter));
+        let text = self.sections.iter().flat_map(|section| section.text.lines());
+        text.map(KeyValueLine::verbatim)
+            .chain(note.map(|note| KeyValueLine::new().with("note", note)))
+            .collect()
     }
 
     fn human(&self, styler: &Styler) -> String {
@@ -340,6 +361,12 @@ impl CommandOutput for LogTextOutput {
             if !section.text.ends_with('\n') {
                 text.push('\n');
             }
+        }
+        if self.is_removed {
+            text.push_str(&format!(
+                "{}\n",
+                styler.paint(TextRole::Faint, &format!("({})", removed_note(self.iter)))
+            ));
         }
         text
     }

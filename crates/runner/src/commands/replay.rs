@@ -1,9 +1,11 @@
 //! `runner replay`
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use runner_core::replay::{Recording, ReplayResult, replay};
-use runner_host::ops::replay::{read, record, write};
+use runner_core::replay::{Recording, ReplayProgress, ReplayResult, Replayer, replay};
+use runner_host::Error;
+use runner_host::ops::replay::{RecordedRun, read, write};
 use runner_term::format::counted;
 use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
@@ -20,34 +22,51 @@ const WHAT: &str = "could not replay the run";
 
 pub(crate) fn run(dir: &Path, args: &ReplayArgs) -> Result<ReplayOutput, CommandError> {
     let failed = |error| CommandError::from_host(WHAT, error);
-    let recording = recording(dir, args)?;
-    if let Some(path) = &args.out {
-        write(path, &recording).map_err(failed)?;
-    }
-    let result = replay(&recording);
-    if result.iterations == 0 && result.difference.is_none() {
+    let replayed = match recording(args)? {
+        Some(recording) => {
+            if let Some(path) = &args.out {
+                write(path, &recording).map_err(failed)?;
+            }
+            ReplayOutput { run: recording.run_id.to_string(), result: replay(&recording) }
+        }
+        None => replay_run(dir, args).map_err(failed)?,
+    };
+    if replayed.result.iterations == 0 && replayed.result.difference.is_none() {
         return Err(CommandError::refused("not_recorded", WHAT)
-            .cause(format!("no session of run `{}` is recorded here", recording.run_id))
+            .cause(format!("no session of run `{}` is recorded here", replayed.run))
             .hint(
                 "replay it in the work tree where it was made, or from a file of 'runner replay --out FILE'",
             ));
     }
-    Ok(ReplayOutput { run: recording.run_id.to_string(), result })
+    Ok(replayed)
 }
 
-/// Reads a recording from a file of that name, or else from a run.
-fn recording(dir: &Path, args: &ReplayArgs) -> Result<Recording, CommandError> {
-    let failed = |error| CommandError::from_host(WHAT, error);
-    if let Some(path) = args.target.as_deref().map(Path::new).filter(|path| path.is_file())
-        && let Some(recording) = read(path).map_err(failed)?
-    {
-        return recording.map_err(|cause| {
-            CommandError::refused("recording", WHAT)
-                .cause(format!("`{}` is not a recording: {}", path.display(), short(&cause)))
-                .hint("create one with 'runner replay --out FILE'")
-        });
+fn replay_run(dir: &Path, args: &ReplayArgs) -> Result<ReplayOutput, Error> {
+    let run = RecordedRun::open(dir, args.target.as_deref().or(args.run.as_deref()))?;
+    if let Some(path) = &args.out {
+        run.write(path)?;
     }
-    record(dir, args.target.as_deref().or(args.run.as_deref())).map_err(failed)
+    let mut replayer = Replayer::new(run.run_id.clone(), &run.base);
+    run.for_each_commit(|commit| {
+        Ok(match replayer.push(commit) {
+            ReplayProgress::Same => ControlFlow::Continue(()),
+            ReplayProgress::Differs => ControlFlow::Break(()),
+        })
+    })?;
+    Ok(ReplayOutput { run: run.run_id.to_string(), result: replayer.finish() })
+}
+
+/// Reads a recording, if the target is a file.
+fn recording(args: &ReplayArgs) -> Result<Option<Recording>, CommandError> {
+    let Some(path) = args.target.as_deref().map(Path::new).filter(|path| path.is_file()) else {
+        return Ok(None);
+    };
+    let recording = read(path).map_err(|error| CommandError::from_host(WHAT, error))?;
+    recording.transpose().map_err(|cause| {
+        CommandError::refused("recording", WHAT)
+            .cause(format!("`{}` is not a recording: {}", path.display(), short(&cause)))
+            .hint("create one with 'runner replay --out FILE'")
+    })
 }
 
 impl CommandOutput for ReplayOutput {

@@ -36,7 +36,9 @@ pub(crate) fn run(dir: &Path, args: &ShowArgs) -> Result<Box<dyn CommandOutput>,
             let numstat = view.diff(&iteration, DiffFormat::Stat, &[]).map_err(failed)?;
             let state = view.state_after(&iteration).map_err(failed)?;
             let summary = state.as_ref().and_then(RunState::last_note).unwrap_or(&iteration.body).to_owned();
-            Ok(Box::new(ShowIterationOutput { iteration, summary, files: parse_numstat(&numstat) }))
+            let is_removed = view.has_removed_logs(iter);
+            let files = parse_numstat(&numstat);
+            Ok(Box::new(ShowIterationOutput { iteration, summary, files, is_removed }))
         }
     }
 }
@@ -45,7 +47,11 @@ struct ShowIterationOutput {
     iteration: IterationView,
     summary: String,
     files: Vec<FileDiffStat>,
+    /// Whether the policy of `[logs]` removed logs of the iteration.
+    is_removed: bool,
 }
+
+const REMOVED: &str = "removed by keep_iterations under [logs]";
 
 impl ShowIterationOutput {
     /// `agent 4:12, guard 0:03, $0.42`, as far as known.
@@ -86,6 +92,7 @@ impl CommandOutput for ShowIterationOutput {
             "guard": self.guard(),
             "files": files,
             "meta": self.iteration.meta,
+            "logs_removed": self.is_removed,
         })
     }
 
@@ -101,6 +108,7 @@ impl CommandOutput for ShowIterationOutput {
             output
                 .push(notice.restore.iter().fold(line, |line, command| line.with("restore", clean(command))));
         }
+        output.extend(self.is_removed.then(|| KeyValueLine::new().with("logs", REMOVED)));
         output.extend(self.files.iter().map(FileDiffStat::line));
         output
     }
@@ -117,6 +125,7 @@ impl CommandOutput for ShowIterationOutput {
         );
         let commit = iteration.commit.prefix(12).to_owned();
         let mut rows = vec![("guard", self.guard()), ("took", self.times_and_cost()), ("commit", commit)];
+        rows.extend(self.is_removed.then(|| ("logs", REMOVED.to_owned())));
         rows.extend(iteration.annotations.iter().map(|annotation| ("note", clean(annotation))));
         for (key, value) in rows.into_iter().filter(|(_, value)| !value.is_empty()) {
             text.push_str(&format!("  {} {value}\n", styler.paint(TextRole::Faint, &format!("{key:<8}"))));

@@ -5,6 +5,7 @@ pub(crate) mod determinism;
 pub(crate) mod hooks;
 pub(crate) mod invalid_trees;
 pub(crate) mod known_pitfalls;
+pub(crate) mod long_runs;
 pub(crate) mod odd_files;
 pub(crate) mod output;
 pub(crate) mod output_limits;

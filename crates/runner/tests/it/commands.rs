@@ -11,5 +11,6 @@ pub(crate) mod pause;
 pub(crate) mod plan;
 pub(crate) mod sibling_programs;
 pub(crate) mod start;
+pub(crate) mod start_safety;
 pub(crate) mod step_and_loop;
 pub(crate) mod verify;

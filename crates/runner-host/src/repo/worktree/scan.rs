@@ -111,6 +111,7 @@ pub(super) fn is_refusal(error: &Error) -> bool {
         | Error::Locked { .. }
         | Error::GitOutput { .. }
         | Error::Journal { .. }
+        | Error::LowDisk { .. }
         | Error::Internal(_) => false,
     }
 }
