@@ -84,7 +84,7 @@ impl RequestError {
     pub(crate) fn tree_in_git(name: &str) -> Self {
         let message = format!("`{name}` is only kept for the newest iterations");
         Self::new(StatusCode::NOT_FOUND, "tree_in_git", message)
-            .hint("the commits before and after the iteration contain it: .runner/state/tree.json")
+            .hint("the commits before and after the iteration contain the tree")
     }
 
     pub(crate) fn no_node(id: &impl fmt::Display) -> Self {

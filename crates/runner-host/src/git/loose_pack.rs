@@ -255,7 +255,7 @@ mod tests {
             cp .git/objects/$(echo $other | sed 's,^..,&/,') .git/objects/$(echo $id | sed 's,^..,&/,'); echo $id";
         let id = sh(folder.path(), poison);
         let _ = git.due_loose_pack().unwrap().run(&AtomicBool::new(false));
-        let file = git.common_dir().join("objects").join(&id[..2]).join(&id[2..]);
+        let file = git.common_dir().join("objects").join(id.get(..2).unwrap()).join(id.get(2..).unwrap());
         assert!(file.exists(), "a pack must not hide what fsck finds");
     }
 }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use runner_core::config::LogsConfig;
+use runner_core::layout::RUNNER_DIR;
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::step::{Outcome, RecordedIteration};
 use serde::Serialize;
@@ -104,7 +105,7 @@ impl RetentionScope<'_> {
 
     fn folder(&self, iter: u32) -> Option<LogFolder> {
         let iter = IterationNumber::new(iter)?.to_string();
-        LogFolder::open(self.root, &[".runner", "iterations", self.run.as_str(), &iter])
+        LogFolder::open(self.root, &[RUNNER_DIR, "iterations", self.run.as_str(), &iter])
     }
 
     /// Removes the logs of an iteration. The record of it comes first, so that no log disappears without one.

@@ -13,7 +13,7 @@ pub(crate) fn check_scope(git: &Git, parent: &CommitId, commit: &CommitId) -> Re
     if changed.iter().all(|path| is_runner_path(path)) {
         return Ok(());
     }
-    Err(Error::Internal("a commit of runner documents changes files outside `.runner/`"))
+    Err(Error::Internal("a commit of runner documents changes other files"))
 }
 
 #[cfg(test)]

@@ -278,10 +278,15 @@ pub(crate) fn file(
     name: &str,
 ) -> Result<RegularFile, RequestError> {
     let folder = folder(project, run, iter)?;
-    folder.file(name).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound if TREES.contains(&name) => RequestError::tree_in_git(name),
-        io::ErrorKind::NotFound if has_removed_logs(&folder) => RequestError::logs_removed(name, iter),
-        _ => RequestError::unreadable(name, &error),
+    folder.file(name).map_err(|error| {
+        let is_missing = error.kind() == io::ErrorKind::NotFound;
+        if is_missing && TREES.contains(&name) {
+            RequestError::tree_in_git(name)
+        } else if is_missing && has_removed_logs(&folder) {
+            RequestError::logs_removed(name, iter)
+        } else {
+            RequestError::unreadable(name, &error)
+        }
     })
 }
 

@@ -206,7 +206,7 @@ fn a_disk_filled_by_the_agent_or_the_guard_loses_nothing() {
     let by_guard = RunBuilder::new(RUNNER).agent(&format!("{WORK}; {agent}")).guard(&filling);
     for (who, setup) in [("agent", by_agent), ("guard", by_guard)] {
         let sandbox = TestRepo::empty(RUNNER);
-        let _disk = SmallDisk::mount(sandbox.root(), "4m");
+        let _disk = SmallDisk::mount(sandbox.root(), "24m");
         let sandbox = setup.file("old", "old\n").start_in(sandbox);
         let output = sandbox.runner(&["loop"]);
         assert_eq!(output.code, Some(1), "{who}: {}{}", output.stdout, output.stderr);
