@@ -233,7 +233,7 @@ describe("a live run", () => {
     await page.evaluate((run) => (location.hash = `#/run/${run}/i/2/guard`), RUN);
     await page.getByText("Cannot reach the server").first().waitFor();
     const second = await Server.start(repository, "--port", port);
-    await page.getByText("live", { exact: true }).waitFor();
+    await page.locator("footer .live").waitFor();
     await page.getByText("numerals::four").first().waitFor();
     assert.equal(await page.getByText("Cannot reach the server").count(), 0);
     await close(page);
@@ -242,14 +242,14 @@ describe("a live run", () => {
 
   it("D8: the stream is tried again after an error response", async () => {
     const page = await open(browser, server);
-    await page.getByText("live", { exact: true }).waitFor();
+    await page.locator("footer .live").waitFor();
     let refused = 0;
     await page.route("**/events", (route) =>
       refused++ < 2 ? route.fulfill({ status: 503 }) : route.continue(),
     );
     await page.reload();
     await page.getByText("Disconnected").waitFor();
-    await page.getByText("live", { exact: true }).waitFor();
+    await page.locator("footer .live").waitFor();
     assert.equal(refused >= 2, true);
     await close(page);
   });

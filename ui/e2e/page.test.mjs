@@ -37,7 +37,7 @@ const VIEWS = {
   node: [`#/run/${RUN}/node/to`, "Numbers to numerals"],
   transcript: [`#/run/${RUN}/i/2`, "Guard failed: exit 1"],
   diff: [`#/run/${RUN}/i/2/diff`, "@@"],
-  guard: [`#/run/${RUN}/i/2/guard`, "first failure"],
+  guard: [`#/run/${RUN}/i/2/guard`, "error line 1 of 2"],
   prompt: [`#/run/${RUN}/i/2/prompt`, "lines"],
   output: [`#/run/${RUN}/i/2/output`, "reading the tests"],
   meta: [`#/run/${RUN}/i/2/meta`, "guard_failed"],

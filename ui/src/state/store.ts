@@ -27,6 +27,8 @@ export function start(): () => void {
   if (!exportedRun)
     void runData.firstRead().then(() => {
       unsubscribe = subscribeToServer();
+      // The other views are there before they are wanted, even if the server is gone by then.
+      void import("../views/lazy-views").catch(() => undefined);
     });
   else runData.refreshAll();
   return () => {

@@ -45,7 +45,7 @@ fn exported_page_loads_nothing_and_has_no_markup_by_agents() {
     assert!(loads.iter().all(|load| !page.contains(load)), "it loads nothing");
     let data = page.split("id=\"run\">").nth(1).unwrap().split("</script>").next().unwrap();
     assert!(data.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte)), "{data}");
-    assert_eq!(page.matches("id=\"iteration-").count(), 4);
+    assert_eq!(page.matches("<script type=\"text/plain\" id=\"iteration-").count(), 4);
 }
 
 #[test]
