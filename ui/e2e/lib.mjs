@@ -183,7 +183,8 @@ fi`;
 export class Server {
   static async start(repository, ...args) {
     const server = new Server();
-    server.child = spawn(join(BIN, "runner-ui"), ["--port", "0", "--project-dir", repository.root, ...args], {
+    const port = args.includes("--port") ? [] : ["--port", "0"];
+    server.child = spawn(join(BIN, "runner-ui"), [...port, "--project-dir", repository.root, ...args], {
       env: repository.env,
       stdio: ["ignore", "pipe", "inherit"],
     });

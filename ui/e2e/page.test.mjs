@@ -41,7 +41,7 @@ const VIEWS = {
   prompt: [`#/run/${RUN}/i/2/prompt`, "lines"],
   output: [`#/run/${RUN}/i/2/output`, "reading the tests"],
   meta: [`#/run/${RUN}/i/2/meta`, "guard_failed"],
-  file: [`#/run/${RUN}/file/to`, "changed in 3 iterations"],
+  file: [`#/run/${RUN}/file/to`, "changed in 1 iteration"],
   versus: [`#/run/${RUN}/i/3/versus/2`, "#2 and #3"],
   stats: [`#/run/${RUN}/stats`, "Per passed task"],
   runs: ["#/runs", "last commit"],
