@@ -1,22 +1,63 @@
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig } from "vitest/config";
 
-// The build is committed, so file names have no hashes: a change edits files instead of renaming them.
-export default defineConfig({
+const OUT_DIR = process.env.OUT_DIR ?? "../crates/runner-ui/dist";
+
+/** What the first screen does not need. It is one file, which is read when the first such view is shown. */
+const LAZY_MODULES = new RegExp(
+  [
+    "/views/(?!Overview)",
+    "/components/(Agent|CodeTokens|CommandPalette|Comparison|Diff|Failure|Gantt|Help|IterationFacts|IterationHeader)",
+    "/components/(IterationTabs|Log|Markdown|Meta|NodeTotals|ScrollTable|Share|SuccessRate|Transcript|TreeMap|TrialCell)",
+    "/components/Versus",
+    "/lib/(diff|grid-keys|highlight|log-pages|markdown|palette|render-ansi|share|transcript)\\.",
+    "/state/(log-|transcript-)",
+    "/node_modules/virtua/",
+  ].join("|"),
+);
+
+// The build is committed, so file names have no hashes: a change edits files instead of renaming them. The page that a server
+// sends loads its views when they are first shown. An exported page has no server, so `--mode export` builds one file.
+export default defineConfig(({ mode }) => ({
   plugins: [svelte()],
-  build: {
-    outDir: "../crates/runner-ui/dist",
-    emptyOutDir: true,
-    target: "es2022",
-    modulePreload: false,
-    rollupOptions: {
-      output: {
-        entryFileNames: "assets/app.js",
-        chunkFileNames: "assets/[name].js",
-        assetFileNames: "assets/app[extname]",
-      },
-    },
-  },
+  build:
+    mode === "export"
+      ? {
+          outDir: `${OUT_DIR}/export`,
+          emptyOutDir: true,
+          target: "es2022",
+          cssCodeSplit: false,
+          copyPublicDir: false,
+          rollupOptions: {
+            input: "src/main.ts",
+            output: {
+              entryFileNames: "app.js",
+              assetFileNames: "app[extname]",
+              codeSplitting: false,
+            },
+          },
+        }
+      : {
+          outDir: OUT_DIR,
+          emptyOutDir: true,
+          target: "es2022",
+          modulePreload: false,
+          cssCodeSplit: false,
+          rollupOptions: {
+            output: {
+              entryFileNames: "assets/app.js",
+              chunkFileNames: "assets/[name].js",
+              assetFileNames: "assets/app[extname]",
+              codeSplitting: {
+                includeDependenciesRecursively: false,
+                groups: [
+                  { name: "views", test: LAZY_MODULES, priority: 2 },
+                  { name: "page", test: /./, priority: 1 },
+                ],
+              },
+            },
+          },
+        },
   server: {
     // `just ui-dev` starts the server and passes its address.
     proxy: Object.fromEntries(
@@ -27,4 +68,4 @@ export default defineConfig({
     ),
   },
   test: { include: ["src/**/*.test.ts"], environment: "node" },
-});
+}));

@@ -90,9 +90,13 @@ it("links lead from the grid to a trial's failing line, and the back button lead
   const bar = page.getByRole("region", { name: "Trial" });
   for (const text of ["oracle, trial 1", "success", "2 of 2 checks passed"])
     await bar.getByText(text).waitFor();
-  await page.getByRole("link", { name: /^Iteration 1:/ }).click();
-  await page.waitForURL(/monday\.oracle\.t01\.a1\/run\/[^/]+\/i\/1$/);
-  await page.keyboard.press("3");
+  await page
+    .getByRole("region", { name: "Iterations" })
+    .getByRole("listitem")
+    .filter({ hasText: "#1" })
+    .getByRole("link")
+    .click();
+  await page.waitForURL(/monday\.oracle\.t01\.a1\/run\/[^/]+\/i\/1\/guard$/);
   await page.getByText("test greeting ... FAILED").first().waitFor();
   const raw = await page.getByRole("link", { name: "raw" }).getAttribute("href");
   assert.match(raw, /^\/trial\/learns-from-the-guard\/monday\.oracle\.t01\.a1\/api\//);

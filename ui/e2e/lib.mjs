@@ -82,7 +82,8 @@ class Workspace {
 
 /** A repository with a run that has no iterations yet. */
 export class Repository extends Workspace {
-  constructor({ agent, guard, goal = "# Roman numerals\n\nNumbers to numerals and back.\n" }) {
+  /** `config` is appended to config.toml. */
+  constructor({ agent, guard, goal = "# Roman numerals\n\nNumbers to numerals and back.\n", config = "" }) {
     super("roman");
     writeFileSync(join(this.base, "agent.sh"), `BASE_DIR=${this.base}\n${PRELUDE}\n${agent}\n`);
     this.git("init", "-q", "-b", "main");
@@ -94,7 +95,7 @@ export class Repository extends Workspace {
     const command = JSON.stringify(["sh", join(this.base, "agent.sh")]);
     this.write(
       ".runner/state/config.toml",
-      `[executor]\nkind = "command"\ncommand = ${command}\n[guard]\ncommand = ["sh", "guard.sh"]\nprotected = ["guard.sh"]\n`,
+      `[executor]\nkind = "command"\ncommand = ${command}\n[guard]\ncommand = ["sh", "guard.sh"]\nprotected = ["guard.sh"]\n${config}`,
     );
     this.runner("start");
   }
@@ -118,6 +119,13 @@ export class Repository extends Workspace {
     const file = join(this.base, "run.html");
     assert.equal(this.runner("export", "html", "--out", file), 0);
     return file;
+  }
+
+  /** What a command of the runner prints as JSON. */
+  json(...args) {
+    return JSON.parse(
+      execFileSync(join(BIN, "runner"), [...args, "--json"], { cwd: this.root, env: this.env }),
+    );
   }
 
   /** Starts the loop; resolves to its exit code. */
@@ -175,7 +183,8 @@ fi`;
 export class Server {
   static async start(repository, ...args) {
     const server = new Server();
-    server.child = spawn(join(BIN, "runner-ui"), ["--port", "0", "--project-dir", repository.root, ...args], {
+    const port = args.includes("--port") ? [] : ["--port", "0"];
+    server.child = spawn(join(BIN, "runner-ui"), [...port, "--project-dir", repository.root, ...args], {
       env: repository.env,
       stdio: ["ignore", "pipe", "inherit"],
     });
@@ -266,5 +275,5 @@ export async function checkViews(browser, server, views, { colorScheme, width })
 }
 
 export const SCREENS = ["light", "dark"].flatMap((colorScheme) =>
-  [1280, 390].map((width) => ({ colorScheme, width })),
+  [1440, 820, 720, 390, 320].map((width) => ({ colorScheme, width })),
 );

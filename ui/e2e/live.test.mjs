@@ -21,14 +21,15 @@ it("the page follows a run from start to end and keeps the user's view", async (
   const page = await open(browser, server);
   await page.getByText("not run yet").first().waitFor();
   const ended = repository.loop();
-  await page.getByRole("region", { name: "Current iteration" }).getByText("the agent is working").waitFor();
+  await page.getByRole("region", { name: "Current iteration" }).getByText("Agent working").waitFor();
   await page.getByText("started 0001").waitFor();
   assert.match(await page.title(), /^▸ 0\/1 running/);
   repository.touch("go-0001");
   await page.getByRole("treeitem", { name: /Numerals to numbers/ }).waitFor();
   await page.getByText("started 0002").waitFor();
   // The address and the view stay at the first iteration while the run continues.
-  await page.getByRole("link", { name: /^Iteration 1:/ }).click();
+  await page.getByRole("button", { name: "All iterations" }).click();
+  await page.getByRole("listitem").filter({ hasText: "#1" }).getByRole("link").first().click();
   await page.getByText("Outcome: split").waitFor();
   for (const iter of ["0002", "0003", "0004"]) repository.touch(`go-${iter}`);
   assert.equal(await ended, 0);
@@ -94,7 +95,7 @@ it("a lost connection is shown, and the data stays", async () => {
   const page = await open(browser, server);
   await page.getByText("all 2 tasks passed").first().waitFor();
   server.stop();
-  await page.getByText("disconnected").waitFor();
+  await page.getByText("Disconnected").waitFor();
   await page.getByText("all 2 tasks passed").first().waitFor();
   await page.context().close();
 });

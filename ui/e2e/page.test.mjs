@@ -17,11 +17,15 @@ import {
 
 const STUCK = AGENT.replace(/0003\).*;;/, "0003|0004) echo bad > to; answer done 'Fixed for good.' ;;");
 
+/** The header is at its widest with a cost and a budget. */
+const BUDGET = "[budget]\nrun_usd = 20\nrun_tokens = 5000000\n";
+const USED = `printf '{"usage": {"input_tokens": 182000, "cached_input_tokens": 91000, "output_tokens": 9400, "cost_microdollars": 1893333}}' > "$RUNNER_REPORT"\n`;
+
 let browser, stuck, server;
 
 before(async () => {
   browser = await launchBrowser();
-  stuck = new Repository({ agent: STUCK, guard: GUARD });
+  stuck = new Repository({ agent: USED + STUCK, guard: GUARD, config: BUDGET });
   assert.equal(stuck.runner("loop"), 3);
   server = await Server.start(stuck);
 });
@@ -29,17 +33,19 @@ before(async () => {
 after(cleanUp);
 
 const VIEWS = {
-  overview: ["", "STUCK"],
+  overview: ["", "Stopped: stuck"],
   node: [`#/run/${RUN}/node/to`, "Numbers to numerals"],
   transcript: [`#/run/${RUN}/i/2`, "Guard failed: exit 1"],
   diff: [`#/run/${RUN}/i/2/diff`, "@@"],
-  guard: [`#/run/${RUN}/i/2/guard`, "first failure of 2"],
+  guard: [`#/run/${RUN}/i/2/guard`, "error line 1 of 2"],
   prompt: [`#/run/${RUN}/i/2/prompt`, "lines"],
   output: [`#/run/${RUN}/i/2/output`, "reading the tests"],
   meta: [`#/run/${RUN}/i/2/meta`, "guard_failed"],
-  stats: [`#/run/${RUN}/stats`, "per passed task"],
+  file: [`#/run/${RUN}/file/to`, "changed in 1 iteration"],
+  versus: [`#/run/${RUN}/i/3/versus/2`, "#2 and #3"],
+  stats: [`#/run/${RUN}/stats`, "Per passed task"],
   runs: ["#/runs", "last commit"],
-  nowhere: ["#/nowhere", "no view at this address"],
+  nowhere: ["#/nowhere", "Not found."],
 };
 
 for (const screen of SCREENS) {
@@ -74,16 +80,16 @@ describe("a stuck run", () => {
     for (const text of [
       "failed 3 of 3 attempts",
       "guard failed",
-      "test numerals::four ... FAILED",
+      "thread 'numerals::four' panicked at src/to.rs:12:5:",
+      "assertion failed: left IIII, right IV",
       "runner node allow to",
-      "runner loop",
     ]) {
       await banner.getByText(text).first().waitFor();
     }
     assert.match(await page.title(), /^✗ 0\/2 stopped: stuck/);
-    await banner.getByText("test numerals::four ... FAILED").click();
-    await page.waitForURL(/guard\?l=301$/);
-    await page.locator(".code-line.selected", { hasText: "test numerals::four ... FAILED" }).waitFor();
+    await banner.getByText("assertion failed: left IIII, right IV").click();
+    await page.waitForURL(/guard\?l=302$/);
+    await page.locator(".code-line.selected", { hasText: "panicked at src/to.rs:12:5" }).waitFor();
     await page.goBack();
     await banner.waitFor();
     await page.context().close();

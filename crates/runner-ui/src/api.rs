@@ -5,23 +5,26 @@
 
 mod detail;
 mod eval;
+mod evidence;
 mod export;
 
 use runner_core::labels::NodeState;
 use runner_core::run_status::{LifecycleState, RunStatus};
-use runner_core::step::StopReason;
+use runner_core::step::{CostSource, StopReason};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 pub use detail::{
-    DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, ErrorBody, ErrorResponse, LogHit, LogHits, LogPage,
-    SearchResults, TreeChange, VerifyResult, VerifyVerdict,
+    DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, ErrorBody, ErrorResponse, FileHistory, FileTouch,
+    LogHit, LogHits, LogPage, RunFiles, SearchResults, TreeChange, VerifyFinding, VerifyResult,
+    VerifyVerdict,
 };
 pub use eval::{
     EvalCheck, EvalComparison, EvalCounts, EvalDifference, EvalGrid, EvalInterval, EvalMissing, EvalPair,
     EvalPairs, EvalRun, EvalScore, EvalTrial, EvalView,
 };
+pub use evidence::{AttemptEvidence, FailureExcerpt, LogLine, QuestionView, StopEvidence};
 pub use export::{IterationExport, LogExport, RunExport};
 
 /// Everything that the first screen needs.
@@ -34,6 +37,10 @@ pub struct PageSnapshot {
     pub status: RunStatus,
     /// What shows why the run stopped; null while it has not.
     pub evidence: Option<StopEvidence>,
+    /// The result of verifying the run at its newest commit; null while that is not known.
+    pub trust: Option<VerifyResult>,
+    /// What agents asked, oldest first.
+    pub questions: Vec<QuestionView>,
     pub progress: RunProgress,
     /// The iteration in progress.
     pub current: Option<CurrentIteration>,
@@ -91,26 +98,8 @@ pub struct RunHead {
     pub is_here: bool,
 }
 
-/// The iterations and the log line that show best why a run stopped.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct StopEvidence {
-    /// The iterations on the last task, newest first.
-    pub iterations: Vec<u32>,
-    pub line: Option<LogLine>,
-}
-
-/// A line of a log.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct LogLine {
-    pub iter: u32,
-    /// `guard` or `agent`.
-    pub log: String,
-    /// From 0.
-    pub line: u64,
-    pub text: String,
-}
-
-/// How far a run is, and what it used.
+/// How far a run is, and what it used. Tokens and cost are those of run_state.json, as `runner status` shows them. What is
+/// not known is null.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct RunProgress {
     pub leaves_total: usize,
@@ -119,15 +108,17 @@ pub struct RunProgress {
     pub iterations_max: Option<u32>,
     pub started_ms: Option<u64>,
     pub ended_ms: Option<u64>,
-    /// Time in sessions and guards, without the time between iterations.
-    pub busy_ms: u64,
-    pub agent_ms: u64,
-    pub guard_ms: u64,
-    pub input_tokens: Option<u64>,
-    pub output_tokens: Option<u64>,
-    pub cost_microdollars: Option<u64>,
+    /// Time in iterations, without the time between them.
+    pub busy_ms: Option<u64>,
+    pub failed_attempts: u32,
+    pub tokens: Option<u64>,
     pub tokens_max: Option<u64>,
+    pub cost_microdollars: Option<u64>,
     pub cost_microdollars_max: Option<u64>,
+    /// The least certain source of the cost.
+    pub cost_source: CostSource,
+    /// How many sessions have an unknown cost.
+    pub sessions_without_cost: u64,
 }
 
 /// The iteration in progress.
@@ -168,7 +159,7 @@ pub struct IterationRow {
     pub outcome: Option<String>,
     pub status: Option<String>,
     pub guard: Option<String>,
-    /// `code 1`, `signal 9`.
+    /// `exit 1`, `signal 9`; null if the guard gave no result.
     pub guard_exit: Option<String>,
     /// Whether it used an attempt.
     pub is_charged: bool,
@@ -181,8 +172,11 @@ pub struct IterationRow {
     pub agent_ms: Option<u64>,
     pub guard_ms: Option<u64>,
     pub input_tokens: Option<u64>,
+    /// The part of the input tokens that a cache answered.
+    pub cached_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
     pub cost_microdollars: Option<u64>,
+    pub cost_source: CostSource,
     pub executor: Option<String>,
     pub model: Option<String>,
     pub commit: Option<String>,
@@ -260,7 +254,9 @@ pub struct NodeDetail {
     pub children: Vec<NodeName>,
     /// The iterations on it, oldest first.
     pub iterations: Vec<u32>,
-    /// What the next session on it reads about the last one.
+    /// The newest iteration on it that did not pass.
+    pub last_failure: Option<u32>,
+    /// What the next session on it reads about the last one that answered.
     pub history: Option<NodeHistoryView>,
 }
 
@@ -350,6 +346,7 @@ pub struct ApiTypes {
     diff: DiffView,
     diff_patch: DiffPatch,
     search: SearchResults,
+    files: RunFiles,
     verify: VerifyResult,
     error: ErrorResponse,
     change: ChangeEvent,

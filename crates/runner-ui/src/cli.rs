@@ -1,6 +1,6 @@
 //! The command line of `runner-ui`: the server, `export` and `watch`.
 
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,9 +14,10 @@ use serde_json::json;
 use supervise::executables::show_in_browser;
 use tokio::sync::Semaphore;
 
-use crate::api::{RunExport, WatchMethod};
+use crate::api::WatchMethod;
+use crate::error::RequestError;
 use crate::evaluation::{EntryName, EvalPaths, Evaluation, LATEST};
-use crate::export;
+use crate::export::{ExportError, RunExporter};
 use crate::read::repo_reader::RepoReader;
 use crate::server::access::AccessPolicy;
 use crate::server::app::{AppState, SiteSubject};
@@ -247,38 +248,57 @@ fn export(args: &UiExportArgs, project: &RepoReader) -> Result<(), CommandError>
         ));
     }
     let wanted = parse_run_id(args.run.as_deref().or(args.run_option.as_deref()), WHAT)?;
-    let run = export::export_run(project, wanted.as_ref()).map_err(|error| {
+    let refused = |error: &RequestError| {
         fail(CommandExit::REFUSED, error.message(), "`runner status` shows the current run")
-    })?;
-    let text = match args.format {
-        ExportFormat::Html => export::html(&run).ok_or_else(|| {
-            fail(
-                CommandExit::FAILURE,
-                "this `runner-ui` was built without its page",
-                "run `just ui-build`, then build runner-ui again",
-            )
-        })?,
-        ExportFormat::Json => serde_json::to_string(&run).unwrap_or_default() + "\n",
     };
-    let written = match &args.out {
-        Some(path) => std::fs::write(path, &text),
+    let failed =
+        |error: &io::Error| fail(CommandExit::FAILURE, &error.to_string(), "pass another file: --out FILE");
+    let mut run = RunExporter::new(project, wanted.as_ref()).map_err(|error| refused(&error))?;
+    let mut out: BufWriter<Box<dyn Write>> = BufWriter::new(match &args.out {
+        Some(path) => Box::new(std::fs::File::create(path).map_err(|error| failed(&error))?),
+        None => Box::new(io::stdout()),
+    });
+    let total = run.iterations();
+    let written = match args.format {
+        ExportFormat::Html => run.html(&mut out, |done| print_progress(done, total)),
+        ExportFormat::Json => {
+            run.json(|done| print_progress(done, total)).map_err(ExportError::from).and_then(|run| {
+                serde_json::to_writer(&mut out, &run).map_err(io::Error::from)?;
+                Ok(writeln!(out).and_then(|()| out.flush())?)
+            })
+        }
+    };
+    match written {
+        Ok(()) => {}
         // The reader may close the pipe early.
-        None => match io::stdout().write_all(text.as_bytes()) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            written => written,
-        },
-    };
-    written
-        .map_err(|error| fail(CommandExit::FAILURE, &error.to_string(), "pass another file: --out FILE"))?;
-    print_export(args, project, &run, text.len());
+        Err(ExportError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe && args.out.is_none() => {
+        }
+        Err(ExportError::Write(error)) => return Err(failed(&error)),
+        Err(ExportError::Request(error)) => return Err(refused(&error)),
+        Err(error @ ExportError::NoPage) => {
+            let hint = "run `just ui-build`, then build runner-ui again";
+            return Err(fail(CommandExit::FAILURE, &error.to_string(), hint));
+        }
+    }
+    print_export(args, project, &run);
     Ok(())
 }
 
+/// Shows how far an export is, on a terminal.
+fn print_progress(done: usize, total: usize) {
+    let mut err = io::stderr();
+    if err.is_terminal() && (done.is_multiple_of(20) || done == total) {
+        let end = if done == total { "\r\x1b[K" } else { "" };
+        let _ = write!(err, "\rexporting iteration {done} of {total}{end}");
+    }
+}
+
 /// Reports what was written, and warns of a file that would make the work tree dirty.
-fn print_export(args: &UiExportArgs, project: &RepoReader, run: &RunExport, bytes: usize) {
+fn print_export(args: &UiExportArgs, project: &RepoReader, run: &RunExporter<'_>) {
     let mut lines = Vec::new();
     if let Some(path) = &args.out {
-        let iterations = run.iterations.iterations.len();
+        let iterations = run.iterations();
+        let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
         lines.push(format!(
             "wrote {} ({iterations} iterations, {} kB)",
             path.display(),
@@ -291,7 +311,7 @@ fn print_export(args: &UiExportArgs, project: &RepoReader, run: &RunExport, byte
             );
         }
     }
-    lines.extend(run.omitted.iter().map(|what| format!("note: {what}")));
+    lines.extend(run.omitted().iter().map(|what| format!("note: {what}")));
     for line in lines {
         let _ = writeln!(io::stderr(), "{line}");
     }

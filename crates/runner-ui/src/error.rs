@@ -96,6 +96,11 @@ impl RequestError {
             .hint("run 'runner init' in the repository")
     }
 
+    pub(crate) fn no_current_run() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "no_run", "no run was started in this repository")
+            .hint("`runner status` shows what to type")
+    }
+
     pub(crate) fn invalid_tree(problems: Vec<String>) -> Self {
         let error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_tree", "tree.json is invalid");
         Self { problems, ..error }.hint("run 'runner validate' in the repository")

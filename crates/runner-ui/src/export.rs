@@ -3,70 +3,192 @@
 //! Large logs lose their middle, long runs lose their oldest transcripts first; the file lists what was omitted.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
 
 use crate::api::{
-    IterationExport, IterationList, LogExport, LogHit, LogHits, PageSnapshot, RunExport, RunList, RunRow,
-    TreeColumns, WatchMethod,
+    DiffPatch, DiffView, IterationExport, IterationList, IterationRow, LogExport, LogHit, LogHits,
+    PageSnapshot, RunExport, RunList, RunRow, TreeColumns, WatchMethod,
 };
 use crate::error::RequestError;
 use crate::read::diff;
+use crate::read::files;
 use crate::read::iterations;
 use crate::read::log_index::LogIndex;
 use crate::read::logs;
 use crate::read::repo_reader::{RepoReader, RunSource};
+use crate::read::row_cache::IterationRows;
 use crate::read::snapshot;
 use crate::read::tree_view;
 use crate::read::verify;
-use crate::server::assets;
+use crate::server::{assets, compress};
 
 /// The exported logs: their names in addresses, and their files.
-const LOGS: [(&str, &str); 6] = [
+const LOGS: [(&str, &str); 7] = [
     ("prompt", "prompt.md"),
     ("guard", "guard.log"),
     ("stream", "stream.jsonl"),
     ("events", "events.jsonl"),
     ("agent", "executor.log"),
+    ("stderr", "executor.err.log"),
     ("error", "error.log"),
 ];
 /// The most bytes of one log: three quarters from its start, the rest from its end.
 const LOG_BYTES_MAX: usize = 512 << 10;
 /// The most bytes of all logs and patches together.
-const BYTES_MAX: usize = 48 << 20;
+const BYTES_MAX: usize = 256 << 20;
 /// The most nodes that are exported in full.
 const NODES_MAX: usize = 5_000;
 /// The most patches per iteration.
 const PATCHES_MAX: usize = 200;
 
-/// The export of a run: of the one with this id, or of the current one.
-pub(crate) fn export_run(project: &RepoReader, wanted: Option<&RunId>) -> Result<RunExport, RequestError> {
-    let run = &match wanted {
-        Some(id) => project.run(Some(id))?.ok_or_else(|| RequestError::no_run(id))?,
-        None => project.run(None)?.ok_or_else(|| RequestError::no_doc(runner_core::layout::Doc::Tree))?,
-    };
-    let snapshot: PageSnapshot = snapshot::snapshot(project, Some(&run.id), WatchMethod::Events)?;
-    let rows = iterations::rows(project, run)?;
-    let mut omitted = OmittedParts::default();
-    let (tree, nodes) = export_tree(project, run, &rows, &mut omitted)?;
-    let mut details = BTreeMap::new();
-    // Newest first: if there is not enough room, the oldest are omitted.
-    for row in rows.iter().rev() {
-        let Some(iter) = IterationNumber::new(row.iter) else { continue };
-        details.insert(row.iter, export_iteration(project, run, iter, &mut omitted)?);
+/// Why an export failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExportError {
+    #[error("{0}")]
+    Request(RequestError),
+    #[error("{0}")]
+    Write(#[from] io::Error),
+    #[error("this `runner-ui` was built without its page")]
+    NoPage,
+}
+
+impl From<RequestError> for ExportError {
+    fn from(error: RequestError) -> Self {
+        Self::Request(error)
     }
-    let all: Vec<RunRow> = snapshot::runs(project)?.runs;
-    Ok(RunExport {
-        schema: "runner.export/1".to_owned(),
-        omitted: omitted.sentences(),
-        runs: RunList { runs: all.into_iter().filter(|row| row.head.id == run.id.as_str()).collect() },
-        iterations: IterationList { run: Some(run.id.to_string()), iterations: rows },
-        tree,
-        nodes,
-        verify: verify::verify(project, run),
-        details,
-        snapshot,
-    })
+}
+
+/// A run that is being exported.
+#[derive(Debug)]
+pub(crate) struct RunExporter<'p> {
+    project: &'p RepoReader,
+    run: RunSource,
+    rows: IterationRows,
+    omitted: OmittedParts,
+}
+
+impl<'p> RunExporter<'p> {
+    /// Exports the run with this id, or the current one.
+    pub(crate) fn new(project: &'p RepoReader, wanted: Option<&RunId>) -> Result<Self, RequestError> {
+        let run = match wanted {
+            Some(id) => project.run(Some(id))?.ok_or_else(|| RequestError::no_run(id))?,
+            None => project.run(None)?.ok_or_else(RequestError::no_current_run)?,
+        };
+        let rows = iterations::rows(project, &run)?;
+        Ok(Self { project, run, rows, omitted: OmittedParts::default() })
+    }
+
+    pub(crate) fn iterations(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn run_id(&self) -> &RunId {
+        &self.run.id
+    }
+
+    /// What was omitted so far, as sentences.
+    pub(crate) fn omitted(&self) -> Vec<String> {
+        self.omitted.sentences()
+    }
+
+    /// Everything but the iterations, which `details` has.
+    fn document(&mut self, details: BTreeMap<u32, IterationExport>) -> Result<RunExport, RequestError> {
+        let (project, run) = (self.project, &self.run);
+        // Verified first, so that the snapshot includes the result.
+        let verify = project.verify_result(run, || verify::verify(project, run));
+        let snapshot: PageSnapshot = snapshot::snapshot(project, Some(&run.id), WatchMethod::Events)?;
+        let (tree, nodes) = export_tree(project, run, &self.rows, &mut self.omitted)?;
+        let all: Vec<RunRow> = snapshot::runs(project)?.runs;
+        let iterations = self.rows.iter().map(|row| row.as_ref().clone()).collect();
+        Ok(RunExport {
+            schema: "runner.export/1".to_owned(),
+            omitted: self.omitted.sentences(),
+            runs: RunList { runs: all.into_iter().filter(|row| row.head.id == run.id.as_str()).collect() },
+            iterations: IterationList { run: Some(run.id.to_string()), iterations },
+            tree,
+            nodes,
+            files: files::run_files(project, run)?,
+            verify,
+            details,
+            snapshot,
+        })
+    }
+
+    /// The run as one JSON document.
+    pub(crate) fn json(&mut self, mut progress: impl FnMut(usize)) -> Result<RunExport, RequestError> {
+        let mut details = BTreeMap::new();
+        // Newest first: if there is not enough room, the oldest are omitted.
+        for (done, row) in self.rows.clone().iter().rev().enumerate() {
+            details.insert(row.iter, export_iteration(self.project, &self.run, row, &mut self.omitted)?);
+            progress(done + 1);
+        }
+        self.document(details)
+    }
+
+    /// Writes the page with the run in it. Each iteration is a compressed script element of one line, which the page opens
+    /// when it is shown, so neither the server nor the browser holds all of them at once.
+    pub(crate) fn html(
+        &mut self,
+        out: &mut impl io::Write,
+        mut progress: impl FnMut(usize),
+    ) -> Result<(), ExportError> {
+        let text = |path: &str| std::str::from_utf8(assets::file(path)?.bytes).ok();
+        let (index, style, script) = page_parts(text).ok_or(ExportError::NoPage)?;
+        for line in index.lines() {
+            if line.contains("<script type=\"module\"") {
+                writeln!(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"{EXPORT_POLICY}\" />")?;
+                for (done, row) in self.rows.clone().iter().rev().enumerate() {
+                    let iteration = export_iteration(self.project, &self.run, row, &mut self.omitted)?;
+                    let data = packed(&serde_json::to_vec(&iteration).unwrap_or_default());
+                    writeln!(
+                        out,
+                        "<script type=\"text/plain\" id=\"iteration-{}\">{data}</script>",
+                        row.iter
+                    )?;
+                    progress(done + 1);
+                }
+                let data = packed(&serde_json::to_vec(&self.document(BTreeMap::new())?).unwrap_or_default());
+                writeln!(out, "<script type=\"text/plain\" id=\"run\">{data}</script>")?;
+                writeln!(
+                    out,
+                    "<script type=\"module\">{}</script>",
+                    script.replace("</script", "<\\/script")
+                )?;
+            } else if line.contains("/assets/app.css") {
+                writeln!(out, "<style>{style}</style>")?;
+            } else if !line.contains("manifest.webmanifest") {
+                writeln!(out, "{line}")?;
+            }
+        }
+        Ok(out.flush()?)
+    }
+}
+
+/// The page's index, style and the script that needs no other file.
+fn page_parts<'t>(text: impl Fn(&str) -> Option<&'t str>) -> Option<(&'t str, &'t str, &'t str)> {
+    Some((text("/index.html")?, text("/assets/app.css")?, text("/export/app.js")?))
+}
+
+/// Bytes as text that can be in a script element: compressed, in base 64.
+fn packed(bytes: &[u8]) -> String {
+    let compressed = compress::gzip(bytes, flate2::Compression::default());
+    base64(compressed.as_deref().unwrap_or(bytes))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or_default());
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4_usize {
+            let letter = LETTERS.get((bits >> (18 - 6 * at) & 63) as usize).copied().unwrap_or(b'=');
+            text.push(char::from(if at <= group.len() { letter } else { b'=' }));
+        }
+    }
+    text
 }
 
 type Nodes = BTreeMap<String, crate::api::NodeDetail>;
@@ -74,7 +196,7 @@ type Nodes = BTreeMap<String, crate::api::NodeDetail>;
 fn export_tree(
     project: &RepoReader,
     run: &RunSource,
-    rows: &[crate::api::IterationRow],
+    rows: &IterationRows,
     omitted: &mut OmittedParts,
 ) -> Result<(Option<TreeColumns>, Nodes), RequestError> {
     let read = project.tree(run)?;
@@ -83,34 +205,24 @@ fn export_tree(
     let columns = tree_view::tree_columns(tree, name());
     let state = project.state(run);
     omitted.nodes = columns.id.len().saturating_sub(NODES_MAX);
-    let detail = |id: &String| {
-        let node = NodeId::new(id.clone()).ok()?;
-        Some((id.clone(), tree_view::node_detail(tree, &node, name(), rows, state.as_ref())?))
-    };
-    let nodes = columns.id.iter().take(NODES_MAX).filter_map(detail).collect();
+    let mut nodes = Nodes::new();
+    for id in columns.id.iter().take(NODES_MAX) {
+        let Ok(node) = NodeId::new(id.clone()) else { continue };
+        let detail = tree_view::node_detail(tree, &node, name(), rows, state.as_deref());
+        nodes.extend(detail.map(|detail| (id.clone(), detail)));
+    }
     Ok((Some(columns), nodes))
 }
 
 fn export_iteration(
     project: &RepoReader,
     run: &RunSource,
-    iter: IterationNumber,
+    row: &IterationRow,
     omitted: &mut OmittedParts,
 ) -> Result<IterationExport, RequestError> {
+    let iter = IterationNumber::new(row.iter).ok_or_else(RequestError::not_found)?;
     let detail = iterations::detail(project, run, iter)?;
-    let diff = diff::diff_view(project, run, iter).ok();
-    let mut patches = BTreeMap::new();
-    let files = diff.iter().flat_map(|view| &view.files);
-    for (index, file) in files.enumerate() {
-        match diff::file_patch(project, run, iter, &file.path) {
-            Ok(patch) if index < PATCHES_MAX && omitted.has_room() => {
-                omitted.used += patch.lines.iter().map(|line| line.text.len()).sum::<usize>();
-                patches.insert(file.path.clone(), patch);
-            }
-            Ok(_) => omitted.patches += 1,
-            Err(_) => {}
-        }
-    }
+    let (diff, patches) = export_diff(project, run, row, omitted);
     let mut logs = BTreeMap::new();
     if let Ok(folder) = iterations::folder(project, run, iter) {
         for (name, file) in LOGS {
@@ -125,6 +237,39 @@ fn export_iteration(
         }
     }
     Ok(IterationExport { detail, diff, patches, logs })
+}
+
+/// What an iteration changed, and its patches, as far as there is room.
+fn export_diff(
+    project: &RepoReader,
+    run: &RunSource,
+    row: &IterationRow,
+    omitted: &mut OmittedParts,
+) -> (Option<DiffView>, BTreeMap<String, DiffPatch>) {
+    let Some(iter) = IterationNumber::new(row.iter) else { return (None, BTreeMap::new()) };
+    let (view, mut whole) = match diff::whole_diff(project, run, row) {
+        Some(diff) => (diff.view, Some(diff.patches)),
+        None => match diff::diff_view(project, run, iter) {
+            Ok(view) => (view, None),
+            Err(_) => return (None, BTreeMap::new()),
+        },
+    };
+    let mut patches = BTreeMap::new();
+    for (index, file) in view.files.iter().enumerate() {
+        if index >= PATCHES_MAX || !omitted.has_room() {
+            omitted.patches += 1;
+            continue;
+        }
+        let patch = match &mut whole {
+            Some(patches) => patches.remove(&file.path),
+            None => diff::file_patch(project, run, iter, &file.path).ok(),
+        };
+        if let Some(patch) = patch {
+            omitted.used += patch.lines.iter().map(|line| line.text.len()).sum::<usize>();
+            patches.insert(file.path.clone(), patch);
+        }
+    }
+    (Some(view), patches)
 }
 
 /// A log, without its middle if it is large.
@@ -230,30 +375,6 @@ impl OmittedParts {
 const EXPORT_POLICY: &str =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
 
-/// The page with a run in it; `None` if this binary was built without the page.
-pub(crate) fn html(run: &RunExport) -> Option<String> {
-    let text = |path: &str| std::str::from_utf8(assets::file(path)?.0).ok();
-    let (index, style, script) = (text("/index.html")?, text("/assets/app.css")?, text("/assets/app.js")?);
-    let data = serde_json::to_string(run).ok()?;
-    let mut html = String::new();
-    for line in index.lines() {
-        if line.contains("/assets/app.js") {
-            // Text by agents only occurs in JSON strings, where `<` can be escaped, so it cannot close the script element.
-            let data = data.replace('<', "\\u003c");
-            html += &format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{EXPORT_POLICY}\" />\n");
-            html += &format!("<script type=\"application/json\" id=\"run\">{data}</script>\n");
-            html +=
-                &format!("<script type=\"module\">{}</script>\n", script.replace("</script", "<\\/script"));
-        } else if line.contains("/assets/app.css") {
-            html += &format!("<style>{style}</style>\n");
-        } else {
-            html += line;
-            html.push('\n');
-        }
-    }
-    Some(html)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,6 +390,12 @@ mod tests {
             LogHits { total: 4, searched: 2_000, hits: [0, 392, 393, 1868, 1869, 1999].map(hit).into() };
         let lines: Vec<u64> = renumbered(errors, &dropped, 2_000).hits.iter().map(|hit| hit.line).collect();
         assert_eq!(lines, [0, 392, 394, 524]);
+    }
+
+    #[test]
+    fn base_64_has_its_padding() {
+        let texts = [&b""[..], b"f", b"fo", b"foo", b"foob", b"\xff\xfe\xfd"].map(base64);
+        assert_eq!(texts, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "//79"]);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 pub(crate) mod access;
 pub(crate) mod app;
 pub(crate) mod assets;
+pub(crate) mod compress;
+pub(crate) mod download;
 pub(crate) mod response;
 pub(crate) mod routes;
 pub(crate) mod sse;

@@ -18,6 +18,7 @@ interface MutableStyle {
   dim: boolean;
   italic: boolean;
   underline: boolean;
+  strike: boolean;
   inverse: boolean;
 }
 
@@ -32,6 +33,7 @@ export const PLAIN: AnsiStyle = {
   dim: false,
   italic: false,
   underline: false,
+  strike: false,
   inverse: false,
 };
 
@@ -70,7 +72,7 @@ function addSpan(spans: AnsiSpan[], raw: string, style: MutableStyle): void {
   const text = raw
     .replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "")
     .replace(
-      /[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g,
+      /[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g,
       (c) => `⟨${(c.codePointAt(0) ?? 0).toString(16)}⟩`,
     );
   if (text === "") return;
@@ -86,6 +88,8 @@ function addSpan(spans: AnsiSpan[], raw: string, style: MutableStyle): void {
     style.italic && "italic",
   ];
   if (style.underline) classes.push("underline");
+  if (style.strike) classes.push("strike");
+  if (color !== null) classes.push("custom");
   spans.push({ text, classes: classes.filter(Boolean).join(" "), color, background });
 }
 
@@ -99,10 +103,12 @@ function applyCodes(style: MutableStyle, parameters: string): void {
     else if (code === 3) style.italic = true;
     else if (code === 4) style.underline = true;
     else if (code === 7) style.inverse = true;
+    else if (code === 9) style.strike = true;
     else if (code === 22) style.bold = style.dim = false;
     else if (code === 23) style.italic = false;
     else if (code === 24) style.underline = false;
     else if (code === 27) style.inverse = false;
+    else if (code === 29) style.strike = false;
     else if ((code >= 30 && code <= 37) || (code >= 90 && code <= 97))
       setForeground(style, colorName(code % 10, code >= 90), null);
     else if ((code >= 40 && code <= 47) || (code >= 100 && code <= 107))

@@ -5,20 +5,37 @@ import { apiPrefix, type Scope } from "./scope";
 import type { ErrorResponse } from "./types";
 
 /** An error response of the server, as opposed to a failed connection. */
-export class ApiError extends Error {}
+export class ApiError extends Error {
+  constructor(
+    message: string,
+    readonly status = 404,
+  ) {
+    super(message);
+  }
+}
+
+/** Whether the same request may succeed later: the server cannot be reached, or cannot read the repository now. */
+export function isTemporary(error: unknown): boolean {
+  return !(error instanceof ApiError) || error.status >= 500;
+}
 
 /** Gets a JSON document; fails with an `ApiError`, or with the error of `fetch`. */
 export async function get<T>(scope: Scope, path: string, signal?: AbortSignal): Promise<T> {
   if (exportedRun) {
-    const answer = answerFromExport(exportedRun, path);
+    const answer = await answerFromExport(exportedRun, path);
     if (answer === undefined) throw new ApiError("not included in the exported file");
     return answer as T;
   }
-  const response = await fetch(apiUrl(scope, path), { signal, credentials: "same-origin" });
+  const response = await fetch(apiUrl(scope, path), { signal, credentials: "same-origin" }).catch(
+    (error: unknown) => {
+      if (signal?.aborted) throw error;
+      throw new Error("Cannot reach the server.", { cause: error });
+    },
+  );
   if (response.ok) return (await response.json()) as T;
   // A proxy's error page is not JSON.
   const body = (await response.json().catch(() => ({}))) as Partial<ErrorResponse>;
-  throw new ApiError(body.error?.message ?? `the server answered ${response.status}`);
+  throw new ApiError(body.error?.message ?? `the server answered ${response.status}`, response.status);
 }
 
 export function apiUrl(scope: Scope, path: string): string {

@@ -67,7 +67,7 @@ describe("the grid", () => {
       ["running", "r.codex.t02.a1"],
       ["open", null],
     ]);
-    expect(row[0]?.details).toBe("0:12 · $0.020");
+    expect(row[0]?.details).toBe("0:12 · $0.02");
     expect(trialCells(grid([first]), "claude", "a")).toEqual([]);
   });
 

@@ -78,20 +78,46 @@ function deliver(listener: StreamListener, message: Message): void {
   else listener.heartbeat(message.now);
 }
 
-/** A tab that takes over from another leader may have missed events in between. */
-function openStream(publish: Publish, mayHaveMissed: boolean): EventSource {
-  const stream = new EventSource("/events");
+const RETRY_MIN_MS = 1000;
+const RETRY_MAX_MS = 15_000;
+
+/**
+ * The stream, opened again after any end. A browser retries by itself only if the connection breaks, not after an error
+ * response such as 503. A tab that takes over from another leader may have missed events in between.
+ */
+function openStream(publish: Publish, mayHaveMissed: boolean): { close(): void } {
   let needsResync = mayHaveMissed;
-  stream.onopen = () => {
-    publish({ kind: "connection", state: "live" });
-    // The server usually replays missed events itself; reading once more is cheap and always correct.
-    if (needsResync) publish({ kind: "change", change: { event: "resync" } });
-    needsResync = false;
+  let delay = RETRY_MIN_MS;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let stream: EventSource;
+  const connect = () => {
+    stream = new EventSource("/events");
+    stream.onopen = () => {
+      delay = RETRY_MIN_MS;
+      publish({ kind: "connection", state: "live" });
+      // The server usually replays missed events itself; reading once more is cheap and always correct.
+      if (needsResync) publish({ kind: "change", change: { event: "resync" } });
+      needsResync = false;
+    };
+    stream.onerror = () => {
+      needsResync = true;
+      publish({ kind: "connection", state: "lost" });
+      if (stream.readyState !== EventSource.CLOSED) return;
+      timer = setTimeout(connect, delay);
+      delay = Math.min(RETRY_MAX_MS, delay * 2);
+    };
+    listen(stream, publish);
   };
-  stream.onerror = () => {
-    needsResync = true;
-    publish({ kind: "connection", state: "lost" });
+  connect();
+  return {
+    close() {
+      clearTimeout(timer);
+      stream.close();
+    },
   };
+}
+
+function listen(stream: EventSource, publish: Publish): void {
   for (const name of EVENT_NAMES) {
     stream.addEventListener(name, (event) => {
       const change = JSON.parse((event as MessageEvent<string>).data) as ChangeEvent;
@@ -102,5 +128,4 @@ function openStream(publish: Publish, mayHaveMissed: boolean): EventSource {
     const { now_ms: now } = JSON.parse((event as MessageEvent<string>).data) as { now_ms: number };
     publish({ kind: "heartbeat", now });
   });
-  return stream;
 }

@@ -25,38 +25,38 @@ const run = {
   },
 } as unknown as RunExport;
 
-test("an exported page answers requests as the server would", () => {
-  expect(answerFromExport(run, "/api/snapshot?run=r")).toBe(run.snapshot);
-  expect(answerFromExport(run, "/api/tree?slim=1")).toBe(run.tree);
-  expect(answerFromExport(run, "/api/tree/root?run=r")).toBe(run.nodes.root);
-  expect(answerFromExport(run, "/api/iterations?run=r")).toBe(run.iterations);
-  expect(answerFromExport(run, "/api/iterations/r/0007")).toBe(run.details[7]?.detail);
-  expect(answerFromExport(run, "/api/iterations/r/0007/diff")).toBe(run.details[7]?.diff);
+test("an exported page answers requests as the server would", async () => {
+  expect(await answerFromExport(run, "/api/snapshot?run=r")).toBe(run.snapshot);
+  expect(await answerFromExport(run, "/api/tree?slim=1")).toBe(run.tree);
+  expect(await answerFromExport(run, "/api/tree/root?run=r")).toBe(run.nodes.root);
+  expect(await answerFromExport(run, "/api/iterations?run=r")).toBe(run.iterations);
+  expect(await answerFromExport(run, "/api/iterations/r/0007")).toBe(run.details[7]?.detail);
+  expect(await answerFromExport(run, "/api/iterations/r/0007/diff")).toBe(run.details[7]?.diff);
   const path = encodeURIComponent("a b/ü.rs");
-  expect(answerFromExport(run, `/api/iterations/r/0007/diff/file?path=${path}`)).toEqual({
+  expect(await answerFromExport(run, `/api/iterations/r/0007/diff/file?path=${path}`)).toEqual({
     path: "a b/ü.rs",
   });
 });
 
-test("logs are paged, and searched without their colours", () => {
+test("logs are paged, and searched without their colours", async () => {
   const log = "/api/iterations/r/0007/log/guard";
-  const page = answerFromExport(run, `${log}?line=1&count=2`) as LogPage;
+  const page = (await answerFromExport(run, `${log}?line=1&count=2`)) as LogPage;
   expect([page.total, page.from, page.lines.length]).toEqual([4, 1, 2]);
-  const hits = answerFromExport(run, `${log}/search?q=TWO`) as LogHits;
+  const hits = (await answerFromExport(run, `${log}/search?q=TWO`)) as LogHits;
   expect(hits.hits.map((hit) => [hit.line, hit.text])).toEqual([
     [1, "Two"],
     [3, "two"],
   ]);
-  expect((answerFromExport(run, `${log}/search?q=two&case=1`) as LogHits).total).toBe(1);
-  expect((answerFromExport(run, `${log}/errors`) as LogHits).total).toBe(1);
+  expect(((await answerFromExport(run, `${log}/search?q=two&case=1`)) as LogHits).total).toBe(1);
+  expect(((await answerFromExport(run, `${log}/errors`)) as LogHits).total).toBe(1);
 });
 
-test("requests for data outside the export have no answer", () => {
+test("requests for data outside the export have no answer", async () => {
   for (const path of [
     "/api/iterations/r/0008",
     "/api/iterations/r/0007/log/agent",
     "/api/tree/gone",
     "/api/x",
   ])
-    expect(answerFromExport(run, path)).toBeUndefined();
+    expect(await answerFromExport(run, path)).toBeUndefined();
 });

@@ -3,19 +3,45 @@
 
 import type { LogHit, LogHits, LogPage, IterationExport, LogExport, RunExport } from "./types";
 
-/** The run embedded in this page; null if a server answers. */
-export const exportedRun: RunExport | null = readEmbeddedRun();
+/** The run embedded in this page; null if a server answers. It is set before the page starts. */
+export let exportedRun: RunExport | null = null;
 
-function readEmbeddedRun(): RunExport | null {
-  const element = typeof document === "undefined" ? null : document.getElementById("run");
-  return element?.textContent ? (JSON.parse(element.textContent) as RunExport) : null;
+/** Reads the embedded run, if there is one. */
+export async function readEmbeddedRun(): Promise<void> {
+  exportedRun = (await unpack("run")) as RunExport | null;
+}
+
+/** Reads an element of the exported page: JSON, compressed, in base 64. Null if there is no such element. */
+async function unpack(id: string): Promise<unknown> {
+  const text = typeof document === "undefined" ? null : document.getElementById(id)?.textContent;
+  if (!text) return null;
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const isCompressed = bytes[0] === 0x1f && bytes[1] === 0x8b;
+  const stream = new Blob([bytes]).stream();
+  const json = isCompressed ? stream.pipeThrough(new DecompressionStream("gzip")) : stream;
+  return new Response(json).json();
+}
+
+const ITERATIONS_KEPT = 8;
+const iterations = new Map<number, Promise<IterationExport | null>>();
+
+/** An iteration of the export. Only the last few stay unpacked. */
+function iterationOf(run: RunExport, iter: number): Promise<IterationExport | null> {
+  const inline = run.details[iter];
+  if (inline) return Promise.resolve(inline);
+  const known = iterations.get(iter) ?? (unpack(`iteration-${iter}`) as Promise<IterationExport | null>);
+  iterations.delete(iter);
+  iterations.set(iter, known);
+  const oldest = iterations.keys().next().value;
+  if (iterations.size > ITERATIONS_KEPT && oldest !== undefined) iterations.delete(oldest);
+  return known;
 }
 
 const HITS_MAX = 1000;
 const COLORS = /\u001b\[[0-9;]*m/g;
 
 /** What the server would answer; undefined if the export does not include it. */
-export function answerFromExport(run: RunExport, path: string): unknown {
+export async function answerFromExport(run: RunExport, path: string): Promise<unknown> {
   const url = new URL(path, "http://export");
   const segments = url.pathname.split("/").slice(2).map(decodeURIComponent);
   const [endpoint, first, second, ...rest] = segments;
@@ -26,12 +52,14 @@ export function answerFromExport(run: RunExport, path: string): unknown {
       return run.runs;
     case "verify":
       return run.verify;
+    case "files":
+      return run.files;
     case "tree":
       return first === undefined ? (run.tree ?? undefined) : run.nodes[first];
     case "iterations": {
       if (first === undefined) return run.iterations;
-      const iteration = run.details[Number(second)];
-      return iteration && answerFromIteration(iteration, rest, url.searchParams);
+      const iteration = await iterationOf(run, Number(second));
+      return iteration ? answerFromIteration(iteration, rest, url.searchParams) : undefined;
     }
   }
   return undefined;

@@ -5,7 +5,8 @@ it("every key is bound once, and sequences win over single keys", () => {
   const all = SHORTCUTS.flatMap((shortcut) => [...shortcut.keys]);
   expect(new Set(all).size).toBe(all.length);
   expect(actionOf("s", "g")).toBe("evidence");
-  expect(actionOf("s", "")).toBeUndefined();
+  expect(actionOf("s", "")).toBe("share");
+  expect(actionOf("q", "")).toBeUndefined();
   expect(actionOf("t", "g")).toBe("stats");
   expect(actionOf("t", "")).toBe("theme");
 });

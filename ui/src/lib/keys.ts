@@ -10,6 +10,7 @@ interface Shortcut {
 
 export const SHORTCUTS = [
   { keys: ["?"], shown: "?", text: "this help", action: "help" },
+  { keys: ["."], shown: ". or Ctrl K", text: "search and commands", action: "palette" },
   { keys: ["g o"], shown: "g o", text: "overview", action: "overview" },
   { keys: ["g c"], shown: "g c", text: "current or last iteration", action: "current" },
   { keys: ["g s"], shown: "g s", text: "the log line that shows why the run stopped", action: "evidence" },
@@ -19,9 +20,9 @@ export const SHORTCUTS = [
   { keys: ["["], shown: "[", text: "previous iteration", action: "previous" },
   { keys: ["]"], shown: "]", text: "next iteration", action: "next" },
   {
-    keys: ["1", "2", "3", "4", "5", "6"],
-    shown: "1 – 6",
-    text: "transcript, diff, guard, prompt, output, meta",
+    keys: ["1", "2", "3", "4", "5", "6", "7"],
+    shown: "1 – 7",
+    text: "transcript, diff, guard, prompt, output, errors, meta",
     action: "tab",
   },
   { keys: ["/"], shown: "/", text: "search or filter", action: "search" },
@@ -30,6 +31,8 @@ export const SHORTCUTS = [
   { keys: ["e"], shown: "e", text: "next failure", action: "next-failure" },
   { keys: ["E"], shown: "E", text: "previous failure", action: "previous-failure" },
   { keys: ["f"], shown: "f", text: "follow new output, or stop following", action: "follow" },
+  { keys: ["j", "k"], shown: "j k", text: "move in the tree", action: "move" },
+  { keys: ["s"], shown: "s", text: "share this run", action: "share" },
   { keys: ["y"], shown: "y", text: "copy a link to this view", action: "copy-link" },
   { keys: ["Y"], shown: "Y", text: "copy the equivalent command", action: "copy-command" },
   { keys: ["t"], shown: "t", text: "theme: light, dark or system", action: "theme" },

@@ -16,6 +16,9 @@ export type { Label, Tone } from "./types";
 /** A word of a newer server that this page does not know. */
 const unknownLabel = (word: string): Label => ({ text: spaced(word), glyph: "◦", tone: "open" });
 
+/** The history of the run violates a rule. */
+export const UNTRUSTED: Label = { text: "untrusted", glyph: "✗", tone: "fail" };
+
 const UNFINISHED: Label = { text: "unfinished", glyph: "⊘", tone: "retry" };
 
 /** `guard_failed` as `guard failed`. */

@@ -17,8 +17,10 @@ function render(element: HTMLElement, line: string | undefined): void {
     if (node.data !== text) node.data = text;
     if (span.className !== classes) span.className = classes;
     if (color !== null || background !== null || span.style.length > 0) {
-      span.style.color = color ?? "";
-      span.style.background = background ?? "";
+      if (color === null) span.style.removeProperty("--ansi-color");
+      else span.style.setProperty("--ansi-color", color);
+      // A background of its own would need a matching colour of the text; a soft mix stays readable in both themes.
+      span.style.background = background ? `color-mix(in oklab, ${background} 25%, transparent)` : "";
     }
   });
   while (element.children.length > spans.length) element.lastElementChild?.remove();

@@ -3,7 +3,7 @@
 import { homePrefix, isTrial, linkPrefix, type Scope, type Trial } from "./scope";
 import type { LogLine, IterationRow } from "./types";
 
-export const TABS = ["transcript", "diff", "guard", "prompt", "output", "meta"] as const;
+export const TABS = ["transcript", "diff", "guard", "prompt", "output", "errors", "meta"] as const;
 export type Tab = (typeof TABS)[number];
 
 /** The part of the overview that a narrow screen shows. */
@@ -19,8 +19,23 @@ export interface IterationRoute {
   q?: string;
 }
 
+/** The overview, with the filters of its tree and of its list of iterations. */
+export interface OverviewRoute {
+  view: "overview";
+  run?: string;
+  node?: string;
+  /** The text that the tree is filtered by. */
+  q?: string;
+  /** `open` or `failing`: the tasks that the tree shows. */
+  show?: string;
+  /** The outcome that the list of iterations shows. */
+  outcome?: string;
+}
+
 export type Route =
-  | { view: "overview"; run?: string; node?: string }
+  | OverviewRoute
+  | { view: "file"; run: string; path: string }
+  | { view: "versus"; run: string; iter: number; other: number }
   | IterationRoute
   | { view: "runs" }
   | { view: "stats"; run?: string }
@@ -28,6 +43,7 @@ export type Route =
   | { view: "compare"; base?: string; new?: string }
   | { view: "unknown"; address: string };
 
+const NUMBER = /^[0-9]{1,9}$/;
 const ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** Splits an address into the trial it names, the other path segments and the query. */
@@ -51,17 +67,26 @@ export function parseRoute(hash: string): Route {
   const { trial, segments, query } = split(hash);
   const [first, run, section, id, tab = "transcript", ...path] = segments;
   const unknown: Route = { view: "unknown", address: hash };
-  if (first === undefined) return { view: "overview" };
+  const filters = {
+    q: query.get("q") ?? undefined,
+    show: query.get("show") ?? undefined,
+    outcome: query.get("outcome") ?? undefined,
+  };
+  if (first === undefined) return { view: "overview", ...filters };
   if (!trial && first === "results" && segments.length <= 2) return { view: "results", of: run };
   if (!trial && first === "compare" && segments.length === 1)
     return { view: "compare", base: query.get("base") ?? undefined, new: query.get("new") ?? undefined };
   if (first === "runs" && segments.length === 1) return { view: "runs" };
   if (first !== "run" || !run || !ID.test(run)) return unknown;
-  if (section === undefined) return { view: "overview", run };
+  if (section === undefined) return { view: "overview", run, ...filters };
   if (section === "stats" && segments.length === 3) return { view: "stats", run };
-  if (section === "node" && id && ID.test(id)) return { view: "overview", run, node: id };
-  if (section !== "i" || !id || !/^[0-9]{1,9}$/.test(id)) return unknown;
+  if (section === "node" && id && ID.test(id)) return { view: "overview", run, node: id, ...filters };
+  if (section === "file" && id) return { view: "file", run, path: segments.slice(3).join("/") };
+  if (section !== "i" || !id || !NUMBER.test(id)) return unknown;
   const iter = Number(id);
+  const [other = ""] = path;
+  if (iter >= 1 && tab === "versus" && NUMBER.test(other))
+    return { view: "versus", run, iter, other: Number(other) };
   if (iter < 1 || !isTab(tab)) return unknown;
   return {
     view: "iteration",
@@ -90,8 +115,13 @@ export function address(scope: Scope, route: Route): string {
   const prefix = linkPrefix(scope);
   switch (route.view) {
     case "overview":
-      if (!route.run) return `${homePrefix(scope)}/`;
-      return `${prefix}/run/${route.run}${route.node ? `/node/${route.node}` : ""}`;
+      return (
+        overviewPath(scope, route) + queryString({ q: route.q, show: route.show, outcome: route.outcome })
+      );
+    case "file":
+      return `${prefix}/run/${route.run}/file/${route.path.split("/").map(encodeURIComponent).join("/")}`;
+    case "versus":
+      return `${prefix}/run/${route.run}/i/${route.iter}/versus/${route.other}`;
     case "runs":
       return `${prefix}/runs`;
     case "stats":
@@ -108,6 +138,11 @@ export function address(scope: Scope, route: Route): string {
       return `${prefix}/run/${route.run}/i/${route.iter}${tab}${path}${queryString({ l: route.line, q: route.q })}`;
     }
   }
+}
+
+function overviewPath(scope: Scope, { run, node }: OverviewRoute): string {
+  if (!run) return `${homePrefix(scope)}/`;
+  return `${linkPrefix(scope)}/run/${run}${node ? `/node/${node}` : ""}`;
 }
 
 function queryString(values: Record<string, string | undefined>): string {
@@ -133,6 +168,7 @@ export function iterationTab(row: Pick<IterationRow, "guard">): Tab {
 
 /** The log line that shows why a run stopped. */
 export function evidenceRoute(run: string, evidence: LogLine): IterationRoute {
-  const tab = evidence.log === "guard" ? "guard" : "output";
+  const tabs: Record<string, Tab> = { guard: "guard", stderr: "errors" };
+  const tab = tabs[evidence.log] ?? "output";
   return { view: "iteration", run, iter: evidence.iter, tab, line: String(evidence.line + 1) };
 }

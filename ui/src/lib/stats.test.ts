@@ -1,5 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { durationOf, share, timelineBars, totalsByNode, totalsByOutcome, totalsOf } from "./stats";
+import {
+  burnUp,
+  durationOf,
+  ganttSpans,
+  remainingRange,
+  timelineBars,
+  totalsByNode,
+  totalsByOutcome,
+  totalsOf,
+  treeMap,
+} from "./stats";
 import type { IterationRow } from "./types";
 
 const row = (more: Partial<IterationRow>) =>
@@ -72,17 +82,54 @@ describe("totals", () => {
       },
     ]);
   });
+});
 
-  it("as shares", () => {
-    expect([share(1, 3), share(1, 0)]).toEqual(["33 %", "–"]);
+describe("the timeline", () => {
+  it("shows long idle times", () => {
+    const rows = [row({}), row({ iter: 2, started_ms: 4_000_000, ended_ms: 4_004_000 })];
+    const bars = timelineBars(rows, 0, false, 300);
+    expect(bars.map((bar) => [bar.first, bar.height, bar.idleMs])).toEqual([
+      [1, 0.5, 0],
+      [2, 1, 3_999_000],
+    ]);
+    expect(bars[0]?.agentShare).toBe(0.75);
+  });
+
+  it("shows the whole run in a limited number of bars, and no failure is lost", () => {
+    const rows = Array.from({ length: 1441 }, (_, index) =>
+      row({ iter: index + 1, outcome: index === 700 ? "guard_failed" : "passed" }),
+    );
+    const bars = timelineBars(rows, 0, false, 300);
+    expect(bars.length).toBeLessThanOrEqual(300);
+    expect([bars[0]?.first, bars.at(-1)?.last]).toEqual([1, 1441]);
+    expect(bars.filter((bar) => bar.label.tone === "fail").length).toBe(1);
   });
 });
 
-it("the timeline shows long idle times", () => {
-  const bars = timelineBars([row({}), row({ iter: 2, started_ms: 4_000_000, ended_ms: 4_004_000 })], 0);
-  expect(bars.map((bar) => [bar.iter, bar.height, bar.idleMs])).toEqual([
-    [1, 0.5, 0],
-    [2, 1, 3_999_000],
-  ]);
-  expect(bars[0]?.agentShare).toBe(0.75);
+describe("charts", () => {
+  it("burn up cost if it is known, and else time", () => {
+    const points = burnUp([row({ cost_microdollars: 5 }), row({ iter: 2, cost_microdollars: 7 })]);
+    expect([points.unit, points.points.at(-1)]).toEqual(["cost", { iter: 2, spent: 12, passed: 2 }]);
+    expect(burnUp([row({ cost_microdollars: null })]).unit).toBe("time");
+  });
+
+  it("give a range for the rest only after a few passed tasks", () => {
+    const totals = (count: number) =>
+      totalsByNode(Array.from({ length: count }, (_, index) => row({ iter: index + 1, node: `n${index}` })));
+    expect(remainingRange(totals(3), 2, "time")).toBeNull();
+    expect(remainingRange(totals(4), 2, "time")).toEqual([2000, 2000]);
+    expect(remainingRange(totals(4), 0, "time")).toBeNull();
+  });
+
+  it("fold idle gaps", () => {
+    const gantt = ganttSpans([row({}), row({ iter: 2, started_ms: 4_000_000, ended_ms: 4_004_000 })], null);
+    expect(gantt.gaps.length).toBe(1);
+    expect(gantt.spans.every((span) => span.from >= 0 && span.to <= 1 && span.from <= span.to)).toBe(true);
+  });
+
+  it("map weights to areas", () => {
+    const tiles = treeMap([6, 3, 2, 1], (weight) => weight);
+    const area = (tile: { width: number; height: number }) => tile.width * tile.height;
+    expect(tiles.map((tile) => Math.round(area(tile) * 12))).toEqual([6, 3, 2, 1]);
+  });
 });

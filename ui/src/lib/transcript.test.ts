@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { transcriptRows } from "./transcript";
+import { foldRows, transcriptRows } from "./transcript";
 
 const event = (value: object) => JSON.stringify(value);
 const planned = event({
@@ -81,5 +81,22 @@ describe("a transcript", () => {
     expect(transcriptRows([], [event({ t: 3, dropped: { lines: 7, bytes: 9 } })])[0]?.title).toBe(
       "7 lines dropped",
     );
+  });
+});
+
+describe("reads and searches", () => {
+  it("in a row fold into one", () => {
+    const agent = (kind: string, more: object) =>
+      JSON.stringify({ t_ms: 1, event: "agent", kind, state: "done", ...more });
+    const events = [
+      agent("read", { path: "a.rs" }),
+      agent("read", { path: "b.rs" }),
+      agent("search", { query: "x" }),
+      agent("command", { command: "ls", exit: 0 }),
+      agent("read", { path: "c.rs" }),
+    ];
+    const rows = foldRows(transcriptRows(events, []));
+    expect(rows.map((row) => row.title)).toEqual(["Explored 2 files, 1 search", "ls", "c.rs"]);
+    expect(rows[0]?.folded?.length).toBe(3);
   });
 });

@@ -17,6 +17,10 @@ export interface TranscriptRow {
   note: string;
   tone: Tone | "";
   isFailure: boolean;
+  /** When it started, in milliseconds since 1970, if it is still running. */
+  runningSinceMs?: number;
+  /** The rows that this one stands for. */
+  folded?: TranscriptRow[];
   tab?: "guard" | "prompt" | "diff";
 }
 
@@ -36,6 +40,34 @@ const shortJson = (value: unknown): string => {
 
 type RowParts = Pick<TranscriptRow, "glyph" | "title"> & Partial<TranscriptRow>;
 
+const EXPLORATION: ReadonlySet<string> = new Set(["read", "search"]);
+
+/** Consecutive reads and searches become one row. */
+export function foldRows(rows: TranscriptRow[]): TranscriptRow[] {
+  const shown: TranscriptRow[] = [];
+  for (let at = 0; at < rows.length;) {
+    const row = rows[at] as TranscriptRow;
+    let end = at;
+    while (end < rows.length && EXPLORATION.has(rows[end]?.kind ?? "") && !rows[end]?.isFailure) end++;
+    if (end - at < 2) {
+      shown.push(row);
+      at++;
+      continue;
+    }
+    const folded = rows.slice(at, end);
+    const files = new Set(folded.filter((one) => one.kind === "read").map((one) => one.title)).size;
+    const searches = folded.length - folded.filter((one) => one.kind === "read").length;
+    const parts = [
+      files > 0 ? `${files} ${files === 1 ? "file" : "files"}` : "",
+      searches > 0 ? `${searches} ${searches === 1 ? "search" : "searches"}` : "",
+    ];
+    const title = `Explored ${parts.filter(Boolean).join(", ")}`;
+    shown.push({ ...newRow({ glyph: "○", title, kind: "explored" }, `f:${row.key}`, row.t), folded });
+    at = end;
+  }
+  return shown;
+}
+
 /** The rows of an iteration: its events and, if the runner could not parse the agent's output, that output. */
 export function transcriptRows(events: string[], stream: string[]): TranscriptRow[] {
   const rows: TranscriptRow[] = [];
@@ -53,6 +85,7 @@ export function transcriptRows(events: string[], stream: string[]): TranscriptRo
     const id = isAgentEvent ? text(event.id) : "";
     const key = id ? `a:${text(event.parent)}:${id}` : `e:${index}`;
     const row = newRow(parts, key, time !== null && start !== null ? time - start : null);
+    if (isAgentEvent && event.state === "started" && time !== null) row.runningSinceMs = time;
     const existing = indexByKey.get(key);
     if (existing === undefined) {
       indexByKey.set(key, rows.length);
@@ -283,6 +316,7 @@ function agentRow(event: Json): RowParts | null {
     case "web":
       return parts("⌕", text(event.query), { note: note || "web" });
     case "tool":
+      if (text(event.name) === "StructuredOutput") return answerRow(text(event.input), parts);
       return parts("⚙", text(event.name), {
         body: [text(event.input), plainLines(text(event.output))].filter(Boolean).join("\n"),
       });
@@ -305,6 +339,16 @@ function agentRow(event: Json): RowParts | null {
     default:
       return parts("?", spaced(kind || "unknown event"), { body: shortJson(event.raw ?? event) });
   }
+}
+
+/** The agent's answer, which some agents send as a call of a tool. */
+function answerRow(
+  input: string,
+  parts: (glyph: string, title: string, more?: Partial<TranscriptRow>) => RowParts,
+): RowParts {
+  const answer = object(parseJson(input));
+  const summary = text(answer.summary);
+  return parts("•", `Answer: ${text(answer.status) || "sent"}`, { body: summary, kind: "message" });
 }
 
 function plainLines(value: string): string {

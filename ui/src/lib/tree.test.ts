@@ -1,5 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { initiallyCollapsed, NO_FILTER, pathTo, rowsAfterToggle, subtreeEnds, visibleRows } from "./tree";
+import {
+  initiallyCollapsed,
+  NO_FILTER,
+  pathTo,
+  rowsAfterToggle,
+  siblingPlaces,
+  stuckBelow,
+  subtreeEnds,
+  visibleRows,
+} from "./tree";
 import type { TreeColumns } from "./types";
 
 // root: a (b, c (d)), e
@@ -24,6 +33,15 @@ const ids = (rows: number[]) => rows.map((index) => tree.id[index]).join(" ");
 describe("the task tree", () => {
   it("knows where a subtree ends", () => {
     expect([...ends]).toEqual([6, 5, 3, 5, 5, 6]);
+  });
+
+  it("knows each node's place among its siblings, and where tasks are stuck", () => {
+    const { position, size } = siblingPlaces(tree);
+    expect([[...position], [...size]]).toEqual([
+      [1, 1, 1, 2, 1, 2],
+      [1, 2, 2, 2, 1, 2],
+    ]);
+    expect([...stuckBelow(tree)]).toEqual([1, 1, 0, 1, 1, 0]);
   });
 
   it("has the same rows after a toggle as when computed from scratch", () => {

@@ -25,6 +25,30 @@ export function subtreeEnds(tree: TreeColumns): Int32Array {
   return ends;
 }
 
+/** For each node, its number among its siblings, from 1, and how many they are. */
+export function siblingPlaces(tree: TreeColumns): { position: Int32Array; size: Int32Array } {
+  const position = new Int32Array(tree.id.length);
+  const size = new Int32Array(tree.id.length);
+  const children = new Int32Array(tree.id.length + 1);
+  tree.parent.forEach((parent, index) => {
+    const place = (children[parent + 1] ?? 0) + 1;
+    position[index] = children[parent + 1] = place;
+  });
+  tree.parent.forEach((parent, index) => (size[index] = children[parent + 1] ?? 1));
+  return { position, size };
+}
+
+/** For each node, how many tasks at or below it are stuck. */
+export function stuckBelow(tree: TreeColumns): Int32Array {
+  const stuck = new Int32Array(tree.id.length);
+  for (let index = tree.id.length - 1; index >= 0; index--) {
+    if (tree.state[index] === "stuck") stuck[index] = (stuck[index] ?? 0) + 1;
+    const parent = tree.parent[index] ?? -1;
+    if (parent >= 0) stuck[parent] = (stuck[parent] ?? 0) + (stuck[index] ?? 0);
+  }
+  return stuck;
+}
+
 /** The nodes that start collapsed: in a large tree, all but the root and the path to the next task. */
 export function initiallyCollapsed(tree: TreeColumns): Set<string> {
   const collapsed = new Set<string>();

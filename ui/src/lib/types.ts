@@ -24,6 +24,10 @@ export interface PageSnapshot {
   next: NextCommand[];
   /** What shows why the run stopped; null while it has not. */
   evidence: StopEvidence | null;
+  /** The result of verifying the run at its newest commit; null while that is not known. */
+  trust: VerifyResult | null;
+  /** What agents asked, oldest first. */
+  questions: QuestionView[];
   progress: RunProgress;
   /** The iteration in progress. */
   current: CurrentIteration | null;
@@ -85,24 +89,89 @@ export interface NextCommand {
   what: string;
 }
 
-/** The iterations and the log line that show best why a run stopped. */
+/** What shows best why a run stopped. */
 export interface StopEvidence {
   /** The iterations on the last task, newest first. */
   iterations: number[];
   line: LogLine | null;
+  failure: FailureExcerpt | null;
+  /** The newest attempts at the last task, newest first. */
+  attempts: AttemptEvidence[];
 }
 
 /** A line of a log. */
 export interface LogLine {
   iter: number;
-  /** `guard` or `agent`. */
+  /** `guard`, `stderr` or `agent`. */
   log: string;
   /** From 0. */
   line: number;
   text: string;
 }
 
-/** How far a run is, and what it used. */
+/** The lines of a log that say what failed: an assertion, a panic, an error of a compiler. */
+export interface FailureExcerpt {
+  /** The number of the first line, from 0. */
+  line: number;
+  lines: string[];
+  /** `src/limit.rs:88:9`, if the lines name a place in a file. */
+  location: string | null;
+}
+
+/** One attempt at a task. */
+export interface AttemptEvidence {
+  iter: number;
+  /** The line that says what failed. */
+  failure: string | null;
+  /** Whether the newest attempt failed with the same line. */
+  is_same: boolean;
+  /** How many files outside `.runner/` it changed; null if git does not have its commits. */
+  files: number | null;
+  added: number | null;
+  removed: number | null;
+}
+
+/** The result of verifying a run. */
+export interface VerifyResult {
+  verdict: VerifyVerdict;
+  /** The verdict as a sentence. */
+  summary: string;
+  /** The violated rules, in the order of the commits. */
+  findings: VerifyFinding[];
+  /** How many rules were violated, listed in `findings` or not. */
+  violations: number;
+  commits: number;
+  iterations: number;
+  /** What could not be checked here. */
+  unchecked: string[];
+  /** What to type to verify the run yourself. */
+  command: string | null;
+}
+
+/** Whether git alone proves that every rule held. */
+export type VerifyVerdict = "verified" | "violated" | "unknown";
+
+/** A violated rule. */
+export interface VerifyFinding {
+  rule: string;
+  /** What the rule requires. */
+  requirement: string;
+  commit: string;
+  iter: number | null;
+  expected: string;
+  found: string;
+}
+
+/** A question of an agent, as `runner questions` lists it. */
+export interface QuestionView {
+  /** The number that `runner answer` takes. */
+  number: number;
+  text: string;
+  /** The answers, oldest first. */
+  answers: string[];
+}
+
+/** How far a run is, and what it used. Tokens and cost are those of run_state.json, as `runner status` shows them. What is not known is null. */
 export interface RunProgress {
   leaves_total: number;
   leaves_passed: number;
@@ -110,15 +179,17 @@ export interface RunProgress {
   iterations_max: number | null;
   started_ms: number | null;
   ended_ms: number | null;
-  /** Time in sessions and guards, without the time between iterations. */
-  busy_ms: number;
-  agent_ms: number;
-  guard_ms: number;
-  input_tokens: number | null;
-  output_tokens: number | null;
-  cost_microdollars: number | null;
+  /** Time in iterations, without the time between them. */
+  busy_ms: number | null;
+  failed_attempts: number;
+  tokens: number | null;
   tokens_max: number | null;
+  cost_microdollars: number | null;
   cost_microdollars_max: number | null;
+  /** The least certain source of the cost. */
+  cost_source: "unknown" | "reported" | "estimated";
+  /** How many sessions have an unknown cost. */
+  sessions_without_cost: number;
 }
 
 /** The iteration in progress. */
@@ -155,7 +226,7 @@ export interface IterationRow {
   outcome: string | null;
   status: string | null;
   guard: string | null;
-  /** `code 1`, `signal 9`. */
+  /** `exit 1`, `signal 9`; null if the guard gave no result. */
   guard_exit: string | null;
   /** Whether it used an attempt. */
   is_charged: boolean;
@@ -168,8 +239,12 @@ export interface IterationRow {
   agent_ms: number | null;
   guard_ms: number | null;
   input_tokens: number | null;
+  /** The part of the input tokens that a cache answered. */
+  cached_tokens: number | null;
   output_tokens: number | null;
   cost_microdollars: number | null;
+  /** Who computed the cost of a session. */
+  cost_source: "unknown" | "reported" | "estimated";
   executor: string | null;
   model: string | null;
   commit: string | null;
@@ -246,7 +321,9 @@ export interface NodeDetail {
   children: NodeName[];
   /** The iterations on it, oldest first. */
   iterations: number[];
-  /** What the next session on it reads about the last one. */
+  /** The newest iteration on it that did not pass. */
+  last_failure: number | null;
+  /** What the next session on it reads about the last one that answered. */
   history: NodeHistoryView | null;
 }
 
@@ -355,26 +432,42 @@ export interface DiffLine {
 
 export type DiffKind = "same" | "added" | "removed" | "head" | "hunk" | "note";
 
-/** Nodes and iterations that contain the text. */
+/** Nodes, iterations, files and lines of logs that contain the text. */
 export interface SearchResults {
   nodes_total: number;
   nodes: NodeName[];
   iterations_total: number;
   iterations: IterationRow[];
+  files_total: number;
+  files: FileHistory[];
+  /** Lines of logs, of the newest iterations first; only with `logs=1`. */
+  logs: LogLine[];
+  /** How many iterations' logs were searched: a search ends after some time. */
+  logs_searched: number;
 }
 
-/** The result of verifying a run. */
-export interface VerifyResult {
-  verdict: VerifyVerdict;
-  /** The verdict as a sentence. */
-  summary: string;
-  details: string[];
-  /** What to type to verify the run yourself. */
-  command: string | null;
+export interface FileHistory {
+  path: string;
+  /** Oldest first. */
+  touches: FileTouch[];
 }
 
-/** Whether git alone proves that every rule held. */
-export type VerifyVerdict = "verified" | "violated" | "unknown";
+/** The change of one file in one iteration. */
+export interface FileTouch {
+  iter: number;
+  /** Null for a binary file. */
+  added: number | null;
+  removed: number | null;
+}
+
+/** The files that the iterations of a run changed, without those below `.runner/`. */
+export interface RunFiles {
+  run: string | null;
+  /** By path. */
+  files: FileHistory[];
+  /** How many iterations are not included, because neither their patch nor their commits exist here. */
+  unknown: number;
+}
 
 export interface ErrorResponse {
   error: ErrorBody;
@@ -403,8 +496,9 @@ export interface RunExport {
   tree: TreeColumns | null;
   /** By node id. */
   nodes: Record<string, NodeDetail>;
+  files: RunFiles;
   verify: VerifyResult;
-  /** By iteration number. */
+  /** By iteration number; empty in an exported page, which has each iteration in an element of its own. */
   details: Record<string, IterationExport>;
 }
 

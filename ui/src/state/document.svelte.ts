@@ -1,4 +1,3 @@
-import { stateLabel } from "../lib/labels";
 import { preferences, router, runData } from "./store";
 
 const ICON_COLORS = {
@@ -12,7 +11,7 @@ const ICON_COLORS = {
 /** Keeps the theme, and the title and icon that show the run's state in a background tab, up to date. */
 export function syncDocument(): void {
   const title = $derived(pageTitle());
-  const tone = $derived(runData.snapshot ? stateLabel(runData.snapshot).tone : "open");
+  const tone = $derived(runData.label?.tone ?? "open");
   $effect(() => {
     document.title = title;
   });
@@ -30,8 +29,8 @@ export function syncDocument(): void {
 function pageTitle(): string {
   const [{ route }, { snapshot }] = [router, runData];
   if (runData.showsResults) return `${route.view === "compare" ? "compare" : "results"} · evaluation`;
-  if (!snapshot?.run) return "runner";
-  const { glyph, text } = stateLabel(snapshot);
+  if (!snapshot?.run || !runData.label) return "runner";
+  const { glyph, text } = runData.label;
   const { leaves_passed: passed, leaves_total: total } = snapshot.progress;
   const view = route.view === "iteration" ? `#${route.iter} ${route.tab}` : route.view;
   const parts = [`${glyph} ${passed}/${total} ${text}`, view === "overview" ? "" : view, snapshot.run.id];

@@ -2,11 +2,21 @@
 
 import type { ActionHandlers } from "../lib/keys";
 import { evidenceRoute } from "../lib/router";
-import { preferences, router, runData } from "./store";
+import { copyText } from "../lib/clipboard";
+import { preferences, router, runData, toaster } from "./store";
 
-export function pageActions(showHelp: () => void): ActionHandlers {
+/** What opens a dialog of the page. */
+interface DialogActions {
+  help: () => void;
+  palette: () => void;
+  share: () => void;
+}
+
+export function pageActions(dialogs: DialogActions): ActionHandlers {
   return {
-    help: showHelp,
+    help: dialogs.help,
+    palette: () => (runData.snapshot?.run ? dialogs.palette() : false),
+    share: () => (runData.snapshot?.run ? dialogs.share() : false),
     theme: () => preferences.cycleTheme(),
     results: goToResults,
     overview: () => router.go({ view: "overview", run: runData.runId }),
@@ -16,8 +26,8 @@ export function pageActions(showHelp: () => void): ActionHandlers {
     previous: leaveForLastIteration,
     next: leaveForLastIteration,
     evidence: goToEvidence,
-    "copy-link": () => copy(location.href),
-    "copy-command": () => copy(equivalentCommand()),
+    "copy-link": () => copy(location.href, "Link copied"),
+    "copy-command": () => copy(equivalentCommand(), `Copied: ${equivalentCommand()}`),
   };
 }
 
@@ -51,17 +61,22 @@ function goToEvidence(): void {
   if (run && evidence) router.go(evidenceRoute(run, evidence));
 }
 
-function copy(text: string): void {
-  void navigator.clipboard?.writeText(text);
+function copy(text: string, message: string): void {
+  void copyText(text).then((isCopied) =>
+    toaster.show(isCopied ? message : `Not copied; copy it by hand: ${text}`),
+  );
 }
 
 /** The terminal command that shows the same as this view. */
 function equivalentCommand(): string {
   const route = router.route;
+  if (route.view === "overview" && route.node) return `runner show ${route.node}`;
   if (route.view !== "iteration") return "runner status";
-  const commit = runData.rows.find((row) => row.iter === route.iter)?.commit;
-  const folder = `.runner/iterations/${route.run}/${String(route.iter).padStart(4, "0")}`;
-  if (route.tab === "guard") return `less -R ${folder}/guard.log`;
-  if (route.tab === "prompt") return `less ${folder}/prompt.md`;
-  return commit ? `git show ${commit.slice(0, 12)}` : `ls ${folder}`;
+  const commands: Partial<Record<typeof route.tab, string>> = {
+    diff: `runner diff ${route.iter}`,
+    guard: `runner log ${route.iter} --guard`,
+    prompt: `runner log ${route.iter} --prompt`,
+    meta: `runner show ${route.iter}`,
+  };
+  return commands[route.tab] ?? `runner log ${route.iter}`;
 }

@@ -6,6 +6,18 @@ type Theme = keyof typeof NEXT_THEME;
 export class Preferences {
   theme = $state.raw<Theme>((localStorage.getItem("theme") as Theme | null) ?? "system");
   hasShortcuts = $state.raw(localStorage.getItem("keys") !== "off");
+  isDiffSplit = $state.raw(localStorage.getItem("diff") === "split" && innerWidth > 900);
+  isWrapped = $state.raw((localStorage.getItem("wrap") ?? "on") === "on");
+
+  setDiffSplit(isOn: boolean): void {
+    this.isDiffSplit = isOn;
+    localStorage.setItem("diff", isOn ? "split" : "unified");
+  }
+
+  setWrapped(isOn: boolean): void {
+    this.isWrapped = isOn;
+    localStorage.setItem("wrap", isOn ? "on" : "off");
+  }
 
   cycleTheme(): void {
     this.theme = NEXT_THEME[this.theme];

@@ -1,6 +1,8 @@
-import { errorText, get } from "../lib/api";
+import { errorText, get, isTemporary } from "../lib/api";
 import type { Scope } from "../lib/scope";
-import { router } from "./store";
+import { connection, router } from "./store";
+
+const RETRY_MS = 3000;
 
 interface ResourceOptions {
   /** The scope of the path; the page's own by default. */
@@ -18,8 +20,9 @@ export interface Resource<T> {
 }
 
 /**
- * Reads an API path for as long as the component lives, and again when the path or the revision changes. A request that
- * is no longer needed is aborted. An undefined path reads nothing.
+ * Reads an API path for as long as the component lives, and again when the path or the revision changes, when the server
+ * is back, and some time after a temporary error. A request that is no longer needed is aborted. An undefined path reads
+ * nothing.
  */
 export function resource<T>(path: () => string | undefined, options: ResourceOptions = {}): Resource<T> {
   let data = $state.raw<T | null>(null);
@@ -29,26 +32,32 @@ export function resource<T>(path: () => string | undefined, options: ResourceOpt
   const wanted = $derived(path());
   const revision = $derived(options.revision?.());
   let shown: string | undefined;
+  let retries = $state.raw(0);
 
   $effect(() => {
-    void revision;
+    void [revision, retries, connection.reconnects];
     const scope = options.scope ?? router.scope;
     const request = new AbortController();
     if (wanted === undefined || (options.clearsOnNewPath && wanted !== shown)) data = error = null;
     shown = wanted;
     isLoading = wanted !== undefined;
     if (wanted === undefined) return;
-    const settle = (value: T | null, failure: string | null) => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const settle = (value: T | null, reason: unknown) => {
       if (request.signal.aborted) return;
-      if (failure === null) data = value;
-      error = failure;
+      if (reason === undefined) data = value;
+      else if (isTemporary(reason)) timer = setTimeout(() => retries++, RETRY_MS);
+      error = reason === undefined ? null : errorText(reason);
       isLoading = false;
     };
     get<T>(scope, wanted, request.signal).then(
-      (value) => settle(value, null),
-      (reason: unknown) => settle(null, errorText(reason)),
+      (value) => settle(value, undefined),
+      (reason: unknown) => settle(null, reason),
     );
-    return () => request.abort();
+    return () => {
+      clearTimeout(timer);
+      request.abort();
+    };
   });
 
   return {

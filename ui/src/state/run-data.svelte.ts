@@ -1,6 +1,13 @@
-import { ApiError, errorText, get, withRun } from "../lib/api";
-import { isLiveState, outcomeLabel, stateLabel } from "../lib/labels";
-import type { ChangeEvent, IterationRow, IterationList, TreeColumns, PageSnapshot } from "../lib/types";
+import { ApiError, errorText, get, isTemporary, withRun } from "../lib/api";
+import { isLiveState, outcomeLabel, stateLabel, UNTRUSTED, type Label } from "../lib/labels";
+import type {
+  ChangeEvent,
+  IterationRow,
+  IterationList,
+  TreeColumns,
+  PageSnapshot,
+  VerifyResult,
+} from "../lib/types";
 import type { Announcer } from "./announcer.svelte";
 import type { Clock } from "./clock.svelte";
 import type { Connection } from "./connection.svelte";
@@ -12,6 +19,18 @@ type TrialChange = Extract<ChangeEvent, { event: "trial_changed" }>;
 
 /** Files whose change affects the snapshot and the list of iterations. */
 const SUMMARY_FILES = ["meta.json", "events.jsonl"];
+/** How many of the newest iterations may still change. */
+const LIVE_ITERATIONS = 2;
+const RETRY_MS = 2000;
+/** The states in which a run is verified. */
+const FINAL_STATES: ReadonlySet<string> = new Set(["complete", "stopped"]);
+
+/** The iterations up to this one are known and do not change any more. */
+function settledUntil(rows: IterationRow[]): number {
+  const firstOpen = rows.findIndex((row) => row.outcome === null);
+  const known = firstOpen < 0 ? rows.length : firstOpen;
+  return rows[Math.min(known, rows.length - LIVE_ITERATIONS) - 1]?.iter ?? 0;
+}
 
 /** A run without a readable tree still has a history. */
 function nullIfRefused(error: unknown): null {
@@ -28,6 +47,10 @@ export class RunData {
   rows = $state.raw<IterationRow[]>([]);
   tree = $state.raw<TreeColumns | null>(null);
   error = $state.raw<string | null>(null);
+  /** Whether the tree was requested and answered, even if there is none. */
+  hasReadTree = $state.raw(false);
+  isVerifying = $state.raw(false);
+  #verified = $state.raw<{ key: string; result: VerifyResult } | null>(null);
   /** Changes whenever the results of an evaluation may have changed. */
   resultsRevision = $state.raw(0);
   #fileRevisions = $state.raw<Record<number, number>>({});
@@ -35,6 +58,9 @@ export class RunData {
   #fileSizes = new Map<string, number>();
   #outdated = new Set<Part>();
   #isReading = false;
+  #onFirstRead: (() => void) | undefined;
+  #rowsOf: string | undefined;
+  #retry: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly router: RouterState,
@@ -52,6 +78,33 @@ export class RunData {
     return this.snapshot !== null && isLiveState(this.snapshot.state);
   }
 
+  /** The result of verifying the run as it is now; null while it is not known, and while the run is live. */
+  get trust(): VerifyResult | null {
+    const { snapshot } = this;
+    if (!snapshot || this.isLive) return null;
+    return (
+      snapshot.trust ??
+      (this.#verified !== null && this.#verified.key === this.#verifyKey ? this.#verified.result : null)
+    );
+  }
+
+  get isViolated(): boolean {
+    return this.trust?.verdict === "violated";
+  }
+
+  /** The state of the run. A run whose history violates a rule is untrusted, whatever its documents say. */
+  get label(): Label | null {
+    return this.snapshot && (this.isViolated ? UNTRUSTED : stateLabel(this.snapshot));
+  }
+
+  /** Identifies what a verification is about: a run at a commit. Undefined if there is nothing to verify. */
+  get #verifyKey(): string | undefined {
+    const { snapshot } = this;
+    const run = snapshot?.run;
+    if (!snapshot || !run?.commit || !FINAL_STATES.has(snapshot.state)) return undefined;
+    return snapshot.progress.iterations > 0 ? `${run.id}@${run.commit}` : undefined;
+  }
+
   /** Whether the server shows an evaluation as a whole, and not the run of a trial. */
   get showsResults(): boolean {
     return this.snapshot?.server.shows === "evaluation";
@@ -67,6 +120,14 @@ export class RunData {
     return (this.#fileRevisions[iter] ?? 0) + this.#resyncs;
   }
 
+  /** Reads everything; resolves when the first screen can be drawn, or its request failed. */
+  firstRead(): Promise<void> {
+    return new Promise((done) => {
+      this.#onFirstRead = done;
+      this.refreshAll();
+    });
+  }
+
   refreshAll(): void {
     this.#refresh("snapshot", "rows", "tree");
   }
@@ -74,6 +135,7 @@ export class RunData {
   /** Drops the data of the previous scope and reads that of the current one. */
   reset(): void {
     [this.snapshot, this.rows, this.tree, this.#fileRevisions] = [null, [], null, {}];
+    [this.hasReadTree, this.#rowsOf, this.#verified] = [false, undefined, null];
     this.#fileSizes.clear();
     this.refreshAll();
   }
@@ -101,6 +163,7 @@ export class RunData {
         this.resultsRevision++;
         break;
       case "resync":
+        this.#rowsOf = undefined;
         this.refreshAll();
         this.#resyncs++;
         this.resultsRevision++;
@@ -144,28 +207,53 @@ export class RunData {
       // An evaluation as a whole has neither iterations nor a tree.
       const wants = (part: Part) => parts.includes(part) && (part === "snapshot" || !this.showsResults);
       const { run, trial, scope } = this.router;
+      // Only the newest rows can have changed since the last answer.
+      const after = this.#rowsOf !== undefined && this.#rowsOf === this.runId ? settledUntil(this.rows) : 0;
+      const rowsPath = withRun(after > 0 ? `/api/iterations?after=${after}` : "/api/iterations", run);
       try {
         const [snapshot, rows, tree] = await Promise.all([
           wants("snapshot") ? get<PageSnapshot>(scope, withRun("/api/snapshot", run)) : null,
-          wants("rows") ? get<IterationList>(scope, withRun("/api/iterations", run)) : null,
+          wants("rows") ? get<IterationList>(scope, rowsPath) : null,
           wants("tree")
             ? get<TreeColumns>(scope, withRun("/api/tree?slim=1", run)).catch(nullIfRefused)
             : null,
         ]);
         if (run !== this.router.run || trial !== this.router.trial) continue;
-        if (rows) this.#setRows(rows.iterations);
+        if (rows) this.#setRows(rows, after);
         if (snapshot) this.#setSnapshot(snapshot);
-        if (wants("tree")) this.tree = tree;
+        if (wants("tree")) [this.tree, this.hasReadTree] = [tree, true];
         this.error = null;
       } catch (error) {
         if (trial !== this.router.trial) continue;
-        // No immediate retry: the next change, or the reconnected stream, triggers a new request.
         this.#outdated.clear();
         this.error = errorText(error);
-        if (!(error instanceof ApiError)) this.connection.state = "lost";
+        if (!(error instanceof ApiError)) this.connection.set("lost");
+        // The reconnected stream triggers a new request, too; the timer is for a repository that comes back.
+        clearTimeout(this.#retry);
+        if (isTemporary(error)) this.#retry = setTimeout(() => this.refreshAll(), RETRY_MS);
       }
+      this.#onFirstRead?.();
     }
     this.#isReading = false;
+    void this.#verify();
+  }
+
+  /** Verifies a run that has ended, once for each commit, without being asked. */
+  async #verify(): Promise<void> {
+    const key = this.#verifyKey;
+    if (key === undefined || this.trust || this.isVerifying) return;
+    this.isVerifying = true;
+    const { run, scope } = this.router;
+    try {
+      const result = await get<VerifyResult>(scope, withRun("/api/verify", run));
+      this.#verified = { key, result };
+      // The server no longer advises to merge a run that violates a rule.
+      if (result.verdict === "violated") this.#refresh("snapshot");
+    } catch {
+      // The next snapshot tries again.
+    }
+    this.isVerifying = false;
+    if (this.#verifyKey !== key) void this.#verify();
   }
 
   #setSnapshot(snapshot: PageSnapshot): void {
@@ -177,11 +265,14 @@ export class RunData {
     this.snapshot = snapshot;
   }
 
-  #setRows(rows: IterationRow[]): void {
+  #setRows(list: IterationList, after: number): void {
+    const kept = after > 0 ? this.rows.filter((row) => row.iter <= after) : [];
+    const rows = kept.concat(list.iterations);
     const last = rows.at(-1);
     const before = this.rows.find((row) => row.iter === last?.iter);
     if (last?.outcome && before && !before.outcome)
       this.announcer.announce(`Iteration ${last.iter}: ${outcomeLabel(last.outcome).text}`);
     this.rows = rows;
+    this.#rowsOf = list.run ?? undefined;
   }
 }

@@ -8,20 +8,29 @@ import { Connection } from "./connection.svelte";
 import { Preferences } from "./preferences.svelte";
 import { RouterState } from "./router.svelte";
 import { RunData } from "./run-data.svelte";
+import { Toaster } from "./toaster.svelte";
 
 export const announcer = new Announcer();
 export const clock = new Clock();
 export const connection = new Connection();
 export const preferences = new Preferences();
 export const router = new RouterState();
+export const toaster = new Toaster();
 export const runData = new RunData(router, clock, connection, announcer);
 
 /** Starts reading and listening; the returned function stops. */
 export function start(): () => void {
   addEventListener("hashchange", onHashChange);
   const stopClock = clock.start();
-  const unsubscribe = exportedRun ? undefined : subscribeToServer();
-  runData.refreshAll();
+  let unsubscribe: (() => void) | undefined;
+  // The first screen comes first; what changes until the stream is open is read once more.
+  if (!exportedRun)
+    void runData.firstRead().then(() => {
+      unsubscribe = subscribeToServer();
+      // The other views are there before they are wanted, even if the server is gone by then.
+      void import("../views/lazy-views").catch(() => undefined);
+    });
+  else runData.refreshAll();
   return () => {
     removeEventListener("hashchange", onHashChange);
     stopClock();
@@ -43,12 +52,10 @@ function subscribeToServer(): () => void {
       runData.apply(change);
     },
     connection(state) {
-      connection.state = state;
-      if (state === "live") connection.contact();
+      connection.set(state);
     },
     heartbeat(serverNowMs) {
-      connection.contact();
-      connection.state = "live";
+      connection.set("live");
       clock.sync(serverNowMs);
     },
   });

@@ -115,7 +115,7 @@ fn merge(run: Option<RunRef<'_>>) -> Vec<NextCommand> {
     let Some(RunRef { branch, .. }) = run else { return Vec::new() };
     vec![
         command(format!("git log --oneline {branch}"), "review the commits"),
-        command(format!("git switch main && git merge --no-ff {branch}"), "merge the work"),
+        command(format!("git merge --no-ff {branch}"), "merge, from your own branch"),
     ]
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{IterationRow, NodeName};
+use super::{IterationRow, LogLine, NodeName};
 
 /// Some lines of a log.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -100,13 +100,19 @@ pub struct TreeChange {
     pub what: String,
 }
 
-/// Nodes and iterations that contain the text.
+/// Nodes, iterations, files and lines of logs that contain the text.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SearchResults {
     pub nodes_total: usize,
     pub nodes: Vec<NodeName>,
     pub iterations_total: usize,
     pub iterations: Vec<IterationRow>,
+    pub files_total: usize,
+    pub files: Vec<FileHistory>,
+    /// Lines of logs, of the newest iterations first; only with `logs=1`.
+    pub logs: Vec<LogLine>,
+    /// How many iterations' logs were searched: a search ends after some time.
+    pub logs_searched: usize,
 }
 
 /// Whether git alone proves that every rule held.
@@ -125,9 +131,54 @@ pub struct VerifyResult {
     pub verdict: VerifyVerdict,
     /// The verdict as a sentence.
     pub summary: String,
-    pub details: Vec<String>,
+    /// The violated rules, in the order of the commits.
+    pub findings: Vec<VerifyFinding>,
+    /// How many rules were violated, listed in `findings` or not.
+    pub violations: usize,
+    pub commits: usize,
+    pub iterations: u64,
+    /// What could not be checked here.
+    pub unchecked: Vec<String>,
     /// What to type to verify the run yourself.
     pub command: Option<String>,
+}
+
+/// A violated rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct VerifyFinding {
+    pub rule: String,
+    /// What the rule requires.
+    pub requirement: String,
+    pub commit: String,
+    pub iter: Option<u32>,
+    pub expected: String,
+    pub found: String,
+}
+
+/// The files that the iterations of a run changed, without those below `.runner/`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunFiles {
+    pub run: Option<String>,
+    /// By path.
+    pub files: Vec<FileHistory>,
+    /// How many iterations are not included, because neither their patch nor their commits exist here.
+    pub unknown: usize,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FileHistory {
+    pub path: String,
+    /// Oldest first.
+    pub touches: Vec<FileTouch>,
+}
+
+/// The change of one file in one iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FileTouch {
+    pub iter: u32,
+    /// Null for a binary file.
+    pub added: Option<u64>,
+    pub removed: Option<u64>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    DiffPatch, DiffView, IterationDetail, IterationList, LogHits, NodeDetail, PageSnapshot, RunList,
-    TreeColumns, VerifyResult,
+    DiffPatch, DiffView, IterationDetail, IterationList, LogHits, NodeDetail, PageSnapshot, RunFiles,
+    RunList, TreeColumns, VerifyResult,
 };
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -23,8 +23,9 @@ pub struct RunExport {
     pub tree: Option<TreeColumns>,
     /// By node id.
     pub nodes: BTreeMap<String, NodeDetail>,
+    pub files: RunFiles,
     pub verify: VerifyResult,
-    /// By iteration number.
+    /// By iteration number; empty in an exported page, which has each iteration in an element of its own.
     pub details: BTreeMap<u32, IterationExport>,
 }
 

@@ -20,6 +20,11 @@ impl<K: Ord, V: PartialEq, T: Clone> VersionedCache<K, V, T> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The cached value, if it is of this version.
+    pub(super) fn known(&self, key: &K, version: &V) -> Option<T> {
+        self.lock().get(key).filter(|(known, _)| known == version).map(|(_, value)| value.clone())
+    }
+
     /// The cached value of this version, or the one that `read` returns. The lock is not held while it reads: two
     /// requests may both read the same.
     pub(super) fn get_or_read<E>(
@@ -28,10 +33,8 @@ impl<K: Ord, V: PartialEq, T: Clone> VersionedCache<K, V, T> {
         version: V,
         read: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
-        if let Some((known, value)) = self.lock().get(&key)
-            && *known == version
-        {
-            return Ok(value.clone());
+        if let Some(value) = self.known(&key, &version) {
+            return Ok(value);
         }
         let value = read()?;
         let mut entries = self.lock();

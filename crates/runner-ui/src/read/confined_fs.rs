@@ -18,7 +18,7 @@ pub(crate) struct ConfinedDir {
 }
 
 /// Distinguishes the versions of a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct FileVersion {
     inode: u64,
     pub(crate) bytes: u64,
@@ -39,6 +39,20 @@ impl FileVersion {
     /// Whether this may be the earlier version with bytes appended.
     pub(crate) fn continues(&self, earlier: &Self) -> bool {
         self.inode == earlier.inode && self.bytes >= earlier.bytes
+    }
+}
+
+/// Distinguishes the versions of a folder's list of names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FolderVersion {
+    inode: u64,
+    modified: (i64, i64),
+}
+
+impl FolderVersion {
+    /// Whether every change since has another version: a change within the clock's precision of the last one may not.
+    pub(crate) fn is_settled(&self, unix_secs: u64) -> bool {
+        u64::try_from(self.modified.0).is_ok_and(|modified| modified + 1 < unix_secs)
     }
 }
 
@@ -127,6 +141,13 @@ impl ConfinedDir {
             }
         }
         Ok(inodes)
+    }
+
+    #[expect(clippy::useless_conversion, reason = "the types differ between systems")]
+    pub(crate) fn version(&self) -> io::Result<FolderVersion> {
+        let stat = rustix::fs::fstat(&self.handle)?;
+        let modified = (i64::from(stat.st_mtime), i64::try_from(stat.st_mtime_nsec).unwrap_or_default());
+        Ok(FolderVersion { inode: stat.st_ino, modified })
     }
 
     pub(crate) fn inode(&self) -> io::Result<u64> {

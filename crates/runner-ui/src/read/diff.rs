@@ -5,16 +5,18 @@ use std::collections::BTreeMap;
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::id::IterationNumber;
 use runner_core::model::object_id::CommitId;
-use runner_core::model::tree::{Node, Tree};
+use runner_core::model::tree::{BYTES_MAX, Node, Tree};
 use runner_core::text::one_line;
 
-use crate::api::{DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, TreeChange};
+use crate::api::{DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, IterationRow, TreeChange};
 use crate::error::RequestError;
 use crate::read::iterations;
 use crate::read::repo_reader::{RepoReader, RunSource};
 
 /// The most bytes of a patch in a response.
 const PATCH_BYTES_MAX: usize = 4 << 20;
+/// The largest tree that is compared.
+const TREE_BYTES_MAX: u64 = BYTES_MAX as u64;
 /// The most characters of a line of a patch.
 const LINE_CHARS_MAX: usize = 20_000;
 /// The most files that are listed.
@@ -84,6 +86,77 @@ pub(crate) fn file_patch(
     let patch = project.repo.patch(&from, &to, &paths, PATCH_BYTES_MAX)?;
     let text = String::from_utf8_lossy(&patch.bytes);
     Ok(DiffPatch { path: path.to_owned(), lines: patch_lines(&text), is_cut: patch.is_truncated })
+}
+
+/// Everything that an iteration changed, from one call of git.
+#[derive(Debug)]
+pub(crate) struct WholeDiff {
+    pub(crate) view: DiffView,
+    /// By path.
+    pub(crate) patches: BTreeMap<String, DiffPatch>,
+}
+
+/// Everything that an iteration changed; `None` if its patch is too large or hard to split, or git does not have it.
+pub(crate) fn whole_diff(project: &RepoReader, run: &RunSource, row: &IterationRow) -> Option<WholeDiff> {
+    let commit = |id: &Option<String>| id.as_ref().and_then(|id| CommitId::new(id.clone()).ok());
+    let (from, to) = commit(&row.commit_before).zip(commit(&row.commit))?;
+    let patch =
+        project.repo.patch(&from, &to, &[], PATCH_BYTES_MAX).ok().filter(|patch| !patch.is_truncated)?;
+    let text = String::from_utf8_lossy(&patch.bytes);
+    let mut files = Vec::new();
+    let mut patches = BTreeMap::new();
+    for part in file_parts(&text) {
+        let (file, patch) = parse_part(part)?;
+        patches.insert(file.path.clone(), patch);
+        files.push(file);
+    }
+    files.sort_by_key(|file| file.is_runner_file);
+    let folder = IterationNumber::new(row.iter).and_then(|iter| iterations::folder(project, run, iter).ok());
+    let recorded = |name: &str| Tree::decode(&folder.as_ref()?.read(name, TREE_BYTES_MAX).ok()?).ok();
+    let committed = |commit: &CommitId| Tree::decode(&project.repo.doc(commit, Doc::Tree).ok()??).ok();
+    let changes_tree = patches.contains_key(Doc::Tree.path());
+    let trees = || {
+        let before = recorded("tree.before.json").or_else(|| committed(&from))?;
+        Some((before, recorded("tree.after.json").or_else(|| committed(&to))?))
+    };
+    let trees = if changes_tree { trees() } else { None };
+    let tree = trees.map(|(before, after)| tree_changes(&before, &after)).unwrap_or_default();
+    Some(WholeDiff { view: DiffView { from: from.to_string(), to: to.to_string(), files, tree }, patches })
+}
+
+/// The parts of a patch, one for each file.
+fn file_parts(patch: &str) -> Vec<&str> {
+    let mut starts: Vec<usize> = patch.match_indices("\ndiff --git ").map(|(at, _)| at + 1).collect();
+    if patch.starts_with("diff --git ") {
+        starts.insert(0, 0);
+    }
+    let ends = starts.iter().skip(1).copied().chain([patch.len()]);
+    starts.iter().zip(ends).filter_map(|(start, end)| patch.get(*start..end)).collect()
+}
+
+/// The file and the patch of one part; `None` if git quotes its path.
+fn parse_part(part: &str) -> Option<(DiffFile, DiffPatch)> {
+    let lines = patch_lines(part);
+    let head = || lines.iter().filter(|line| line.kind == DiffKind::Head);
+    let paths = head().next()?.text.strip_prefix("diff --git ")?;
+    if paths.contains('"') {
+        return None;
+    }
+    let named = |prefix: &str| head().find_map(|line| line.text.strip_prefix(prefix));
+    let renamed = named("rename to ").or_else(|| named("copy to "));
+    // Without a rename, both names are the same: `a/NAME b/NAME`.
+    let same = || paths.get(paths.len() / 2 + 1..).and_then(|path| path.strip_prefix("b/"));
+    let path = renamed.or_else(same)?.to_owned();
+    let old_path = named("rename from ").map(str::to_owned);
+    let is_binary = named("Binary files ").is_some();
+    let count = |kind: DiffKind| {
+        let count = lines.iter().filter(|line| line.kind == kind).count();
+        u64::try_from(count).ok().filter(|_| !is_binary)
+    };
+    let is_runner_file = path.starts_with(RUNNER_DIR);
+    let (added, removed) = (count(DiffKind::Added), count(DiffKind::Removed));
+    let file = DiffFile { path: path.clone(), old_path, added, removed, is_runner_file };
+    Some((file, DiffPatch { path, lines, is_cut: false }))
 }
 
 /// The lines of a patch with their numbers.
@@ -180,6 +253,18 @@ fn tree_changes(before: &Tree, after: &Tree) -> Vec<TreeChange> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_patch_of_several_files_is_split() {
+        let patch = "diff --git a/x y b/x y\n--- a/x y\n+++ b/x y\n@@ -1 +1,2 @@\n-a\n+b\n+diff --git a/no b/no\n\
+            diff --git a/old.rs b/new.rs\nsimilarity index 90%\nrename from old.rs\nrename to new.rs\n\
+            diff --git a/i.png b/i.png\nBinary files a/i.png and b/i.png differ\n";
+        let parts: Vec<_> = file_parts(patch).into_iter().map(|part| parse_part(part).unwrap().0).collect();
+        let shown: Vec<_> = parts.iter().map(|file| (file.path.as_str(), file.added, file.removed)).collect();
+        assert_eq!(shown, [("x y", Some(2), Some(1)), ("new.rs", Some(0), Some(0)), ("i.png", None, None)]);
+        assert_eq!(parts.get(1).unwrap().old_path.as_deref(), Some("old.rs"));
+        assert!(parse_part("diff --git \"a/\\303\" \"b/\\303\"\n").is_none());
+    }
 
     #[test]
     fn patch_lines_have_the_numbers_of_both_files() {

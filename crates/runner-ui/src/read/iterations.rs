@@ -1,12 +1,12 @@
 //! The iterations of a run: from their log folders where these exist, and from git where they do not.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 
 use runner_core::commit_message::Trailer;
 use runner_core::labels::annotation_text;
 use runner_core::model::id::IterationNumber;
-use runner_core::step::{AttemptCharge, Event, GuardExit, RecordedEvent, RecordedIteration};
+use runner_core::step::{Annotation, AttemptCharge, Event, GuardExit, RecordedEvent, RecordedIteration};
 use runner_core::text::one_line;
 use runner_host::iteration::log_retention::REMOVED_LOGS;
 use runner_host::repo::readonly_repo::IterationCommit;
@@ -16,13 +16,15 @@ use crate::api::{AttemptOrdinal, FileSize, IterationDetail, IterationRow};
 use crate::error::RequestError;
 use crate::read::confined_fs::{ConfinedDir, RegularFile};
 use crate::read::repo_reader::{RepoReader, RunSource};
+use crate::read::row_cache::IterationRows;
 
 /// The files of an iteration's log folder that the server sends.
-pub(crate) const FILES: [&str; 11] = [
+pub(crate) const FILES: [&str; 12] = [
     "prompt.md",
     "output.json",
     "meta.json",
     "executor.log",
+    "executor.err.log",
     "stream.jsonl",
     "events.jsonl",
     "guard.log",
@@ -57,7 +59,7 @@ pub(crate) enum IterationRecord {
 }
 
 impl IterationRecord {
-    fn read(project: &RepoReader, run: &RunSource, iter: IterationNumber) -> Self {
+    pub(crate) fn read(project: &RepoReader, run: &RunSource, iter: IterationNumber) -> Self {
         let Ok(folder) = folder(project, run, iter) else { return Self::CommitOnly };
         let version = folder.stamp("meta.json");
         let finished = version.and_then(|version| {
@@ -80,7 +82,7 @@ impl IterationRecord {
     }
 
     /// The row that lists show: the record, completed from the commit.
-    fn into_row(self, iter: IterationNumber, commit: Option<&IterationCommit>) -> IterationRow {
+    pub(crate) fn into_row(self, iter: IterationNumber, commit: Option<&IterationCommit>) -> IterationRow {
         let committed = commit.map(commit_row).unwrap_or_default();
         let row = match self {
             Self::Finished { meta, summary } => finished_row(*meta, summary, committed),
@@ -96,20 +98,28 @@ fn is_planned(event: &Event) -> bool {
 }
 
 fn commit_row(commit: &IterationCommit) -> IterationRow {
-    let exit = commit.trailer(Trailer::GuardExit).map(one_line);
+    let exit = commit.trailer(Trailer::GuardExit).map(one_line).filter(|exit| exit != "none");
     IterationRow {
         node: commit.node.as_ref().map(ToString::to_string),
         outcome: commit.trailer(Trailer::Outcome).map(one_line),
         status: Some(commit.status.as_str().to_owned()),
         guard: Some(commit.guard.as_str().to_owned()),
-        guard_exit: exit.map(|exit| if exit.starts_with("signal") { exit } else { format!("code {exit}") }),
+        guard_exit: exit.map(|exit| if exit.starts_with("signal") { exit } else { format!("exit {exit}") }),
         is_charged: commit.trailer(Trailer::Attempt) == Some(AttemptCharge::Charged.as_str()),
         summary: commit.summary.clone(),
-        annotations: commit.trailers(Trailer::Annotation).map(one_line).collect(),
+        annotations: commit.trailers(Trailer::Annotation).map(trailer_text).collect(),
         ended_ms: Some(commit.unix_secs.saturating_mul(1000)),
         commit: Some(commit.commit.to_string()),
         commit_before: commit.before.as_ref().map(ToString::to_string),
         ..IterationRow::default()
+    }
+}
+
+/// An annotation's trailer as a sentence; one of a newer runner as it is.
+fn trailer_text(trailer: &str) -> String {
+    match Annotation::parse(trailer) {
+        Annotation::Unknown => one_line(trailer),
+        known => annotation_text(&known),
     }
 }
 
@@ -149,8 +159,10 @@ fn finished_row(record: RecordedIteration, summary: String, committed: Iteration
         agent_ms: record.agent_ms,
         guard_ms: record.guard_ms,
         input_tokens: meta.usage.input_tokens,
+        cached_tokens: meta.usage.cached_input_tokens,
         output_tokens: meta.usage.output_tokens,
-        cost_microdollars: meta.usage.cost_microdollars,
+        cost_microdollars: meta.cost.microdollars,
+        cost_source: meta.cost.basis,
         executor: Some(record.executor),
         model: record.identity.model,
         commit: Some(record.commit_after),
@@ -162,7 +174,7 @@ fn finished_row(record: RecordedIteration, summary: String, committed: Iteration
 
 fn exit_text(exit: GuardExit) -> String {
     match exit {
-        GuardExit::Code(code) => format!("code {code}"),
+        GuardExit::Code(code) => format!("exit {code}"),
         GuardExit::Signal(signal) => format!("signal {signal}"),
     }
 }
@@ -175,7 +187,10 @@ fn output_summary(folder: &ConfinedDir) -> String {
 }
 
 /// The iterations of a run that have a folder or a commit.
-fn numbers(project: &RepoReader, run: &RunSource) -> Result<BTreeSet<IterationNumber>, RequestError> {
+pub(crate) fn numbers(
+    project: &RepoReader,
+    run: &RunSource,
+) -> Result<BTreeSet<IterationNumber>, RequestError> {
     let names = project.run_folder(&run.id).and_then(|folder| folder.names()).unwrap_or_default();
     let mut numbers: BTreeSet<IterationNumber> =
         names.iter().filter_map(|name| folder_number(name)).collect();
@@ -190,16 +205,8 @@ pub(crate) fn folder_number(name: &str) -> Option<IterationNumber> {
 }
 
 /// All iterations of a run, oldest first.
-pub(crate) fn rows(project: &RepoReader, run: &RunSource) -> Result<Vec<IterationRow>, RequestError> {
-    let commits = project.commits(run)?;
-    let by_number: BTreeMap<IterationNumber, &IterationCommit> =
-        commits.iter().map(|commit| (commit.iter, commit)).collect();
-    let mut rows = Vec::new();
-    for iter in numbers(project, run)? {
-        let record = IterationRecord::read(project, run, iter);
-        rows.push(record.into_row(iter, by_number.get(&iter).copied()));
-    }
-    Ok(rows)
+pub(crate) fn rows(project: &RepoReader, run: &RunSource) -> Result<IterationRows, RequestError> {
+    project.row_cache().rows(project, run)
 }
 
 /// One iteration of a run.
@@ -251,7 +258,9 @@ pub(crate) fn detail(
     iter: IterationNumber,
 ) -> Result<IterationDetail, RequestError> {
     let row = row(project, run, iter)?;
-    let numbers = numbers(project, run)?;
+    let rows = rows(project, run)?;
+    let place = rows.partition_point(|other| other.iter < row.iter);
+    let at = |place: Option<usize>| place.and_then(|place| rows.get(place)).map(|row| row.iter);
     let folder = folder(project, run, iter).ok();
     Ok(IterationDetail {
         run: run.id.to_string(),
@@ -260,8 +269,8 @@ pub(crate) fn detail(
         output: folder.as_ref().and_then(|folder| document(folder, "output.json")),
         files: folder.as_ref().map(file_sizes).unwrap_or_default(),
         logs_removed: folder.as_ref().is_some_and(has_removed_logs),
-        previous: numbers.range(..iter).next_back().map(|iter| iter.get()),
-        next: numbers.iter().find(|other| **other > iter).map(|iter| iter.get()),
+        previous: at(place.checked_sub(1)),
+        next: at(Some(place + 1)),
     })
 }
 
@@ -329,10 +338,10 @@ mod tests {
         let iter = IterationNumber::new(3).unwrap();
         let row = IterationRecord::CommitOnly.into_row(iter, Some(&commit(3, "dissolved")));
         assert_eq!((row.iter, row.outcome.as_deref(), row.has_logs), (3, Some("dissolved"), false));
-        assert_eq!((row.guard_exit.as_deref(), row.is_charged), (Some("code 0"), true));
+        assert_eq!((row.guard_exit.as_deref(), row.is_charged), (Some("exit 0"), true));
         assert_eq!(
             (row.annotations, row.ended_ms),
-            (vec!["guard-file-restored check".to_owned()], Some(7000))
+            (vec!["the agent changed `check` (protected): restored".to_owned()], Some(7000))
         );
     }
 

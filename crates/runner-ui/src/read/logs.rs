@@ -20,7 +20,7 @@ const HIT_BYTES_MAX: usize = 300;
 
 /// Calls `visit` with each line between two offsets of a file, until it returns `false`. A line is truncated to
 /// [`LINE_BYTES_MAX`]; the second argument is `true` if it was.
-fn each_line(
+pub(super) fn each_line(
     file: &RegularFile,
     from: u64,
     until: u64,
@@ -189,7 +189,7 @@ fn without_escapes(line: &[u8]) -> std::borrow::Cow<'_, [u8]> {
 }
 
 /// A line as a list of hits shows it.
-fn hit_text(line: &[u8]) -> String {
+pub(super) fn hit_text(line: &[u8]) -> String {
     let head = line.get(..HIT_BYTES_MAX.min(line.len())).unwrap_or(line);
     runner_core::text::one_line(&String::from_utf8_lossy(head))
 }

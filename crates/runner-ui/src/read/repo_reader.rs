@@ -20,8 +20,10 @@ use crate::api::VerifyResult;
 use crate::error::RequestError;
 use crate::read::cache::VersionedCache;
 use crate::read::confined_fs::{ConfinedDir, FileVersion};
+use crate::read::files::FileChange;
 use crate::read::iterations::IterationRecord;
 use crate::read::log_index::LogIndexes;
+use crate::read::row_cache::RowCache;
 
 /// The largest document that is read, apart from the tree.
 const SMALL_BYTES_MAX: u64 = 16 << 20;
@@ -53,7 +55,15 @@ struct RepoCaches {
     commits: VersionedCache<RunId, CommitId, Arc<Vec<IterationCommit>>>,
     /// By the version of meta.json.
     records: VersionedCache<(RunId, IterationNumber), FileVersion, IterationRecord>,
-    trees: VersionedCache<RunId, TreeVersion, ReadTree>,
+    trees: VersionedCache<RunId, DocVersion, ReadTree>,
+    states: VersionedCache<RunId, DocVersion, Option<Arc<RunState>>>,
+    configs: VersionedCache<RunId, DocVersion, Option<Arc<Config>>>,
+    goals: VersionedCache<RunId, DocVersion, String>,
+    /// The run that is checked out, by the version of run_state.json.
+    here: VersionedCache<(), FileVersion, Option<RunId>>,
+    rows: RowCache,
+    /// By the commit of the iteration, which never changes.
+    changes: VersionedCache<CommitId, (), Arc<Vec<FileChange>>>,
     /// By the tip of the run's branch.
     verify_results: VersionedCache<RunId, Option<CommitId>, VerifyResult>,
 }
@@ -65,7 +75,13 @@ impl Default for RepoCaches {
             commits: VersionedCache::new(64),
             records: VersionedCache::new(100_000),
             // A tree may be large.
-            trees: VersionedCache::new(5),
+            trees: VersionedCache::new(2),
+            states: VersionedCache::new(64),
+            configs: VersionedCache::new(64),
+            goals: VersionedCache::new(64),
+            here: VersionedCache::new(1),
+            rows: RowCache::default(),
+            changes: VersionedCache::new(20_000),
             verify_results: VersionedCache::new(1_000),
         }
     }
@@ -74,9 +90,9 @@ impl Default for RepoCaches {
 /// A tree, or its problems.
 pub(crate) type ReadTree = Arc<Result<Tree, Vec<String>>>;
 
-/// Where a tree was read, and which version of it.
+/// Where a document was read, and which version of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum TreeVersion {
+pub(crate) enum DocVersion {
     WorkTree(FileVersion),
     Commit(CommitId),
 }
@@ -154,9 +170,13 @@ impl RepoReader {
 
     /// The run that is checked out here.
     pub(crate) fn here(&self) -> Option<RunId> {
-        let bytes = self.root.read(self.path(Doc::RunState), SMALL_BYTES_MAX).ok()?;
-        let state: Value = serde_json::from_slice(&bytes).ok()?;
-        RunId::new(state.get("run_id")?.as_str()?).ok()
+        let version = self.stamp(Doc::RunState)?;
+        let read = || {
+            let bytes = self.root.read(self.path(Doc::RunState), SMALL_BYTES_MAX).map_err(|_| ())?;
+            let state: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            Ok::<_, ()>(state.get("run_id").and_then(Value::as_str).and_then(|id| RunId::new(id).ok()))
+        };
+        self.caches.here.get_or_read((), version, read).ok().flatten()
     }
 
     /// The run with this id; without an id, the one that is checked out here, or else the newest.
@@ -193,11 +213,11 @@ impl RepoReader {
         run.branch.as_ref().map_or(Ok(None), |branch| Ok(self.repo.doc(&branch.commit, doc)?))
     }
 
-    fn tree_version(&self, run: &RunSource) -> Option<TreeVersion> {
+    fn doc_version(&self, run: &RunSource, doc: Doc) -> Option<DocVersion> {
         if run.is_here {
-            return self.stamp(Doc::Tree).map(TreeVersion::WorkTree);
+            return self.stamp(doc).map(DocVersion::WorkTree);
         }
-        run.branch.as_ref().map(|branch| TreeVersion::Commit(branch.commit.clone()))
+        run.branch.as_ref().map(|branch| DocVersion::Commit(branch.commit.clone()))
     }
 
     /// The tree of a run, or its problems.
@@ -211,28 +231,62 @@ impl RepoReader {
             });
             Ok(Arc::new(tree))
         };
-        match self.tree_version(run) {
+        match self.doc_version(run, Doc::Tree) {
             Some(version) => self.caches.trees.get_or_read(run.id.clone(), version, read),
             None => read(),
         }
     }
 
+    /// A document, parsed, read once for each version of it.
+    fn parsed<T: Clone + Default>(
+        &self,
+        run: &RunSource,
+        doc: Doc,
+        cache: &VersionedCache<RunId, DocVersion, T>,
+        parse: impl FnOnce(&[u8]) -> T,
+    ) -> T {
+        let Some(version) = self.doc_version(run, doc) else { return T::default() };
+        let read = || self.doc(run, doc).map(|bytes| parse(&bytes.unwrap_or_default()));
+        cache.get_or_read(run.id.clone(), version, read).unwrap_or_default()
+    }
+
     /// The state of a run, if it is valid.
-    pub(crate) fn state(&self, run: &RunSource) -> Option<RunState> {
-        let bytes = self.doc(run, Doc::RunState).ok().flatten()?;
-        RunState::decode(&bytes).ok()
+    pub(crate) fn state(&self, run: &RunSource) -> Option<Arc<RunState>> {
+        self.parsed(run, Doc::RunState, &self.caches.states, |bytes| {
+            RunState::decode(bytes).ok().map(Arc::new)
+        })
     }
 
     /// The configuration of a run, if it is valid.
-    pub(crate) fn config(&self, run: &RunSource) -> Option<Config> {
-        let bytes = self.doc(run, Doc::Config).ok().flatten()?;
-        Config::decode(&bytes).ok()
+    pub(crate) fn config(&self, run: &RunSource) -> Option<Arc<Config>> {
+        self.parsed(run, Doc::Config, &self.caches.configs, |bytes| Config::decode(bytes).ok().map(Arc::new))
     }
 
     /// The heading of a run's goal.
     pub(crate) fn goal(&self, run: &RunSource) -> String {
-        let bytes = self.doc(run, Doc::Goal).ok().flatten().unwrap_or_default();
-        Goal::parse(&bytes).map(|goal| goal.summary().title).unwrap_or_default()
+        self.parsed(run, Doc::Goal, &self.caches.goals, |bytes| {
+            Goal::parse(bytes).map(|goal| goal.summary().title).unwrap_or_default()
+        })
+    }
+
+    /// Whether GOAL.md in the work tree still holds the template; `None` if there is no GOAL.md.
+    pub(crate) fn is_goal_written(&self) -> Option<bool> {
+        let bytes = self.root.read(self.path(Doc::Goal), SMALL_BYTES_MAX).ok()?;
+        Some(Goal::parse(&bytes).is_ok_and(|goal| goal.is_written()))
+    }
+
+    /// The rows of a run's iterations that were read before.
+    pub(crate) fn row_cache(&self) -> &RowCache {
+        &self.caches.rows
+    }
+
+    /// The files that an iteration's commit changed.
+    pub(crate) fn cached_changes(
+        &self,
+        commit: &CommitId,
+        read: impl FnOnce() -> Result<Vec<FileChange>, RequestError>,
+    ) -> Result<Arc<Vec<FileChange>>, RequestError> {
+        self.caches.changes.get_or_read(commit.clone(), (), || Ok(Arc::new(read()?)))
     }
 
     /// The commits of a run's iterations, oldest first.
@@ -256,6 +310,12 @@ impl RepoReader {
             Ok(result) => result,
             Err(never) => match never {},
         }
+    }
+
+    /// The result of verifying a run at the current tip of its branch, if it is known already.
+    pub(crate) fn known_verify_result(&self, run: &RunSource) -> Option<VerifyResult> {
+        let tip = run.branch.as_ref().map(|branch| branch.commit.clone());
+        self.caches.verify_results.known(&run.id, &tip)
     }
 
     /// The record of an iteration with this version of meta.json.

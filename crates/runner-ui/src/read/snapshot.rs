@@ -1,36 +1,40 @@
 //! The first screen of the page as one document, and the list of runs.
 
+use std::sync::Arc;
+
 use runner_core::config::{Config, Usd};
 use runner_core::layout::Doc;
+use runner_core::model::cost::{Amount, RunSpending, number};
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{Selection, select};
 use runner_core::run_status::{
-    CheckoutFacts, DocumentFacts, LifecycleState, LockHolder, PendingWait, RunFacts, RunRef, RunStatus,
+    CheckoutFacts, DocumentFacts, LockHolder, NextCommand, PendingWait, RunFacts, RunRef, RunStatus,
     RunTotals, StartBlocker, run_status,
 };
 use runner_core::step::{Event, RecordedEvent, next_agent, pending_wait};
 pub(crate) use runner_host::clock::now_ms;
 
 use crate::api::{
-    CurrentIteration, IterationRow, LogLine, PageSnapshot, RunHead, RunList, RunProgress, RunRow,
-    ServerSubject, ServerView, StopEvidence, WatchMethod,
+    CurrentIteration, IterationRow, PageSnapshot, QuestionView, RunHead, RunList, RunProgress, RunRow,
+    ServerSubject, ServerView, VerifyResult, VerifyVerdict, WatchMethod,
 };
 use crate::error::RequestError;
+use crate::read::evidence::stop_evidence;
 use crate::read::iterations;
-use crate::read::logs::best_error_line;
 use crate::read::repo_reader::{ReadTree, RepoReader, RunSource};
+use crate::read::row_cache::IterationRows;
 use crate::server::assets;
 
-/// How many iterations are evidence for a stop.
-const EVIDENCE_MAX: usize = 8;
+/// How many questions are sent; the newest ones.
+const QUESTIONS_MAX: usize = 200;
 
 /// What was read of a run.
 struct RunSnapshot {
-    rows: Vec<IterationRow>,
+    rows: IterationRows,
     tree: Option<ReadTree>,
-    config: Option<Config>,
-    state: Option<RunState>,
+    config: Option<Arc<Config>>,
+    state: Option<Arc<RunState>>,
     events: Vec<RecordedEvent>,
     problems: Vec<String>,
 }
@@ -58,14 +62,13 @@ impl RunSnapshot {
     fn status(&self, project: &RepoReader, run: &RunSource) -> RunStatus {
         let branch = branch_name(run);
         let invalid: &[Doc] = if self.valid_tree().is_some() { &[] } else { &[Doc::Tree] };
-        let annotations: Vec<String> = self.rows.iter().flat_map(annotations).collect();
-        let failed_attempts = self.rows.iter().filter(|row| row.is_charged).count();
+        let annotations: Vec<String> = self.rows.iter().flat_map(|row| annotations(row)).collect();
         run_status(&RunFacts {
             run: Some(RunRef { id: &run.id, branch: &branch }),
             documents: DocumentFacts {
                 tree: self.valid_tree(),
-                config: self.config.as_ref(),
-                state: self.state.as_ref(),
+                config: self.config.as_deref(),
+                state: self.state.as_deref(),
                 invalid,
             },
             checkout: CheckoutFacts::default(),
@@ -75,7 +78,7 @@ impl RunSnapshot {
             events: &self.events,
             totals: RunTotals {
                 iterations: count(self.rows.len()),
-                failed_attempts: Some(count(failed_attempts)),
+                failed_attempts: Some(self.failed_attempts()),
                 ended_ms: self.rows.last().and_then(|row| row.ended_ms),
                 leaves: None,
                 annotations: &annotations,
@@ -86,7 +89,7 @@ impl RunSnapshot {
 
     /// The wait before the next session. It counts from the end of the last iteration.
     fn wait(&self) -> Option<PendingWait<'_>> {
-        let (config, state) = (self.config.as_ref()?, self.state.as_ref()?);
+        let (config, state) = (self.config.as_deref()?, self.state.as_deref()?);
         let (Selection::Leaf(selected) | Selection::Stuck(selected)) = select(self.valid_tree()?) else {
             return None;
         };
@@ -95,19 +98,50 @@ impl RunSnapshot {
         (wait.left_ms(since_ms, now_ms()) > 0).then(|| PendingWait { wait, ends_ms: wait.end_ms(since_ms) })
     }
 
+    fn failed_attempts(&self) -> u32 {
+        count(self.rows.iter().filter(|row| row.is_charged).count())
+    }
+
     fn progress(&self) -> RunProgress {
         let leaves = self.valid_tree().map(|tree| tree.root().leaves());
-        let config = self.config.as_ref();
+        let config = self.config.as_deref();
         let budget = config.map(|config| config.budget);
         let tokens_max = budget.and_then(|budget| budget.run_tokens);
+        let spent = self.state.as_deref().map(|state| state.spent);
+        // A sum without any known part is not known.
+        let known = |amount: fn(&RunSpending) -> Amount, unknown: fn(&RunSpending) -> Amount| {
+            let spent = spent.as_ref()?;
+            let amount = number(amount(spent));
+            (amount > 0 || number(unknown(spent)) == 0).then_some(amount)
+        };
         RunProgress {
             leaves_total: leaves.map_or(0, |leaves| leaves.total),
             leaves_passed: leaves.map_or(0, |leaves| leaves.passed),
+            iterations: count(self.rows.len()),
             iterations_max: config.and_then(|config| u32::try_from(config.max_iterations.get()).ok()),
+            started_ms: self.rows.iter().find_map(|row| row.started_ms),
+            ended_ms: self.rows.last().and_then(|row| row.ended_ms).or_else(|| self.last_event_ms()),
+            busy_ms: self.busy_ms(),
+            failed_attempts: self.failed_attempts(),
+            tokens: known(|spent| spent.tokens, |spent| spent.sessions_without_tokens),
             tokens_max: tokens_max.and_then(|max| u64::try_from(max.get()).ok()),
+            cost_microdollars: known(|spent| spent.microdollars, |spent| spent.sessions_without_cost),
             cost_microdollars_max: budget.and_then(|budget| budget.run_usd).map(Usd::microdollars),
-            ..sums(&self.rows)
+            cost_source: spent.map(|spent| spent.basis()).unwrap_or_default(),
+            sessions_without_cost: spent.map_or(0, |spent| number(spent.sessions_without_cost)),
         }
+    }
+
+    /// The time of the newest event: when the work on an iteration without an end was last seen.
+    fn last_event_ms(&self) -> Option<u64> {
+        self.events.last().map(|recorded| recorded.t_ms)
+    }
+
+    /// The time in iterations whose times are known.
+    fn busy_ms(&self) -> Option<u64> {
+        let durations =
+            self.rows.iter().filter_map(|row| Some(row.ended_ms?.saturating_sub(row.started_ms?)));
+        durations.reduce(u64::saturating_add)
     }
 
     /// The iteration in progress, if there is one.
@@ -129,21 +163,6 @@ impl RunSnapshot {
                 .map(|secs| secs.saturating_mul(1000)),
         })
     }
-
-    fn evidence(&self, project: &RepoReader, run: &RunSource, status: &RunStatus) -> Option<StopEvidence> {
-        if !matches!(
-            status.state,
-            LifecycleState::Stopped | LifecycleState::Crashed | LifecycleState::Invalid
-        ) {
-            return None;
-        }
-        let relevant = relevant_iterations(&self.rows);
-        let failed = relevant.iter().find(|row| row.outcome.as_deref() != Some("passed"));
-        Some(StopEvidence {
-            iterations: relevant.iter().map(|row| row.iter).collect(),
-            line: failed.and_then(|row| error_line(project, run, row)),
-        })
-    }
 }
 
 fn count(number: usize) -> u32 {
@@ -163,27 +182,6 @@ fn lock_holder(project: &RepoReader) -> LockHolder {
     }
 }
 
-/// Sums over all iterations.
-fn sums(rows: &[IterationRow]) -> RunProgress {
-    let sum = |of: fn(&IterationRow) -> Option<u64>| rows.iter().filter_map(of).sum();
-    let sum_if_any = |of: fn(&IterationRow) -> Option<u64>| {
-        let values: Vec<u64> = rows.iter().filter_map(of).collect();
-        (!values.is_empty()).then(|| values.iter().sum())
-    };
-    RunProgress {
-        iterations: count(rows.len()),
-        started_ms: rows.iter().find_map(|row| row.started_ms.or(row.ended_ms)),
-        ended_ms: rows.last().and_then(|row| row.ended_ms),
-        busy_ms: sum(|row| Some(row.ended_ms?.saturating_sub(row.started_ms?))),
-        agent_ms: sum(|row| row.agent_ms),
-        guard_ms: sum(|row| row.guard_ms),
-        input_tokens: sum_if_any(|row| row.input_tokens),
-        output_tokens: sum_if_any(|row| row.output_tokens),
-        cost_microdollars: sum_if_any(|row| row.cost_microdollars),
-        ..RunProgress::default()
-    }
-}
-
 fn branch_name(run: &RunSource) -> String {
     run.branch.as_ref().map_or_else(|| run.id.branch().to_string(), |branch| branch.name.clone())
 }
@@ -198,20 +196,27 @@ fn head(project: &RepoReader, run: &RunSource) -> RunHead {
     }
 }
 
-/// The iterations that show why a run stopped: those on the last task, newest first.
-fn relevant_iterations(rows: &[IterationRow]) -> Vec<&IterationRow> {
-    let node = rows.last().and_then(|row| row.node.as_deref());
-    rows.iter().rev().filter(|row| row.node.as_deref() == node).take(EVIDENCE_MAX).collect()
+/// What agents asked, as `runner questions` lists it.
+fn questions(project: &RepoReader, run: &RunSource) -> Vec<QuestionView> {
+    let bytes = project.doc(run, Doc::Questions).ok().flatten().unwrap_or_default();
+    let all = runner_core::runs::edit::questions(&String::from_utf8_lossy(&bytes));
+    let skipped = all.len().saturating_sub(QUESTIONS_MAX);
+    let view = |question: runner_core::runs::edit::Question| QuestionView {
+        number: question.number,
+        text: question.text,
+        answers: question.answers,
+    };
+    all.into_iter().skip(skipped).map(view).collect()
 }
 
-/// The line that shows best why an iteration failed: of the guard's log if the guard failed, else of the agent's.
-fn error_line(project: &RepoReader, run: &RunSource, row: &IterationRow) -> Option<LogLine> {
-    let folder = iterations::folder(project, run, IterationNumber::new(row.iter)?).ok()?;
-    let (log, name) = match row.guard.as_deref() {
-        Some("fail") => ("guard", "guard.log"),
-        _ => ("agent", "executor.log"),
-    };
-    best_error_line(&folder.file(name).ok()?, row.iter, log).ok().flatten()
+/// A run whose history violates a rule is not to be merged, whatever its documents say.
+fn distrust(status: &mut RunStatus, trust: Option<&VerifyResult>) {
+    let Some(trust) = trust.filter(|trust| trust.verdict == VerifyVerdict::Violated) else { return };
+    status.next = trust
+        .command
+        .iter()
+        .map(|command| NextCommand { command: command.clone(), what: "list every violation".to_owned() })
+        .collect();
 }
 
 /// The first screen for a run: the one with this id, or the current one.
@@ -223,19 +228,32 @@ pub(crate) fn snapshot(
     let shows = if project.repo.has_repository() { ServerSubject::Repository } else { ServerSubject::Record };
     let server = server_view(project.name(), watching, shows);
     let Some(run) = project.run(wanted)? else {
-        return Ok(without_run(server, project.stamp(Doc::Goal).is_some()));
+        return Ok(without_run(server, start_blocker(project)));
     };
     let read = RunSnapshot::read(project, &run);
-    let status = read.status(project, &run);
+    let mut status = read.status(project, &run);
+    let trust = project.known_verify_result(&run).filter(|_| !status.is_live());
+    distrust(&mut status, trust.as_ref());
     Ok(PageSnapshot {
         server,
         run: Some(head(project, &run)),
-        evidence: read.evidence(project, &run, &status),
+        evidence: stop_evidence(project, &run, &read.rows, &status),
+        trust,
+        questions: questions(project, &run),
         progress: read.progress(),
         current: read.current(&status),
         problems: read.problems,
         status,
     })
+}
+
+/// What the user must do before the first start.
+fn start_blocker(project: &RepoReader) -> Option<StartBlocker> {
+    match project.is_goal_written() {
+        None => Some(StartBlocker::NotInitialized),
+        Some(false) => Some(StartBlocker::GoalNotWritten),
+        Some(true) => None,
+    }
 }
 
 fn server_view(project: String, watching: WatchMethod, shows: ServerSubject) -> ServerView {
@@ -251,20 +269,21 @@ fn server_view(project: String, watching: WatchMethod, shows: ServerSubject) -> 
 
 /// The first screen of an evaluation, which only names the folder of its results.
 pub(crate) fn evaluation_snapshot(folder: &str, watching: WatchMethod) -> PageSnapshot {
-    let mut snapshot = without_run(server_view(folder.to_owned(), watching, ServerSubject::Evaluation), true);
+    let mut snapshot = without_run(server_view(folder.to_owned(), watching, ServerSubject::Evaluation), None);
     "results of an evaluation".clone_into(&mut snapshot.status.headline);
     snapshot.status.next.clear();
     snapshot
 }
 
-fn without_run(server: ServerView, is_initialized: bool) -> PageSnapshot {
-    let blocker = (!is_initialized).then_some(StartBlocker::NotInitialized);
+fn without_run(server: ServerView, blocker: Option<StartBlocker>) -> PageSnapshot {
     let checkout = CheckoutFacts { blocker, ..CheckoutFacts::default() };
     PageSnapshot {
         server,
         run: None,
         status: run_status(&RunFacts { checkout, ..RunFacts::default() }),
         evidence: None,
+        trust: None,
+        questions: Vec::new(),
         progress: RunProgress::default(),
         current: None,
         problems: Vec::new(),

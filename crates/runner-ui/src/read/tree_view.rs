@@ -1,6 +1,7 @@
 //! The tree of a run for the page: in columns, and node by node.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use runner_core::labels::NodeStates;
 use runner_core::model::id::NodeId;
@@ -80,12 +81,16 @@ fn node_name(node: &Node) -> NodeName {
     NodeName { id: node.id.to_string(), title: node.title.clone(), passes: node.passes }
 }
 
+fn is_failure(row: &IterationRow) -> bool {
+    row.outcome.as_deref().is_some_and(|outcome| !matches!(outcome, "passed" | "decomposed" | "replanned"))
+}
+
 /// One node with its history; `None` if the tree has no such node.
 pub(crate) fn node_detail(
     tree: &Tree,
     id: &NodeId,
     run: Option<String>,
-    rows: &[IterationRow],
+    rows: &[Arc<IterationRow>],
     state: Option<&RunState>,
 ) -> Option<NodeDetail> {
     let path = tree.path_to(id)?;
@@ -98,6 +103,7 @@ pub(crate) fn node_detail(
         notes: history.note_lines(),
         guard_output: history.guard_output.clone(),
     });
+    let on_node: Vec<_> = rows.iter().filter(|row| row.node.as_deref() == Some(id.as_str())).collect();
     Some(NodeDetail {
         run,
         id: id.to_string(),
@@ -113,11 +119,8 @@ pub(crate) fn node_detail(
         leaves_passed: leaves.passed,
         path: path.iter().map(|node| node_name(node)).collect(),
         children: node.children.iter().map(node_name).collect(),
-        iterations: rows
-            .iter()
-            .filter(|row| row.node.as_deref() == Some(id.as_str()))
-            .map(|row| row.iter)
-            .collect(),
+        iterations: on_node.iter().map(|row| row.iter).collect(),
+        last_failure: on_node.iter().rev().find(|row| is_failure(row)).map(|row| row.iter),
         history,
     })
 }

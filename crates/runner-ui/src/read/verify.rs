@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use runner_core::format::counted;
 use runner_core::text::one_line;
+use runner_core::verify::Rule;
 use serde_json::Value;
 use supervise::executables::capture_sibling;
 
-use crate::api::{VerifyResult, VerifyVerdict};
+use crate::api::{VerifyFinding, VerifyResult, VerifyVerdict};
 use crate::read::repo_reader::{RepoReader, RunSource};
 
 /// How long `runner verify` may take on a long run.
@@ -14,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// How much of its output is read.
 const OUTPUT_BYTES_MAX: u64 = 4 << 20;
 /// How many findings are listed.
-const FINDINGS_MAX: usize = 20;
+const FINDINGS_MAX: usize = 50;
 
 pub(crate) fn verify(project: &RepoReader, run: &RunSource) -> VerifyResult {
     let command = format!("runner verify {}", run.id);
@@ -33,7 +35,11 @@ fn unknown(summary: &str, command: Option<String>) -> VerifyResult {
     VerifyResult {
         verdict: VerifyVerdict::Unknown,
         summary: summary.to_owned(),
-        details: Vec::new(),
+        findings: Vec::new(),
+        violations: 0,
+        commits: 0,
+        iterations: 0,
+        unchecked: Vec::new(),
         command,
     }
 }
@@ -41,19 +47,53 @@ fn unknown(summary: &str, command: Option<String>) -> VerifyResult {
 /// The result in the JSON that `runner verify` prints; `None` for any other JSON.
 fn parse_report(report: &Value, command: &str) -> Option<VerifyResult> {
     let is_verified = report.get("verified")?.as_bool()?;
-    let number = |key: &str| report.get(key).and_then(Value::as_u64).unwrap_or_default();
-    let findings = report.get("findings").and_then(Value::as_array).into_iter().flatten();
-    let text =
-        |finding: &Value| one_line(&finding.as_str().map_or_else(|| finding.to_string(), str::to_owned));
-    let details = findings.take(FINDINGS_MAX).map(text).collect();
+    let list = |key: &str| report.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let findings = list("findings");
+    let (commits, violations) = (list("commits").len(), findings.len());
+    let iterations = report.get("iterations").and_then(Value::as_u64).unwrap_or_default();
     let (verdict, summary) = if is_verified {
-        let (iterations, commits) = (number("iterations"), number("commits"));
-        let summary = format!("every rule held: {iterations} iterations in {commits} commits");
-        (VerifyVerdict::Verified, summary)
+        let iterations = counted(iterations, "iteration", "iterations");
+        let commits = counted(commits, "commit", "commits");
+        (VerifyVerdict::Verified, format!("verified: {iterations}, {commits}, no violations"))
     } else {
-        (VerifyVerdict::Violated, "a rule was violated".to_owned())
+        let first = findings.first().and_then(|finding| finding.get("commit")?.as_str());
+        let first = first.map(|commit| format!(", the first in {}", short(commit))).unwrap_or_default();
+        let violations = counted(violations, "violation", "violations");
+        (VerifyVerdict::Violated, format!("verification failed: {violations}{first}"))
     };
-    Some(VerifyResult { verdict, summary, details, command: Some(command.to_owned()) })
+    Some(VerifyResult {
+        verdict,
+        summary,
+        findings: findings.iter().take(FINDINGS_MAX).map(finding_view).collect(),
+        violations,
+        commits,
+        iterations,
+        unchecked: list("unchecked").iter().filter_map(Value::as_str).map(one_line).collect(),
+        command: Some(command.to_owned()),
+    })
+}
+
+fn short(commit: &str) -> &str {
+    commit.get(..7).unwrap_or(commit)
+}
+
+fn finding_view(finding: &Value) -> VerifyFinding {
+    let text = |key: &str| one_line(finding.get(key).and_then(Value::as_str).unwrap_or_default());
+    let rule = text("rule");
+    let requirement = Rule::ALL.iter().find(|known| known.as_str() == rule);
+    let iter = finding.get("iter").and_then(|iter| match iter {
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => text.parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    });
+    VerifyFinding {
+        requirement: requirement.map_or_else(String::new, |rule| rule.description().to_owned()),
+        rule,
+        commit: text("commit"),
+        iter: iter.and_then(|iter| u32::try_from(iter).ok()),
+        expected: text("expected"),
+        found: text("found"),
+    }
 }
 
 #[cfg(test)]
@@ -62,14 +102,31 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_a_report_of_runner_verify_is_a_result() {
-        let report = json!({ "verified": true, "iterations": 6, "commits": 7, "findings": [] });
+    fn commits_are_counted_as_the_report_lists_them() {
+        let report = json!({ "verified": true, "iterations": 6, "commits": [{}, {}, {}], "findings": [] });
         let verified = parse_report(&report, "c").unwrap();
-        assert_eq!(verified.verdict, VerifyVerdict::Verified);
-        assert_eq!(verified.summary, "every rule held: 6 iterations in 7 commits");
-        let report = json!({ "verified": false, "findings": ["x", { "rule": "y" }] });
+        assert_eq!((verified.verdict, verified.commits), (VerifyVerdict::Verified, 3));
+        assert_eq!(verified.summary, "verified: 6 iterations, 3 commits, no violations");
+    }
+
+    #[test]
+    fn a_finding_has_its_rule_in_words() {
+        let commit = "3185e9a".repeat(5);
+        let finding = json!({
+            "rule": "passed_changed", "commit": commit, "iter": "0004", "expected": "a\n", "found": "b",
+        });
+        let report = json!({ "verified": false, "findings": [finding, { "rule": "of_a_newer_runner" }] });
         let violated = parse_report(&report, "c").unwrap();
-        assert_eq!((violated.verdict, violated.details.len()), (VerifyVerdict::Violated, 2));
+        assert_eq!((violated.verdict, violated.violations), (VerifyVerdict::Violated, 2));
+        assert_eq!(violated.summary, "verification failed: 2 violations, the first in 3185e9a");
+        let first = violated.findings.first().unwrap();
+        assert_eq!((first.iter, first.expected.as_str(), first.found.as_str()), (Some(4), "a", "b"));
+        assert_eq!(first.requirement, Rule::PassedChanged.description());
+        assert_eq!(violated.findings.last().unwrap().requirement, "");
+    }
+
+    #[test]
+    fn only_a_report_of_runner_verify_is_a_result() {
         for other in [json!({}), json!({ "verified": "yes" }), json!([]), json!({ "error": {} })] {
             assert!(parse_report(&other, "c").is_none(), "{other}");
         }

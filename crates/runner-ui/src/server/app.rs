@@ -109,7 +109,7 @@ async fn events(State(app): Shared, headers: HeaderMap) -> Reply {
 
 async fn page_file(headers: HeaderMap, uri: Uri) -> Reply {
     match assets::file(uri.path()) {
-        Some((bytes, kind)) => response::tagged(&headers, kind, bytes),
+        Some(file) => response::page_file(&headers, file),
         None if uri.path() == "/" => {
             response::plain(StatusCode::OK, "text/plain; charset=utf-8", assets::NO_PAGE)
         }

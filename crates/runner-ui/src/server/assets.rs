@@ -12,12 +12,21 @@ const INDEX: &str = "index.html";
 pub(crate) const NO_PAGE: &str = "This binary was built without its page; the API under /api/ works.\n\
     To build it, run `just ui-build` in the source tree, then build runner-ui again.\n";
 
-/// A file of the page and its content type. Names are looked up in the table and never used as paths.
-pub(crate) fn file(path: &str) -> Option<(&'static [u8], &'static str)> {
+/// A file of the page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageFile {
+    pub(crate) name: &'static str,
+    pub(crate) bytes: &'static [u8],
+    /// The content type.
+    pub(crate) kind: &'static str,
+}
+
+/// The file at a path. Names are looked up in the table and never used as paths.
+pub(crate) fn file(path: &str) -> Option<PageFile> {
     let name = path.strip_prefix('/').unwrap_or(path);
     let name = if name.is_empty() { INDEX } else { name };
     let (name, bytes) = FILES.iter().find(|(known, _)| *known == name)?;
-    Some((bytes, content_type(name)))
+    Some(PageFile { name, bytes, kind: content_type(name) })
 }
 
 fn content_type(name: &str) -> &'static str {
@@ -27,7 +36,8 @@ fn content_type(name: &str) -> &'static str {
         "css" => "text/css; charset=utf-8",
         "svg" => "image/svg+xml",
         "png" => "image/png",
-        "json" | "webmanifest" => "application/json",
+        "json" => "application/json",
+        "webmanifest" => "application/manifest+json",
         _ => "application/octet-stream",
     }
 }

@@ -4,8 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    IF_NONE_MATCH, RANGE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, ETAG, IF_NONE_MATCH, RANGE, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::channel::Channel;
@@ -14,12 +14,13 @@ use serde::Serialize;
 use crate::error::RequestError;
 use crate::read::confined_fs::RegularFile;
 use crate::read::log_index::PIECE_BYTES;
+use crate::server::{assets, compress};
 
 pub(crate) type Reply = Response<Body>;
 
 /// Scripts, styles and connections of this origin only; nothing inline, no frames, no forms.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The headers of every response.
 const SECURITY_HEADERS: [(HeaderName, &str); 6] = [
@@ -46,20 +47,51 @@ pub(crate) fn plain(status: StatusCode, kind: &'static str, body: impl Into<Body
     reply
 }
 
-/// Bytes with an entity tag: a browser that already has them gets `304 Not Modified`.
+/// Whether the client already has the response with this tag. A tag is weak, because it also names the compressed response.
+fn is_known(request: &HeaderMap, tag: &str) -> bool {
+    let values = request.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim).any(|known| {
+        known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag.strip_prefix("W/").unwrap_or(tag)
+    })
+}
+
+/// Bytes with an entity tag, compressed if the client accepts it. A client that already has them gets `304 Not Modified`.
 pub(crate) fn tagged(request: &HeaderMap, kind: &'static str, bytes: impl Into<Bytes>) -> Reply {
     let bytes: Bytes = bytes.into();
+    tagged_with(request, kind, &bytes, compress::gzip_fast)
+}
+
+/// A file of the page. It is compressed once.
+pub(crate) fn page_file(request: &HeaderMap, file: assets::PageFile) -> Reply {
+    let bytes = Bytes::from_static(file.bytes);
+    tagged_with(request, file.kind, &bytes, |_| compress::gzip_once(file.name, file.bytes))
+}
+
+fn tagged_with(
+    request: &HeaderMap,
+    kind: &'static str,
+    bytes: &Bytes,
+    compressed: impl FnOnce(&[u8]) -> Option<Bytes>,
+) -> Reply {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
-    let tag = format!("\"{:016x}\"", hasher.finish());
-    let is_known = request.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
-    let mut reply = if is_known {
+    let tag = format!("W/\"{:016x}\"", hasher.finish());
+    let mut reply = if is_known(request, &tag) {
         plain(StatusCode::NOT_MODIFIED, kind, Body::empty())
     } else {
-        plain(StatusCode::OK, kind, bytes)
+        match if compress::accepts_gzip(request) { compressed(bytes) } else { None } {
+            Some(compressed) => {
+                let mut reply = plain(StatusCode::OK, kind, compressed);
+                reply.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                reply
+            }
+            None => plain(StatusCode::OK, kind, bytes.clone()),
+        }
     };
+    let headers = reply.headers_mut();
+    headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
     if let Ok(tag) = HeaderValue::from_str(&tag) {
-        reply.headers_mut().insert(ETAG, tag);
+        headers.insert(ETAG, tag);
     }
     reply
 }

@@ -17,29 +17,32 @@ use crate::api;
 use crate::error::RequestError;
 use crate::read::confined_fs::RegularFile;
 use crate::read::diff;
+use crate::read::files;
 use crate::read::iterations;
 use crate::read::log_index::LogIndex;
 use crate::read::logs::{self, LetterCase};
 use crate::read::repo_reader::{RepoReader, RunSource};
+use crate::read::search::{self, LogScope};
 use crate::read::snapshot;
 use crate::read::tree_view;
 use crate::read::verify;
+use crate::server::download;
 use crate::server::response::{self, Reply};
 use crate::watch::WatchState;
 
 /// How many requests read at the same time.
 pub(crate) const READERS_MAX: usize = 8;
-/// How many nodes or iterations a search lists.
-const SEARCH_MAX: usize = 50;
 
 /// The addresses of a repository.
-pub const ROUTES: [&str; 15] = [
+pub const ROUTES: [&str; 17] = [
     "/api/snapshot",
     "/api/tree",
     "/api/tree/{node}",
     "/api/run-state",
     "/api/runs",
     "/api/search",
+    "/api/files",
+    "/api/export",
     "/api/verify",
     "/api/iterations",
     "/api/iterations/{run}/{iter}",
@@ -56,7 +59,7 @@ pub const ROUTES: [&str; 15] = [
 pub(crate) struct RepoState {
     pub(crate) project: Arc<RepoReader>,
     pub(crate) watch: Arc<WatchState>,
-    readers: Arc<Semaphore>,
+    pub(crate) readers: Arc<Semaphore>,
 }
 
 impl RepoState {
@@ -76,14 +79,15 @@ impl ReadLimit for RepoState {
     }
 }
 
-type Shared = State<Arc<RepoState>>;
+pub(crate) type Shared = State<Arc<RepoState>>;
 pub(crate) type QueryResult<T> = Result<Query<T>, QueryRejection>;
 
 /// The query of requests about a run; without `run`, about the current one.
 #[derive(Debug, Default, Deserialize)]
-struct RunQuery {
-    run: Option<String>,
+pub(crate) struct RunQuery {
+    pub(crate) run: Option<String>,
     slim: Option<String>,
+    logs: Option<String>,
     after: Option<u32>,
     limit: Option<usize>,
     #[serde(default)]
@@ -133,7 +137,9 @@ pub(crate) fn router(state: Arc<RepoState>) -> Router {
         get(get_node),
         get(get_run_state),
         get(get_runs),
-        get(search),
+        get(get_search),
+        get(get_files),
+        get(download::get_export),
         get(get_verify),
         get(get_iterations),
         get(get_iteration),
@@ -175,7 +181,7 @@ where
     }
 }
 
-fn parse_run_id(text: &str) -> Result<RunId, RequestError> {
+pub(crate) fn parse_run_id(text: &str) -> Result<RunId, RequestError> {
     RunId::new(text).map_err(|error| RequestError::bad_request(format!("the run {error}")))
 }
 
@@ -193,7 +199,7 @@ fn resolve_run(state: &RepoState, query: &RunQuery) -> Result<Option<RunSource>,
 }
 
 fn require_run(state: &RepoState, query: &RunQuery) -> Result<RunSource, RequestError> {
-    resolve_run(state, query)?.ok_or_else(|| RequestError::no_doc(Doc::Tree))
+    resolve_run(state, query)?.ok_or_else(RequestError::no_current_run)
 }
 
 fn resolve_iteration(
@@ -243,7 +249,7 @@ async fn get_node(
         let tree = tree.as_ref().as_ref().map_err(|problems| RequestError::invalid_tree(problems.clone()))?;
         let rows = iterations::rows(&state.project, &run)?;
         let run_state = state.project.state(&run);
-        tree_view::node_detail(tree, &id, Some(run.id.to_string()), &rows, run_state.as_ref())
+        tree_view::node_detail(tree, &id, Some(run.id.to_string()), &rows, run_state.as_deref())
             .ok_or_else(|| RequestError::no_node(&id))
     })
     .await
@@ -282,8 +288,9 @@ async fn get_iterations(State(state): Shared, query: QueryResult<RunQuery>, head
             return Ok(api::IterationList { run: None, iterations: Vec::new() });
         };
         let after = query.after.unwrap_or_default();
-        let rows = iterations::rows(&state.project, &run)?.into_iter().filter(|row| row.iter > after);
-        let iterations = rows.take(query.limit.unwrap_or(usize::MAX)).collect();
+        let rows = iterations::rows(&state.project, &run)?;
+        let rows = rows.iter().filter(|row| row.iter > after).take(query.limit.unwrap_or(usize::MAX));
+        let iterations = rows.map(|row| row.as_ref().clone()).collect();
         Ok(api::IterationList { run: Some(run.id.to_string()), iterations })
     })
     .await
@@ -297,22 +304,20 @@ async fn get_iteration(State(state): Shared, Path(path): Path<IterationPath>, he
     .await
 }
 
-async fn search(State(state): Shared, query: QueryResult<RunQuery>, headers: HeaderMap) -> Reply {
+async fn get_files(State(state): Shared, query: QueryResult<RunQuery>, headers: HeaderMap) -> Reply {
+    json_response(state, headers, move |state| {
+        let run = require_run(state, &parse_query(query)?)?;
+        files::run_files(&state.project, &run)
+    })
+    .await
+}
+
+async fn get_search(State(state): Shared, query: QueryResult<RunQuery>, headers: HeaderMap) -> Reply {
     json_response(state, headers, move |state| {
         let query = parse_query(query)?;
         let run = require_run(state, &query)?;
-        let tree = state.project.tree(&run)?;
-        let nodes = tree.as_ref().as_ref().map(|tree| tree_view::search(tree, &query.q, SEARCH_MAX));
-        let (nodes_total, nodes) = nodes.unwrap_or_default();
-        let wanted = query.q.to_lowercase();
-        let contains = |text: &str| text.to_lowercase().contains(&wanted);
-        let mut rows = iterations::rows(&state.project, &run)?;
-        rows.retain(|row| {
-            contains(&row.summary) || contains(&row.path) || row.findings.iter().any(|text| contains(text))
-        });
-        let iterations_total = rows.len();
-        rows.truncate(SEARCH_MAX);
-        Ok(api::SearchResults { nodes_total, nodes, iterations_total, iterations: rows })
+        let scope = if query.logs.is_some() { LogScope::With } else { LogScope::Without };
+        search::search(&state.project, &run, &query.q, scope)
     })
     .await
 }
@@ -322,6 +327,7 @@ fn log_file(name: &str) -> Result<&'static str, RequestError> {
     Ok(match name {
         "guard" => "guard.log",
         "agent" => "executor.log",
+        "stderr" => "executor.err.log",
         "stream" => "stream.jsonl",
         "events" => "events.jsonl",
         "prompt" => "prompt.md",

@@ -10,6 +10,7 @@ use ratatui::widgets::Paragraph;
 use runner_core::labels::NodeState;
 use runner_core::model::tree::LeafCount;
 use runner_core::run_status::LifecycleState;
+use runner_core::step::CostSource;
 use runner_core::text::one_line;
 use runner_term::format::{clock, dollars, tokens};
 use runner_term::progress::full_cells;
@@ -138,13 +139,16 @@ fn progress_parts(progress: &RunProgress, snapshot: &PageSnapshot, now_ms: u64) 
     parts.push(with_max(format!("#{}", progress.iterations), max));
     let ended = if snapshot.status.is_live() { None } else { progress.ended_ms };
     parts.extend(progress.started_ms.map(|started| elapsed(started, ended.unwrap_or(now_ms))));
-    let cost = progress.cost_microdollars.or(progress.cost_microdollars_max.map(|_| 0));
-    parts.extend(cost.map(|cost| with_max(dollars(cost), progress.cost_microdollars_max.map(dollars))));
-    let used = progress.input_tokens.zip(progress.output_tokens).map(|(input, output)| input + output);
-    let used = used.or(progress.tokens_max.map(|_| 0));
-    parts.extend(
-        used.map(|used| format!("{} tokens", with_max(tokens(used), progress.tokens_max.map(tokens)))),
-    );
+    let known_or_limited = |amount: Option<u64>, max: Option<u64>, text: fn(u64) -> String| {
+        let amount = amount.filter(|amount| *amount > 0 || max.is_some());
+        let amount = amount.map(text).or(max.map(|_| "–".to_owned()))?;
+        Some(with_max(amount, max.map(text)))
+    };
+    let cost = known_or_limited(progress.cost_microdollars, progress.cost_microdollars_max, dollars);
+    let estimated = if progress.cost_source == CostSource::Estimated { " (estimated)" } else { "" };
+    parts.extend(cost.map(|cost| cost + estimated));
+    let used = known_or_limited(progress.tokens, progress.tokens_max, tokens);
+    parts.extend(used.map(|used| format!("{used} tokens")));
     if snapshot.server.watching == WatchMethod::Polling {
         parts.push("polling every 2 s".to_owned());
     }

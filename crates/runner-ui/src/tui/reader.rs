@@ -16,6 +16,7 @@ use crate::read::error_lines::is_error_line;
 use crate::read::iterations;
 use crate::read::logs;
 use crate::read::repo_reader::{ReadTree, RepoReader, RunSource};
+use crate::read::row_cache::IterationRows;
 use crate::read::snapshot;
 use crate::read::tree_view;
 use crate::watch::WatchState;
@@ -56,7 +57,7 @@ pub(super) struct WatchData {
     pub(super) revision: u64,
     pub(super) snapshot: PageSnapshot,
     pub(super) tree: Arc<TreeColumns>,
-    pub(super) rows: Vec<IterationRow>,
+    pub(super) rows: IterationRows,
     pub(super) log: LogExcerpt,
 }
 
@@ -145,7 +146,7 @@ impl RunReader {
         };
         if lines.is_empty() {
             let row = data.rows.iter().find(|row| row.iter == iter);
-            lines = missing_log_lines(row, kind);
+            lines = missing_log_lines(row.map(AsRef::as_ref), kind);
         } else if from > 0 {
             let earlier = format!("{from} earlier lines: runner log {iter}");
             lines.insert(0, StyledLine::new(Glyph::Cut, Some(TextRole::Faint), earlier));

@@ -22,6 +22,7 @@ use crate::api::{
     AttemptOrdinal, CurrentIteration, IterationRow, LogLine, PageSnapshot, RunHead, RunProgress,
     ServerSubject, ServerView, StopEvidence, TreeColumns, WatchMethod,
 };
+use crate::read::row_cache::IterationRows;
 use crate::read::tree_view::{EXHAUSTED, LEAF, PASSES};
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (40, 15)];
@@ -73,8 +74,7 @@ fn snapshot() -> PageSnapshot {
         iterations: 3,
         iterations_max: Some(200),
         started_ms: Some(NOW_MS - 6_727_000),
-        input_tokens: Some(12_000),
-        output_tokens: Some(345),
+        tokens: Some(12_345),
         cost_microdollars: Some(420_000),
         cost_microdollars_max: Some(20_000_000),
         ..RunProgress::default()
@@ -110,6 +110,8 @@ fn snapshot() -> PageSnapshot {
             next: Vec::new(),
         },
         evidence: None,
+        trust: None,
+        questions: Vec::new(),
         progress,
         current: Some(current),
         problems: Vec::new(),
@@ -151,13 +153,15 @@ fn transcript() -> Vec<StyledLine> {
     session_lines(&events, &[])
 }
 
-fn rows() -> Vec<IterationRow> {
-    let row = |iter: u32, node: &str, nth: u32| IterationRow {
-        iter,
-        node: Some(node.to_owned()),
-        attempt: Some(AttemptOrdinal { nth, of: 3 }),
-        has_logs: true,
-        ..IterationRow::default()
+fn rows() -> IterationRows {
+    let row = |iter: u32, node: &str, nth: u32| {
+        Arc::new(IterationRow {
+            iter,
+            node: Some(node.to_owned()),
+            attempt: Some(AttemptOrdinal { nth, of: 3 }),
+            has_logs: true,
+            ..IterationRow::default()
+        })
     };
     vec![row(1, "login", 1), row(2, "rate-limit", 1), row(3, "rate-limit", 2)]
 }
@@ -177,6 +181,8 @@ fn stuck() -> WatchData {
             line: 11,
             text: "error: limit::retry_after".to_owned(),
         }),
+        failure: None,
+        attempts: Vec::new(),
     };
     let status = RunStatus {
         state: LifecycleState::Stopped,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -78,6 +79,7 @@ fn fingerprint(project: &RepoReader) -> RepoFingerprint {
         format!("{:?}", project.repo.branch()),
         format!("{:?}", project.stamp(Doc::Goal)),
         format!("{:?}", project.stamp(Doc::Config)),
+        format!("{:?}", project.stamp(Doc::Questions)),
     ];
     for folder in project.repo.watch_paths() {
         for name in ["packed-refs", "journal.json"] {
@@ -113,6 +115,13 @@ fn versions_in(folder: &Path) -> Vec<String> {
     versions
 }
 
+/// A word that differs between versions of a file.
+fn revision_of(version: Option<FileVersion>) -> String {
+    let mut hasher = DefaultHasher::new();
+    version.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
 /// The changes between two fingerprints.
 fn changes(before: &RepoFingerprint, now: &RepoFingerprint) -> Vec<ChangeEvent> {
     if before.run != now.run {
@@ -120,7 +129,7 @@ fn changes(before: &RepoFingerprint, now: &RepoFingerprint) -> Vec<ChangeEvent> 
     }
     let mut changes = Vec::new();
     if before.tree != now.tree {
-        changes.push(ChangeEvent::TreeChanged { revision: format!("{:?}", now.tree) });
+        changes.push(ChangeEvent::TreeChanged { revision: revision_of(now.tree) });
     }
     if before.state != now.state {
         changes.push(ChangeEvent::RunStateChanged {});
@@ -204,7 +213,7 @@ mod tests {
         };
         let (run, iter) = ("x".to_owned(), 1);
         let grown = |bytes| ChangeEvent::IterationChanged { run: run.clone(), iter, files: size(bytes) };
-        let tree = ChangeEvent::TreeChanged { revision: "None".to_owned() };
+        let tree = ChangeEvent::TreeChanged { revision: revision_of(None) };
         assert_eq!(
             changes(&before, &now),
             [tree, ChangeEvent::IterationAdded { run: run.clone(), iter }, grown(3)]

@@ -4,7 +4,7 @@ use serde_json::json;
 use testkit::run_builder::{BRANCH, RUN};
 use testkit::test_repo::TestRepo;
 
-use crate::server::{Server, addresses, all_files, finished_run};
+use crate::server::{Server, addresses, all_files, finished_run, runner};
 
 #[test]
 fn endpoints_of_the_contract_show_a_finished_run() {
@@ -134,7 +134,7 @@ fn clone_without_logs_shows_tree_and_history() {
         (&rows[1]["outcome"], &rows[1]["is_charged"], &rows[1]["has_logs"]),
         (&json!("guard_failed"), &json!(true), &json!(false))
     );
-    assert_eq!((&rows[1]["summary"], &rows[1]["guard_exit"]), (&json!("a is there"), &json!("code 1")));
+    assert_eq!((&rows[1]["summary"], &rows[1]["guard_exit"]), (&json!("a is there"), &json!("exit 1")));
     assert_eq!(server.get("/api/tree").status, 200);
     assert_eq!(server.iteration(3, "/diff").ok()["files"][0]["path"], "a");
     let missing = server.iteration(3, "/guard.log");
@@ -156,6 +156,113 @@ fn repository_without_a_run_shows_how_to_start() {
     assert_eq!(server.get("/api/iterations").ok()["iterations"], json!([]));
     assert_eq!(server.get("/api/tree").status, 404);
     assert_eq!(server.get("/api/runs").ok()["runs"], json!([]));
+}
+
+#[test]
+fn unwritten_goal_is_edited_before_the_start() {
+    let sandbox = TestRepo::with_commit(&runner());
+    assert_eq!(sandbox.runner(&["init"]).code, Some(0));
+    let snapshot = Server::on(sandbox.root()).get("/api/snapshot").ok();
+    let commands: Vec<_> =
+        snapshot["next"].as_array().unwrap().iter().map(|next| next["command"].clone()).collect();
+    assert_eq!(commands, ["${EDITOR:-vi} .runner/GOAL.md", "runner start"]);
+}
+
+#[test]
+fn forged_run_is_untrusted_and_not_to_be_merged() {
+    let sandbox = finished_run();
+    let server = Server::on(sandbox.root());
+    assert_eq!(server.get("/api/snapshot").ok()["trust"], json!(null));
+    let verified = server.get("/api/verify").ok();
+    assert_eq!((&verified["verdict"], &verified["violations"]), (&json!("verified"), &json!(0)));
+    assert!(verified["commits"].as_u64() >= Some(5), "{verified}");
+    assert_eq!(server.get("/api/snapshot").ok()["trust"]["verdict"], "verified");
+    let tree = sandbox.read(".runner/state/tree.json").replace("\"title\": \"a\"", "\"title\": \"forged\"");
+    sandbox.write(".runner/state/tree.json", tree);
+    sandbox.git(&["commit", "-qam", "sneaky"]);
+    let server = Server::on(sandbox.root());
+    let violated = server.get("/api/verify").ok();
+    assert_eq!(violated["verdict"], "violated", "{violated}");
+    assert!(violated["findings"][0]["requirement"].as_str().is_some_and(|text| !text.is_empty()));
+    let snapshot = server.get("/api/snapshot").ok();
+    assert_eq!(snapshot["trust"]["verdict"], "violated");
+    let next = snapshot["next"].to_string();
+    assert!(next.contains("runner verify") && !next.contains("merge"), "{next}");
+}
+
+#[test]
+fn questions_and_errors_of_agents_are_sent() {
+    let sandbox = finished_run();
+    sandbox.write(
+        ".runner/state/questions.md",
+        "# Questions\n\nWhich port?\n> Answer from the user: 80\n\nTabs?\n",
+    );
+    sandbox.write(
+        &format!(".runner/iterations/{RUN}/0002/executor.err.log"),
+        "thread 'main' panicked at a.rs:1:1\n",
+    );
+    let server = Server::on(sandbox.root());
+    let snapshot = server.get("/api/snapshot").ok();
+    assert_eq!(snapshot["questions"][0]["answers"], json!(["80"]));
+    assert_eq!(
+        (&snapshot["questions"][1]["number"], &snapshot["questions"][1]["answers"]),
+        (&json!(2), &json!([]))
+    );
+    assert_eq!(server.iteration(2, "/executor.err.log").status, 200);
+    assert_eq!(server.iteration(2, "/log/stderr").ok()["total"], 1);
+    let files = server.iteration(2, "").ok()["files"].to_string();
+    assert!(files.contains("executor.err.log"), "{files}");
+}
+
+#[test]
+fn files_have_their_history_and_logs_are_searched() {
+    let sandbox = finished_run();
+    let server = Server::on(sandbox.root());
+    let files = server.get("/api/files").ok();
+    assert_eq!(files["unknown"], 0);
+    let paths: Vec<_> = files["files"].as_array().unwrap().iter().map(|file| file["path"].clone()).collect();
+    assert_eq!(paths, ["a", "b"]);
+    let iterations: Vec<_> =
+        files["files"][0]["touches"].as_array().unwrap().iter().map(|touch| touch["iter"].clone()).collect();
+    assert_eq!(iterations, [2, 3]);
+    assert_eq!(server.get("/api/search").status, 400);
+    assert_eq!(server.get("/api/search?q=b").ok()["files"][0]["path"], "b");
+    let found = server.get("/api/search?q=A%20IS%20BAD&logs=1").ok();
+    assert_eq!((&found["logs"][0]["iter"], &found["logs"][0]["log"]), (&json!(2), &json!("guard")));
+    assert_eq!(server.get("/api/search?q=a%20is%20bad").ok()["logs"], json!([]));
+}
+
+#[test]
+fn responses_are_compressed_and_tagged() {
+    let sandbox = finished_run();
+    let server = Server::on(sandbox.root());
+    let plain = server.get("/api/iterations");
+    assert_eq!((plain.header("content-encoding"), plain.header("vary")), (None, Some("accept-encoding")));
+    let packed = server.request("GET", "/api/iterations", &[("Accept-Encoding", "gzip, br")]);
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    assert!(packed.body.len() < plain.body.len() / 2, "{} of {}", packed.body.len(), plain.body.len());
+    let tag = plain.header("etag").unwrap().to_owned();
+    let strong = tag.strip_prefix("W/").unwrap().to_owned();
+    for known in [tag.clone(), strong, "*".to_owned(), format!("\"x\", {tag}")] {
+        let again = server.request("GET", "/api/iterations", &[("If-None-Match", &known)]);
+        assert_eq!(again.status, 304, "{known}");
+    }
+    assert_eq!(server.request("GET", "/api/iterations", &[("If-None-Match", "\"x\"")]).status, 200);
+}
+
+#[test]
+fn export_is_sent_while_it_is_made() {
+    let sandbox = finished_run();
+    let server = Server::on(sandbox.root());
+    let export = server.get("/api/export");
+    assert_eq!((export.status, export.header("x-iterations")), (200, Some("4")));
+    assert_eq!(export.header("content-disposition"), Some("attachment; filename=\"demo.html\""));
+    let text = export.text();
+    for iter in 1..=4 {
+        assert!(text.contains(&format!("id=\"iteration-{iter}\"")), "{iter}");
+    }
+    assert!(text.contains("id=\"run\"") && text.contains("</html>"));
+    assert_eq!(server.get("/api/export?run=none").status, 404);
 }
 
 #[test]

@@ -1,0 +1,458 @@
+// One test for each defect that was once found in the page. Each failed before its fix.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { renameSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { AGENT, GUARD, Repository, RUN, Server, cleanUp, launchBrowser, open } from "./lib.mjs";
+
+const used = (cost) =>
+  `printf '{"usage": {"input_tokens": 182000, "cached_input_tokens": 91000, "output_tokens": 9400${cost}}}' > "$RUNNER_REPORT"\n`;
+const COST = used(`, "cost_microdollars": 1893333`);
+const BUDGET = "[budget]\nrun_usd = 20\n";
+const STUCK = AGENT.replace(/0003\).*;;/, "0003|0004) echo bad > to; answer done 'Fixed for good.' ;;");
+
+let browser, complete, server;
+
+before(async () => {
+  browser = await launchBrowser();
+  complete = new Repository({ agent: COST + AGENT, guard: GUARD, config: BUDGET });
+  assert.equal(complete.runner("loop"), 0);
+  server = await Server.start(complete);
+});
+
+after(cleanUp);
+
+const close = (page) => page.context().close();
+const header = (page) => page.getByRole("banner");
+
+describe("what the page claims is true", () => {
+  it("D1: a sound run is verified without being asked, with the real number of commits", async () => {
+    const page = await open(browser, server);
+    const { commits } = complete.json("verify");
+    assert.ok(commits.length > 4);
+    await header(page).getByText(`verified, ${commits.length} commits`).waitFor();
+    await page
+      .getByRole("region", { name: /complete/i })
+      .getByText("git merge")
+      .waitFor();
+    await close(page);
+  });
+
+  it("D1: a forged run is untrusted, each violation is listed, and nothing advises to merge it", async () => {
+    const forged = new Repository({ agent: AGENT, guard: GUARD });
+    assert.equal(forged.runner("loop"), 0);
+    execFileSync("sed", [
+      "-i",
+      "s/Numbers to numerals/Sneaky/",
+      join(forged.root, ".runner/state/tree.json"),
+    ]);
+    forged.git("commit", "-qam", "sneaky");
+    const own = await Server.start(forged);
+    const page = await open(browser, own);
+    const card = page.getByRole("region", { name: /untrusted/i });
+    await card.getByText("verification failed").waitFor();
+    assert.match(await page.title(), /^✗ 2\/2 untrusted/);
+    await header(page).getByText("untrusted").waitFor();
+    assert.ok((await card.getByRole("list", { name: "Violations" }).getByRole("listitem").count()) > 0);
+    await card.getByText("runner verify demo").first().waitFor();
+    assert.equal(await page.getByText("git merge").count(), 0);
+    assert.equal(await card.getByText('{"').count(), 0);
+    await close(page);
+    own.stop();
+  });
+
+  it("D2: money is that of the command line, estimated or not, and unknown is a dash", async () => {
+    const page = await open(browser, server);
+    await header(page).getByText("$7.57 of $20.00").waitFor();
+    const spent = String(
+      execFileSync(
+        process.env.RUNNER_BIN
+          ? join(process.env.RUNNER_BIN, "runner")
+          : join(import.meta.dirname, "../../target/debug/runner"),
+        ["status", "--color", "never"],
+        { cwd: complete.root, env: complete.env },
+      ),
+    );
+    assert.match(spent, /\$7\.57 of \$20\.00/);
+    await close(page);
+    const priced = new Repository({
+      agent: used("") + AGENT,
+      guard: GUARD,
+      config: `${BUDGET}[prices.command]\ninput = 3.0\noutput = 15.0\n`,
+    });
+    const unknown = new Repository({ agent: AGENT, guard: GUARD, config: BUDGET });
+    for (const [repository, text] of [
+      [priced, /\$\d+\.\d\d of \$20\.00 \(estimated\)|– of \$20\.00/],
+      [unknown, /– of \$20\.00/],
+    ]) {
+      repository.runner("loop");
+      const own = await Server.start(repository);
+      const other = await open(browser, own);
+      await header(other).getByText(text).first().waitFor();
+      assert.equal(await header(other).getByText("$0.00").count(), 0);
+      await close(other);
+      own.stop();
+    }
+  });
+
+  it("D2: a clone shows the cost, and no time that it does not know", async () => {
+    const clone = { root: join(complete.base, "clone"), env: complete.env };
+    complete.git("switch", "-q", "main");
+    execFileSync("git", ["clone", "-q", complete.root, clone.root], { env: complete.env });
+    complete.git("switch", "-q", "runner/demo");
+    const own = await Server.start(clone);
+    const page = await open(browser, own);
+    await header(page).getByText("$7.57").waitFor();
+    await page.getByRole("region", { name: "Iterations" }).getByRole("listitem").first().waitFor();
+    assert.equal(await page.getByText("0.0 s").count(), 0);
+    await page.goto(`${own.url}#/run/${RUN}/i/2`);
+    await page.getByText("they stay on the machine that made the run").waitFor();
+    await close(page);
+    own.stop();
+  });
+
+  it("D6: a crash of the agent shows its error output, not its protocol", async () => {
+    const crash = `echo '{"type":"system","subtype":"init"}'; echo "thread 'main' panicked at boom.rs:1:1: boom" >&2; exit 7`;
+    const repository = new Repository({ agent: crash, guard: GUARD });
+    repository.runner("loop");
+    const own = await Server.start(repository);
+    const page = await open(browser, own);
+    const card = page.getByRole("region", { name: /stopped/i });
+    await card.getByText("boom").first().waitFor();
+    assert.equal(await card.getByText('"subtype"').count(), 0);
+    await close(page);
+    own.stop();
+  });
+
+  it("D13: the empty page does not advise to start with the template's goal", async () => {
+    const repository = new Repository({ agent: AGENT, guard: GUARD });
+    repository.git("switch", "-q", "main");
+    repository.git("branch", "-qD", "runner/demo");
+    execFileSync("rm", ["-rf", join(repository.root, ".runner")]);
+    repository.runner("init");
+    const own = await Server.start(repository);
+    const page = await open(browser, own);
+    await page.getByText("GOAL.md").first().waitFor();
+    assert.equal(await page.getByText("runner init").count(), 0);
+    await close(page);
+    own.stop();
+  });
+
+  it("D16: cached tokens are shown with the facts of an iteration", async () => {
+    const page = await open(browser, server, `#/run/${RUN}/i/2`);
+    await page
+      .getByRole("region", { name: "Facts of the iteration" })
+      .getByText("182k (50 % cached)")
+      .waitFor();
+    await close(page);
+  });
+
+  it("D20, D21, D29: last failure, merge advice and the guard's exit are right", async () => {
+    const page = await open(browser, server, `#/run/${RUN}/i/1`);
+    const facts = page.getByRole("region", { name: "Facts of the iteration" });
+    await facts.getByText("not run").waitFor();
+    assert.equal(await facts.getByText("none").count(), 0);
+    await page.goto(server.url);
+    await page.getByText("git merge").first().waitFor();
+    assert.equal(await page.getByText("git switch main").count(), 0);
+    await close(page);
+    const crashes = STUCK.replace("0003|0004)", "0003) kill -9 $$ ;; 0004)");
+    const repository = new Repository({ agent: crashes, guard: GUARD });
+    repository.runner("loop", "--max-iterations", "3");
+    const own = await Server.start(repository);
+    const other = await open(browser, own, `#/run/${RUN}/node/to`);
+    const task = other.getByRole("region", { name: "Task to" });
+    await task.getByText("Last failure").waitFor();
+    await task.locator("h3:has-text('Last failure') + p", { hasText: "#3" }).waitFor();
+    await close(other);
+    own.stop();
+  });
+
+  it("D30: questions of agents are shown with their answers", async () => {
+    const page = await open(browser, server);
+    await header(page).getByText("complete").waitFor();
+    complete.write(
+      ".runner/state/questions.md",
+      "# Questions\n\nWhich port?\n> Answer from the user: 8080\n\nTabs or spaces?\n",
+    );
+    const questions = page.getByRole("region", { name: "Questions of agents" });
+    await questions.getByText("8080").waitFor();
+    await questions.getByText('runner answer 2 "…"').waitFor();
+    complete.git("checkout", "-q", ".runner/state/questions.md");
+    await close(page);
+  });
+});
+
+/** Each iteration prints more than a screenful, starts a long command and waits for a file. */
+const CHATTY = `i=1; while [ $i -le 400 ]; do echo "line $i of $RUNNER_ITER"; [ $((i % 40)) = 0 ] && sleep 1.1; i=$((i + 1)); [ $i -gt 120 ] && break; done
+while ! [ -e $BASE_DIR/go-$RUNNER_ITER ]; do echo "tick $RUNNER_ITER"; sleep 1.2; done\n${AGENT}`;
+
+describe("a live run", () => {
+  it("D3, D4: follow survives loading, and a new iteration is announced, not forced", async () => {
+    const repository = new Repository({ agent: CHATTY, guard: GUARD });
+    const own = await Server.start(repository);
+    const ended = repository.loop();
+    for (const height of [420, 800]) {
+      const page = await open(browser, own, "", { viewport: { width: 1280, height } });
+      const follow = page.getByRole("button", { name: "follow" });
+      await page.getByText("tick 0001").first().waitFor();
+      await page.waitForTimeout(2500);
+      assert.equal(await follow.getAttribute("aria-pressed"), "true", `follow at ${height}`);
+      await close(page);
+    }
+    const page = await open(browser, own, "", { viewport: { width: 1280, height: 500 } });
+    await page.getByText("tick 0001").first().waitFor();
+    const list = page.getByRole("list", { name: "Transcript entries" });
+    await list.hover();
+    await page.mouse.wheel(0, -4000);
+    const follow = page.getByRole("button", { name: "follow" });
+    await page.waitForFunction(() => document.querySelector("[aria-pressed=false]") !== null);
+    assert.equal(await follow.getAttribute("aria-pressed"), "false");
+    repository.touch("go-0001");
+    await page.getByRole("button", { name: /#2 has started/ }).waitFor();
+    await list.getByText("line 1 of 0001").waitFor();
+    await page.getByRole("button", { name: /#2 has started/ }).click();
+    await page.getByText("line 1 of 0002").first().waitFor();
+    for (const iter of ["0002", "0003", "0004"]) repository.touch(`go-${iter}`);
+    assert.equal(await ended, 0);
+    await close(page);
+    own.stop();
+  });
+
+  it("D7, D8: a failed view and the stream recover when the server is back", async () => {
+    const repository = new Repository({ agent: AGENT, guard: GUARD });
+    repository.runner("loop");
+    const first = await Server.start(repository);
+    const port = new URL(first.url).port;
+    const page = await open(browser, first);
+    await page.getByText("all 2 tasks passed").first().waitFor();
+    first.stop();
+    await page.getByText("Disconnected").waitFor();
+    await page.evaluate((run) => (location.hash = `#/run/${run}/i/2/guard`), RUN);
+    await page.getByText("Cannot reach the server").first().waitFor();
+    const second = await Server.start(repository, "--port", port);
+    await page.locator("footer .live").waitFor();
+    await page.getByText("numerals::four").first().waitFor();
+    assert.equal(await page.getByText("Cannot reach the server").count(), 0);
+    await close(page);
+    second.stop();
+  });
+
+  it("D8: the stream is tried again after an error response", async () => {
+    const page = await open(browser, server);
+    await page.locator("footer .live").waitFor();
+    let refused = 0;
+    await page.route("**/events", (route) =>
+      refused++ < 2 ? route.fulfill({ status: 503 }) : route.continue(),
+    );
+    await page.reload();
+    await page.getByText("Disconnected").waitFor();
+    await page.locator("footer .live").waitFor();
+    assert.equal(refused >= 2, true);
+    await close(page);
+  });
+
+  it("D27: a repository that comes back is read again", async () => {
+    const repository = new Repository({ agent: AGENT, guard: GUARD });
+    repository.runner("loop");
+    const own = await Server.start(repository);
+    const away = `${repository.root}.away`;
+    renameSync(repository.root, away);
+    const page = await open(browser, own);
+    page.problems.length = 0;
+    await page.waitForTimeout(1500);
+    renameSync(away, repository.root);
+    await page.getByText("all 2 tasks passed").first().waitFor();
+    await close(page);
+    own.stop();
+  });
+});
+
+describe("layout and place", () => {
+  it("D5: the header with cost and budget fits every screen", async () => {
+    for (const width of [1440, 820, 720, 390, 320]) {
+      const page = await open(browser, server, "", { viewport: { width, height: 800 } });
+      await header(page).getByText("$7.57").waitFor();
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(overflow <= 0, `${overflow} px at ${width}`);
+      for (const name of ["Share", "Keys and help"]) {
+        const box = await page.getByRole("button", { name }).boundingBox();
+        assert.ok(box && box.x >= 0 && box.x + box.width <= width, `${name} at ${width}`);
+      }
+      await close(page);
+    }
+  });
+
+  it("D11, D19: the timeline shows the whole run and is one tab stop", async () => {
+    const page = await open(browser, server);
+    const timeline = page.getByRole("slider", { name: "Timeline" });
+    await timeline.focus();
+    assert.equal(await timeline.getAttribute("aria-valuemin"), "1");
+    assert.equal(await timeline.getAttribute("aria-valuemax"), "4");
+    await page.keyboard.press("ArrowLeft");
+    assert.match(await timeline.getAttribute("aria-valuetext"), /^#3 /);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/i\/3$/);
+    await close(page);
+  });
+
+  it("D12: filters are in the address and stay after Back and a reload", async () => {
+    const page = await open(browser, server, `#/run/${RUN}`);
+    await page.getByRole("searchbox", { name: /Filter the tree/ }).fill("numerals to");
+    await page.getByRole("combobox", { name: /Filter iterations/ }).selectOption("failed");
+    await page.waitForURL(/q=numerals\+to&outcome=failed/);
+    await page.getByRole("region", { name: "Iterations" }).getByRole("link").first().click();
+    await page.waitForURL(/i\/2\/guard/);
+    await page.goBack();
+    await page.reload();
+    assert.equal(await page.getByRole("searchbox", { name: /Filter the tree/ }).inputValue(), "numerals to");
+    assert.equal(await page.getByRole("treeitem").count(), 2);
+    assert.equal(await page.getByRole("region", { name: "Iterations" }).getByRole("listitem").count(), 1);
+    await close(page);
+  });
+
+  it("D14: the statistics list every task by its title, sorted as wanted", async () => {
+    const page = await open(browser, server, `#/run/${RUN}/stats`);
+    const list = page.getByRole("list", { name: "Time and cost by task" });
+    await list.getByText("Numbers to numerals").waitFor();
+    await page.getByRole("button", { name: "Sort by task" }).click();
+    assert.match(await list.getByRole("listitem").first().textContent(), /Numbers to numerals/);
+    await page.getByRole("searchbox", { name: "Find a task" }).fill("numerals to");
+    await page.getByText("1 of 3 tasks").waitFor();
+    await close(page);
+  });
+
+  it("D15: titles cannot reorder the text around them, and joined emoji stay whole", async () => {
+    const title = "evil\u202eexe.live \u{1f468}\u200d\u{1f469}\u200d\u{1f467}";
+    const agent = AGENT.replace("Numerals to numbers", title);
+    const repository = new Repository({ agent, guard: GUARD });
+    repository.runner("loop");
+    const own = await Server.start(repository);
+    const page = await open(browser, own, `#/run/${RUN}/node/from`);
+    await page.getByText("\u{1f468}\u200d\u{1f469}\u200d\u{1f467}").first().waitFor();
+    const texts = await page.evaluate(() => document.body.innerText);
+    assert.ok(!texts.includes("\u202e"));
+    await close(page);
+    own.stop();
+  });
+
+  it("D17, D19, D24: keys move in the tree, and copying is confirmed", async () => {
+    const page = await open(browser, server);
+    await page.getByRole("treeitem").first().waitFor();
+    await page.keyboard.press("j");
+    assert.equal(await page.evaluate(() => document.activeElement.getAttribute("role")), "tree");
+    await page.keyboard.press("Y");
+    await page
+      .getByText(/runner status|runner show/)
+      .last()
+      .waitFor();
+    await close(page);
+  });
+
+  it("D18: a deep link to a task works when the list of iterations is late", async () => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    const problems = [];
+    page.on("pageerror", (error) => problems.push(error.message));
+    await page.route("**/api/iterations*", async (route) => {
+      await new Promise((done) => setTimeout(done, 1500));
+      await route.continue();
+    });
+    await page.goto(`${server.url}#/run/${RUN}/node/to`);
+    await page.getByRole("region", { name: "Task to" }).getByText("#3").first().waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  });
+
+  it("D22: the diff of a split names the new tasks in groups", async () => {
+    const page = await open(browser, server, `#/run/${RUN}/i/1/diff`);
+    await page.getByText("2 tasks added").waitFor();
+    await page.getByRole("link", { name: "Numerals to numbers" }).waitFor();
+    await close(page);
+  });
+
+  it("D25: the help can be closed without scrolling", async () => {
+    const page = await open(browser, server, "", { viewport: { width: 1440, height: 900 } });
+    await page.getByRole("button", { name: "Keys and help" }).click();
+    const button = page.getByRole("dialog").getByRole("button", { name: "Close" });
+    await button.waitFor();
+    const box = await button.boundingBox();
+    assert.ok(box.y + box.height < 900);
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Close");
+    await close(page);
+  });
+
+  it("D26: bars and the selection are visible in forced colours", async () => {
+    const page = await open(browser, server, "", { forcedColors: "active" });
+    const selected = page.locator(".row.selected");
+    await selected.first().waitFor();
+    assert.equal(await selected.first().evaluate((row) => getComputedStyle(row).outlineStyle), "solid");
+    const cell = page.locator("[data-cell=passed]").first();
+    assert.equal(await cell.evaluate((one) => getComputedStyle(one).forcedColorAdjust), "none");
+    await close(page);
+  });
+
+  it("D23: an export has no links to a server", async () => {
+    const page = await browser.newPage();
+    await page.goto(`file://${complete.export()}#/run/${RUN}/i/2/guard`);
+    await page.getByText("numerals::four").first().waitFor();
+    assert.equal(await page.locator('a[href*="/api/"]').count(), 0);
+    await header(page)
+      .getByText(/^verified, \d+ commits$/)
+      .waitFor();
+    await page.close();
+  });
+});
+
+describe("finding and sharing take at most two actions", () => {
+  it("the palette leads to iterations, files and lines of logs", async () => {
+    const page = await open(browser, server);
+    await page.getByRole("treeitem").first().waitFor();
+    await page.keyboard.press("Control+k");
+    const field = page.getByRole("combobox", { name: /Search tasks/ });
+    await field.fill("#2");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/i\/2\/guard$/);
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: /Search tasks/ }).fill("f:to");
+    await page.getByRole("option", { name: /file/ }).first().click();
+    await page.waitForURL(/file\/to$/);
+    await page.getByText("changed in 2 iterations").waitFor();
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: /Search tasks/ }).fill("left IIII");
+    await page
+      .getByRole("option", { name: /assertion failed/ })
+      .first()
+      .click();
+    await page.waitForURL(/guard\?l=303$/);
+    await close(page);
+  });
+
+  it("Share downloads a file that opens without a server", async () => {
+    const page = await open(browser, server);
+    await page.getByRole("button", { name: "Share" }).click();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Download" }).click(),
+    ]);
+    assert.equal(download.suggestedFilename(), "demo.html");
+    await page.getByText(/^Saved/).waitFor();
+    const file = await browser.newPage();
+    await file.goto(`file://${await download.path()}`).catch(() => undefined);
+    await download.saveAs(join(complete.base, "shared.html"));
+    await file.goto(`file://${join(complete.base, "shared.html")}`);
+    await file.getByText("all 2 tasks passed").first().waitFor();
+    await file.close();
+    await close(page);
+  });
+
+  it("two iterations of a task are compared", async () => {
+    const page = await open(browser, server, `#/run/${RUN}/node/to`);
+    await page.getByRole("link", { name: /compare #3 with #2/ }).click();
+    await page.getByRole("article", { name: "Iteration 2" }).getByText("FAILED").first().waitFor();
+    await page.getByRole("article", { name: "Iteration 3" }).getByText("passed").first().waitFor();
+    await close(page);
+  });
+});

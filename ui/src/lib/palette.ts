@@ -1,0 +1,113 @@
+// What the palette finds without asking the server: views, iterations, tasks and files.
+
+import { plural } from "./format";
+import { outcomeLabel } from "./labels";
+import { iterationTab, type Route } from "./router";
+import type { FileHistory, IterationRow, TreeColumns } from "./types";
+
+export interface PaletteItem {
+  key: string;
+  kind: string;
+  title: string;
+  detail: string;
+  route?: Route;
+  go?: () => void;
+}
+
+interface PaletteSource {
+  text: string;
+  run: string;
+  rows: IterationRow[];
+  tree: TreeColumns | null;
+  files: FileHistory[];
+}
+
+const ITEMS_MAX = 12;
+
+export function paletteItems(source: PaletteSource): PaletteItem[] {
+  const text = source.text.trim();
+  const lower = text.toLowerCase();
+  const number = /^#?(\d{1,9})$/.exec(text);
+  if (number) return iterationsByNumber(source, number[1] ?? "");
+  if (lower.startsWith("f:")) return files(source, lower.slice(2).trim());
+  if (lower.startsWith("s:")) return iterationsByOutcome(source, lower.slice(2).trim());
+  return [...views(source, lower), ...tasks(source, lower), ...(lower ? files(source, lower) : [])];
+}
+
+function views({ run, rows }: PaletteSource, text: string): PaletteItem[] {
+  const last = rows.at(-1);
+  const failure = rows.find((row) => row.is_charged);
+  const all: [string, Route | undefined][] = [
+    ["Overview", { view: "overview", run }],
+    ["Statistics", { view: "stats", run }],
+    ["Runs", { view: "runs" }],
+    ["Newest iteration", last && iterationRoute(run, last)],
+    ["First failure", failure && iterationRoute(run, failure)],
+  ];
+  return all.flatMap(([title, route]) =>
+    route && title.toLowerCase().includes(text)
+      ? [{ key: `v:${title}`, kind: "view", title, detail: "", route }]
+      : [],
+  );
+}
+
+const iterationRoute = (run: string, row: IterationRow): Route => ({
+  view: "iteration",
+  run,
+  iter: row.iter,
+  tab: iterationTab(row),
+});
+
+const iterationItem = (run: string, row: IterationRow): PaletteItem => ({
+  key: `i:${row.iter}`,
+  kind: "iteration",
+  title: `#${row.iter} ${row.summary || row.path || row.node || "repair"}`,
+  detail: outcomeLabel(row.outcome).text,
+  route: iterationRoute(run, row),
+});
+
+function iterationsByNumber({ run, rows }: PaletteSource, digits: string): PaletteItem[] {
+  const exact = rows.filter((row) => row.iter === Number(digits));
+  const starting = rows.filter((row) => row.iter !== Number(digits) && String(row.iter).startsWith(digits));
+  return [...exact, ...starting].slice(0, ITEMS_MAX).map((row) => iterationItem(run, row));
+}
+
+function iterationsByOutcome({ run, rows }: PaletteSource, text: string): PaletteItem[] {
+  const matches = (row: IterationRow) =>
+    (text === "failed" && row.is_charged) || outcomeLabel(row.outcome).text.includes(text);
+  return rows
+    .filter(matches)
+    .toReversed()
+    .slice(0, ITEMS_MAX)
+    .map((row) => iterationItem(run, row));
+}
+
+function tasks({ run, tree }: PaletteSource, text: string): PaletteItem[] {
+  if (!tree || text === "") return [];
+  const items: PaletteItem[] = [];
+  for (let index = 0; index < tree.id.length && items.length < ITEMS_MAX; index++) {
+    const [id, title] = [tree.id[index] ?? "", tree.title[index] ?? ""];
+    if (!id.toLowerCase().includes(text) && !title.toLowerCase().includes(text)) continue;
+    items.push({
+      key: `t:${id}`,
+      kind: "task",
+      title: title || id,
+      detail: tree.state[index] ?? "",
+      route: { view: "overview", run, node: id },
+    });
+  }
+  return items;
+}
+
+function files({ run, files }: PaletteSource, text: string): PaletteItem[] {
+  return files
+    .filter((file) => file.path.toLowerCase().includes(text))
+    .slice(0, ITEMS_MAX)
+    .map((file) => ({
+      key: `f:${file.path}`,
+      kind: "file",
+      title: file.path,
+      detail: plural(file.touches.length, "iteration"),
+      route: { view: "file", run, path: file.path },
+    }));
+}
