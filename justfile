@@ -160,6 +160,29 @@ eval-with-ui CASE *ARGS:
 eval-kill:
     EVAL_KILL_CASES=30 EVAL_KILL_TRIALS=5 cargo nextest run --locked -p runner-eval --profile long -E 'test(a_run_killed_at_any_moment)'
 
+# Test every case of the suite with its solution, its cheats, and agents that do nothing or only exit with 0
+eval-lint *ARGS: programs
+    target/debug/runner-eval lint --runner target/debug/runner --jobs 2 {{ ARGS }}
+
+# Let an agent that tries everything to be excused, to read or to forge run 200 trials
+eval-attack TRIALS="200":
+    EVAL_ATTACK_TRIALS={{ quote(TRIALS) }} cargo nextest run --workspace --locked --profile long -E 'test(agent_that_tries_everything)'
+
+# Simulate 2,000 comparisons per shape: coverage of intervals, false alarms, errors at the margin
+eval-calibrate ROUNDS="2000":
+    EVAL_CALIBRATION_ROUNDS={{ quote(ROUNDS) }} EVAL_CALIBRATION_FILE=$PWD/target/calibration.txt \
+        cargo nextest run --workspace --locked --profile long -E 'test(coverage_and_error_rates)'
+    cat target/calibration.txt
+
+# Compare the statistics with scipy and statsmodels on random results
+eval-recompute SUITES="200": programs
+    #!/usr/bin/env bash
+    set -euo pipefail
+    environment=target/recompute
+    [[ -x $environment/bin/python ]] || python3 -m venv "$environment"
+    "$environment/bin/pip" install --quiet numpy==2.4.6 scipy==1.17.1 statsmodels==0.15.0
+    "$environment/bin/python" -I scripts/eval-recompute target/debug/runner-eval {{ quote(SUITES) }}
+
 # Run a plan of TRIALS trials in 8 partitions on a local Slurm, cancel it half-way and resume it
 eval-slurm TRIALS="80": programs
     scripts/eval-slurm {{ quote(TRIALS) }}

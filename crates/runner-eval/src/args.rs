@@ -9,6 +9,7 @@ mod gate;
 mod lint;
 mod list;
 mod merge;
+mod new;
 mod plan;
 mod regrade;
 mod report;
@@ -26,6 +27,7 @@ use runner_term::help_pages::{CommandGroup, with_compact_help};
 
 use crate::case::suite::{CaseFilter, CaseSample};
 use crate::plan::agent::{EvalAgent, agent_names};
+use crate::plan::arm::ArmSpec;
 
 pub(crate) use clean::CleanArgs;
 pub(crate) use compare::CompareArgs;
@@ -34,12 +36,13 @@ pub(crate) use gate::GateArgs;
 pub(crate) use lint::LintArgs;
 pub(crate) use list::ListArgs;
 pub(crate) use merge::MergeArgs;
+pub(crate) use new::{ImportArgs, NewCaseArgs, TaskFormat};
 pub(crate) use plan::EvalPlanArgs;
 pub(crate) use regrade::RegradeArgs;
 pub(crate) use report::{ReportArgs, ReportFormat};
 pub(crate) use results::ResultsArgs;
-pub(crate) use run::{ExecutionArgs, RunArgs};
-pub(crate) use submit::{ClusterEngine, K8sArgs, SlurmArgs, SubmitArgs, SubmitScope};
+pub(crate) use run::{ExecutionArgs, IsolationMode, RunArgs};
+pub(crate) use submit::{ActionsArgs, ClusterEngine, K8sArgs, SlurmArgs, SubmitArgs, SubmitScope};
 
 /// Evaluate agents on cases, with statistics
 ///
@@ -105,6 +108,8 @@ pub(crate) enum EvalCommand {
     Compare(CompareArgs),
     Gate(GateArgs),
     Lint(LintArgs),
+    New(NewCaseArgs),
+    Import(ImportArgs),
     Regrade(RegradeArgs),
     Plan(EvalPlanArgs),
     Merge(MergeArgs),
@@ -117,7 +122,7 @@ pub(crate) enum EvalCommand {
 const GROUPS: &[CommandGroup] = &[
     CommandGroup { heading: "Evaluate", commands: &["list", "run", "results"] },
     CommandGroup { heading: "Analyse", commands: &["report", "compare", "gate"] },
-    CommandGroup { heading: "Maintain cases", commands: &["lint", "regrade"] },
+    CommandGroup { heading: "Maintain cases", commands: &["new", "import", "lint", "regrade"] },
     CommandGroup { heading: "Use several machines", commands: &["plan", "merge", "submit"] },
     CommandGroup { heading: "Set up", commands: &["clean", "completions", "man"] },
 ];
@@ -176,6 +181,12 @@ pub(crate) struct ScopeArgs {
     pub(crate) cases: CaseArgs,
     #[arg(long, value_name = "KIND[:MODEL]", help = agent_help())]
     pub(crate) agent: Vec<EvalAgent>,
+    /// Variant of the configuration to compare, such as max_attempts_default=1 or prompts=DIR; repeatable [default: base]
+    #[arg(long, value_name = "[NAME:]KEY=VALUE")]
+    pub(crate) arm: Vec<ArmSpec>,
+    /// File with arms ([[arm]] tables) or a grid of values ([grid])
+    #[arg(long, value_name = "FILE")]
+    pub(crate) grid: Option<PathBuf>,
     /// Trials of each case with each agent
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) trials: u32,

@@ -13,7 +13,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 pub use check::{Check, CheckCommand, CheckKind, ExpectedOutput};
-pub use config::{CaseConfig, toml_text};
+pub use config::{CaseConfig, inline, toml_text};
 
 use crate::plan::run_name::check_name;
 use crate::result::TrialOutcome;
@@ -25,7 +25,14 @@ type WallSecs = BoundedInt<1, 604_800>;
 type IterationLimit = BoundedInt<1, 1_000_000>;
 type TokenLimit = BoundedInt<1, 9_007_199_254_740_991>;
 
+/// At most a terabyte.
+type MegaBytes = BoundedInt<16, 1_048_576>;
+type ProcessLimit = BoundedInt<8, 1_000_000>;
+
 const DEFAULT_WALL_SECS: u32 = 3_600;
+const DEFAULT_MEMORY_MB: u32 = 8_192;
+const DEFAULT_PROCESSES: u32 = 1_024;
+const DEFAULT_DISK_MB: u32 = 8_192;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Case {
@@ -47,8 +54,8 @@ pub struct Case {
     pub hidden: Option<String>,
     /// A scenario that must succeed.
     pub solution: Option<String>,
-    /// A scenario that must not succeed.
-    pub cheat: Option<String>,
+    /// Scenarios that must not succeed.
+    pub cheats: Vec<String>,
     /// Programs without which the case is skipped.
     pub requires: Vec<String>,
     pub limits: TrialLimits,
@@ -66,6 +73,25 @@ pub struct TrialLimits {
     pub iterations: Option<i64>,
     pub tokens: Option<i64>,
     pub usd: Option<f64>,
+    /// Of all processes of the trial together, in MB.
+    pub memory_mb: u32,
+    pub processes: u32,
+    /// Of all files that the trial may write, in MB.
+    pub disk_mb: u32,
+}
+
+impl Default for TrialLimits {
+    fn default() -> Self {
+        Self {
+            wall_secs: DEFAULT_WALL_SECS,
+            iterations: None,
+            tokens: None,
+            usd: None,
+            memory_mb: DEFAULT_MEMORY_MB,
+            processes: DEFAULT_PROCESSES,
+            disk_mb: DEFAULT_DISK_MB,
+        }
+    }
 }
 
 impl Case {
@@ -128,8 +154,13 @@ impl Case {
 
     /// Paths that the case names, relative to its file.
     pub fn attachments(&self) -> Vec<&str> {
-        let paths = [&self.fixture, &self.justfile, &self.hidden, &self.solution, &self.cheat];
-        paths.into_iter().flatten().map(String::as_str).chain(self.config.scenario()).collect()
+        let paths = [&self.fixture, &self.justfile, &self.hidden].into_iter().flatten().map(String::as_str);
+        paths.chain(self.answers()).chain(self.config.scenario()).collect()
+    }
+
+    /// The scenarios of the solution and of the cheats, which no trial of another agent depends on.
+    pub fn answers(&self) -> Vec<&str> {
+        self.solution.iter().chain(&self.cheats).map(String::as_str).collect()
     }
 }
 
@@ -145,9 +176,9 @@ fn read_case(table: &mut CaseTable<'_>) -> Case {
         teardown: CheckCommand::read_argv(table, "teardown"),
         hidden: table.optional("hidden"),
         solution: table.optional("solution"),
-        cheat: table.optional("cheat"),
+        cheats: table.optional("cheats").unwrap_or_default(),
         requires: table.optional("requires").unwrap_or_default(),
-        limits: TrialLimits { wall_secs: DEFAULT_WALL_SECS, iterations: None, tokens: None, usd: None },
+        limits: TrialLimits::default(),
         config: CaseConfig::default(),
         env: BTreeMap::new(),
         checks: Vec::new(),
@@ -159,6 +190,9 @@ fn read_limits(table: &mut CaseTable<'_>) -> TrialLimits {
     let iterations: Option<IterationLimit> = table.optional("iterations");
     let tokens: Option<TokenLimit> = table.optional("tokens");
     let usd: Option<f64> = table.optional("usd");
+    let memory: Option<MegaBytes> = table.optional("memory_mb");
+    let processes: Option<ProcessLimit> = table.optional("processes");
+    let disk: Option<MegaBytes> = table.optional("disk_mb");
     if usd.is_some_and(|usd| !(0.0..=1_000_000.0).contains(&usd)) {
         table.report_rule("usd", "must be from 0 to 1000000");
     }
@@ -167,6 +201,9 @@ fn read_limits(table: &mut CaseTable<'_>) -> TrialLimits {
         iterations: iterations.map(BoundedInt::get),
         tokens: tokens.map(BoundedInt::get),
         usd,
+        memory_mb: memory.map_or(DEFAULT_MEMORY_MB, BoundedInt::as_u32),
+        processes: processes.map_or(DEFAULT_PROCESSES, BoundedInt::as_u32),
+        disk_mb: disk.map_or(DEFAULT_DISK_MB, BoundedInt::as_u32),
     }
 }
 

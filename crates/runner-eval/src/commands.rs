@@ -3,9 +3,11 @@
 mod clean;
 mod compare;
 mod gate;
+mod import;
 mod lint;
 mod list;
 mod merge;
+mod new_case;
 mod plan;
 mod regrade;
 mod report;
@@ -29,9 +31,11 @@ pub(crate) fn run(cli: &EvalCli, ui: &Ui) -> Result<Box<dyn CommandOutput>, Comm
         EvalCommand::Run(args) => Box::new(run::run(global, args, ui)?),
         EvalCommand::Results(args) => Box::new(results::run(global, args)?),
         EvalCommand::Report(args) => report::run(global, args)?,
-        EvalCommand::Compare(args) => Box::new(compare::run(global, args)?),
+        EvalCommand::Compare(args) => compare::run(global, args)?,
         EvalCommand::Gate(args) => gate::run(global, args)?,
         EvalCommand::Lint(args) => Box::new(lint::run(global, args, ui)?),
+        EvalCommand::New(args) => Box::new(new_case::run(global, args)?),
+        EvalCommand::Import(args) => Box::new(import::run(global, args)?),
         EvalCommand::Regrade(args) => Box::new(regrade::run(global, args)?),
         EvalCommand::Plan(args) => Box::new(plan::run(global, args)?),
         EvalCommand::Merge(args) => Box::new(merge::run(global, args)?),

@@ -7,76 +7,89 @@ use std::path::{Path, PathBuf};
 
 use runner_core::model::digest::Sha256;
 
-/// A file of a folder, held in memory.
+/// A file or link below a folder. Its content stays on the disk: a suite may be larger than the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FixtureFile {
+struct TreeEntry {
     /// Relative to the folder.
-    pub(crate) path: PathBuf,
-    pub(crate) content: FixtureContent,
+    path: PathBuf,
+    kind: EntryKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum FixtureContent {
-    File { bytes: Vec<u8>, is_executable: bool },
+enum EntryKind {
+    File { is_executable: bool },
     Link(PathBuf),
 }
 
-/// Reads everything in a folder, ordered by path; or the file itself, if `root` is one.
-pub(crate) fn read_tree(root: &Path) -> io::Result<Vec<FixtureFile>> {
-    let mut files = Vec::new();
+/// Lists everything in a folder, ordered by path; or the file itself, if `root` is one.
+fn list_tree(root: &Path) -> io::Result<Vec<TreeEntry>> {
+    let mut entries = Vec::new();
     if fs::symlink_metadata(root)?.is_dir() {
-        read_folder(root, Path::new(""), &mut files)?;
+        list_folder(root, Path::new(""), &mut entries)?;
     } else {
-        files.push(FixtureFile { path: PathBuf::new(), content: read_content(root)? });
+        entries.push(TreeEntry { path: PathBuf::new(), kind: entry_kind(root)? });
     }
-    Ok(files)
+    Ok(entries)
 }
 
-fn read_folder(root: &Path, relative: &Path, files: &mut Vec<FixtureFile>) -> io::Result<()> {
-    let mut entries: Vec<_> = fs::read_dir(root.join(relative))?.collect::<Result<_, _>>()?;
-    entries.sort_by_key(fs::DirEntry::file_name);
-    for entry in entries {
+fn list_folder(root: &Path, relative: &Path, entries: &mut Vec<TreeEntry>) -> io::Result<()> {
+    let mut found: Vec<_> = fs::read_dir(root.join(relative))?.collect::<Result<_, _>>()?;
+    found.sort_by_key(fs::DirEntry::file_name);
+    for entry in found {
         let path = relative.join(entry.file_name());
         if entry.file_type()?.is_dir() {
-            read_folder(root, &path, files)?;
+            list_folder(root, &path, entries)?;
         } else {
-            files.push(FixtureFile { content: read_content(&root.join(&path))?, path });
+            entries.push(TreeEntry { kind: entry_kind(&root.join(&path))?, path });
         }
     }
     Ok(())
 }
 
-fn read_content(path: &Path) -> io::Result<FixtureContent> {
+fn entry_kind(path: &Path) -> io::Result<EntryKind> {
     let metadata = fs::symlink_metadata(path)?;
     if metadata.is_symlink() {
-        return Ok(FixtureContent::Link(fs::read_link(path)?));
+        return Ok(EntryKind::Link(fs::read_link(path)?));
     }
     if !metadata.is_file() {
-        return Err(io::Error::other("is neither a file nor a folder nor a link"));
+        return Err(io::Error::other(format!(
+            "`{}` is neither a file nor a folder nor a link",
+            path.display()
+        )));
     }
-    let is_executable = metadata.permissions().mode() & 0o111 != 0;
-    Ok(FixtureContent::File { bytes: fs::read(path)?, is_executable })
+    Ok(EntryKind::File { is_executable: metadata.permissions().mode() & 0o111 != 0 })
 }
 
-/// One digest of all files: names, contents and executable bits.
-pub(crate) fn digest(files: &[FixtureFile]) -> Sha256 {
+/// One digest of all files below a folder, without the `excluded` ones: names, contents and executable bits. Or the digest
+/// of the file itself, if `root` is one.
+pub(crate) fn digest_tree(root: &Path, excluded: &[&str]) -> io::Result<Sha256> {
     let mut listing = String::new();
-    for FixtureFile { path, content } in files {
-        let (kind, content) = match content {
-            FixtureContent::File { bytes, is_executable: false } => ("file", Sha256::of(bytes)),
-            FixtureContent::File { bytes, is_executable: true } => ("program", Sha256::of(bytes)),
-            FixtureContent::Link(target) => ("link", Sha256::of(target.as_os_str().as_encoded_bytes())),
+    for TreeEntry { path, kind } in list_tree(root)? {
+        if excluded.iter().any(|name| Path::new(name) == path) {
+            continue;
+        }
+        let (kind, content) = match kind {
+            EntryKind::File { is_executable } => {
+                let content = Sha256::of(&fs::read(join(root, &path))?);
+                (if is_executable { "program" } else { "file" }, content)
+            }
+            EntryKind::Link(target) => ("link", Sha256::of(target.as_os_str().as_encoded_bytes())),
         };
         let name = Sha256::of(path.as_os_str().as_encoded_bytes());
         listing.push_str(&format!("{kind} {name} {content}\n"));
     }
-    Sha256::of(listing.as_bytes())
+    Ok(Sha256::of(listing.as_bytes()))
 }
 
-/// Writes files into a folder and replaces whatever exists at their paths. It never writes through a link: a link in a
-/// parent path, perhaps an agent's, is replaced by a folder.
-pub(crate) fn write_tree(files: &[FixtureFile], folder: &Path) -> io::Result<()> {
-    for FixtureFile { path, content } in files {
+/// Joining an empty path would add a slash, which a file does not have.
+fn join(root: &Path, path: &Path) -> PathBuf {
+    if path.as_os_str().is_empty() { root.to_owned() } else { root.join(path) }
+}
+
+/// Copies the files below `source` into a folder and replaces whatever exists at their paths. It never writes through a
+/// link: a link in a parent path, perhaps an agent's, is replaced by a folder.
+pub(crate) fn copy_files_into(source: &Path, folder: &Path) -> io::Result<()> {
+    for TreeEntry { path, kind } in list_tree(source)? {
         let mut parent = folder.to_owned();
         for component in path.parent().into_iter().flat_map(Path::components) {
             parent.push(component);
@@ -85,14 +98,14 @@ pub(crate) fn write_tree(files: &[FixtureFile], folder: &Path) -> io::Result<()>
                 fs::create_dir(&parent)?;
             }
         }
-        let path = folder.join(path);
-        remove_any(&path)?;
-        match content {
-            FixtureContent::Link(target) => symlink(target, &path)?,
-            FixtureContent::File { bytes, is_executable } => {
-                fs::write(&path, bytes)?;
-                let mode = if *is_executable { 0o755 } else { 0o644 };
-                fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
+        let target = folder.join(&path);
+        remove_any(&target)?;
+        match kind {
+            EntryKind::Link(link) => symlink(link, &target)?,
+            EntryKind::File { is_executable } => {
+                fs::copy(join(source, &path), &target)?;
+                let mode = if is_executable { 0o755 } else { 0o644 };
+                fs::set_permissions(&target, fs::Permissions::from_mode(mode))?;
             }
         }
     }
@@ -190,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn written_tree_equals_the_one_read_and_a_change_alters_the_digest() {
+    fn copied_tree_has_the_same_digest_and_a_change_alters_it() {
         let folder = tempfile::tempdir().unwrap();
         let source = folder.path().join("source");
         let copy = folder.path().join("copy");
@@ -198,24 +211,27 @@ mod tests {
         fs::write(source.join("a/x"), "1").unwrap();
         fs::set_permissions(source.join("a/x"), fs::Permissions::from_mode(0o755)).unwrap();
         symlink("a/x", source.join("l")).unwrap();
-        let files = read_tree(&source).unwrap();
+        let digest = || digest_tree(&source, &[]).unwrap();
         fs::create_dir(&copy).unwrap();
-        write_tree(&files, &copy).unwrap();
-        assert_eq!(read_tree(&copy).unwrap(), files);
+        copy_files_into(&source, &copy).unwrap();
+        assert_eq!(digest_tree(&copy, &[]).unwrap(), digest());
         fs::write(copy.join("a/x"), "2").unwrap();
-        assert_ne!(digest(&read_tree(&copy).unwrap()), digest(&files));
+        assert_ne!(digest_tree(&copy, &[]).unwrap(), digest());
+        assert_eq!(digest_tree(&copy, &["a/x"]).unwrap(), digest_tree(&source, &["a/x"]).unwrap());
     }
 
     #[test]
-    fn write_tree_does_not_follow_links() {
+    fn files_are_not_copied_through_links() {
         let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("source");
         let outside = folder.path().join("outside");
         let workspace = folder.path().join("workspace");
+        fs::create_dir_all(source.join("tests")).unwrap();
+        fs::write(source.join("tests/t"), "check").unwrap();
         fs::create_dir(&outside).unwrap();
         fs::create_dir(&workspace).unwrap();
         symlink(&outside, workspace.join("tests")).unwrap();
-        let content = FixtureContent::File { bytes: b"check".to_vec(), is_executable: false };
-        write_tree(&[FixtureFile { path: "tests/t".into(), content }], &workspace).unwrap();
+        copy_files_into(&source, &workspace).unwrap();
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
         assert_eq!(fs::read(workspace.join("tests/t")).unwrap(), b"check");
     }

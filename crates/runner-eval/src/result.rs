@@ -6,6 +6,7 @@
 
 pub(crate) mod run_folder;
 pub(crate) mod selection;
+pub(crate) mod share;
 pub(crate) mod signature;
 pub mod stored_trial;
 
@@ -66,8 +67,12 @@ pub enum FailureCause {
     Provider,
     /// A required program is missing.
     MissingTool,
-    /// The evaluation itself failed: setup, teardown, disk, an error of the runner.
+    /// The runner failed after a session had begun. It is part of what is measured.
+    Runner,
+    /// The evaluation itself failed before the first session: setup, disk, an error of the runner.
     Harness,
+    /// A check is broken: it fails in the same way on the initial files, without any work of the agent.
+    Grader,
     /// The user stopped the evaluation.
     Interrupted,
 }
@@ -80,7 +85,9 @@ impl FailureCause {
             Self::Limit => "limit",
             Self::Provider => "provider",
             Self::MissingTool => "missing_tool",
+            Self::Runner => "runner",
             Self::Harness => "harness",
+            Self::Grader => "grader",
             Self::Interrupted => "interrupted",
         }
     }
@@ -89,8 +96,8 @@ impl FailureCause {
     /// excluded from every score instead of counting as 0.
     pub fn is_scored(self) -> bool {
         match self {
-            Self::Agent | Self::Guard | Self::Limit => true,
-            Self::Provider | Self::MissingTool | Self::Harness | Self::Interrupted => false,
+            Self::Agent | Self::Guard | Self::Limit | Self::Runner => true,
+            Self::Provider | Self::MissingTool | Self::Harness | Self::Grader | Self::Interrupted => false,
         }
     }
 
@@ -168,6 +175,8 @@ pub struct TrialMeta {
     /// Input and output tokens; null if no part is known.
     pub tokens: Option<u64>,
     pub cost: TrialCost,
+    /// Null if the loop did not start.
+    pub metrics: Option<LoopMetrics>,
     pub runner: RunnerVersion,
     /// In UTC, such as `2026-11-16T05:00:03Z`.
     pub started_at: String,
@@ -182,6 +191,30 @@ impl TrialMeta {
     pub fn is_scored(&self) -> bool {
         self.outcome != TrialOutcome::Skipped && self.cause.is_none_or(FailureCause::is_scored)
     }
+}
+
+/// How the loop worked, from its own output and the run's documents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoopMetrics {
+    /// Tasks without children, at the end.
+    pub leaves: u32,
+    pub leaves_passed: u32,
+    /// Levels of the tree below the root.
+    pub depth: u32,
+    pub sessions: u32,
+    /// Sessions that were charged as attempts.
+    pub attempts_charged: u32,
+    pub guard_runs: u32,
+    pub guard_failures: u32,
+    /// Sessions whose answer or tree broke a rule.
+    pub rule_violations: u32,
+    pub agent_secs: f64,
+    pub guard_secs: f64,
+    /// Whether every check that the agent could know passed; null if there is none.
+    pub visible_passed: Option<bool>,
+    /// Whether every hidden check passed; null if there is none.
+    pub hidden_passed: Option<bool>,
 }
 
 /// `checks.json`: the result of every check of the case.
@@ -214,6 +247,8 @@ pub struct CheckResult {
     /// Whether the check is hidden from the agent.
     pub hidden: bool,
     pub passed: bool,
+    /// Whether the check itself is broken, so that it shows nothing about the work.
+    pub grader_fault: bool,
     /// Null if the check passed.
     pub why: Option<String>,
     pub seconds: f64,
@@ -227,15 +262,23 @@ pub struct CheckResult {
 pub struct TrialInputs {
     /// Always [`INPUTS_SCHEMA`] in this version.
     pub schema: String,
-    /// The SHA-256 of the case file.
+    /// The SHA-256 of everything that belongs to the case, except for its solution and its cheats.
     pub case_sha256: String,
     /// Null if the case has no fixture.
     pub fixture_sha256: Option<String>,
     /// Of the checks and the hidden files.
     pub checks_sha256: String,
-    /// Of the configuration that the run started with.
+    /// Of the configuration that the run started with. The path of a scenario is replaced by its digest.
     pub config_sha256: String,
     pub runner: RunnerVersion,
+    /// The version of this program.
+    pub evaluator: String,
+    /// The version of the agent's program; null if it reported none.
+    pub agent_version: Option<String>,
+    /// The model, as the agent reported it.
+    pub model: Option<String>,
+    /// `bubblewrap` or `none`: what kept the trial away from the evaluation's own files.
+    pub isolation: String,
     pub host: MachineInfo,
     /// The SHA-256 of each file of the result that scores are computed from, by its name.
     pub files: BTreeMap<String, String>,
@@ -252,6 +295,9 @@ pub const INPUTS_SCHEMA: &str = "runner.eval.inputs/1";
 pub struct MachineInfo {
     pub os: String,
     pub arch: String,
+    pub hostname: String,
+    /// The version of the kernel.
+    pub kernel: String,
     /// How many processors the evaluation could use.
     pub cpus: u32,
     /// Null if the system does not report it.
@@ -266,11 +312,12 @@ mod tests {
 
     #[test]
     fn only_causes_on_the_agents_side_are_scored() {
-        let scored = [FailureCause::Agent, FailureCause::Guard, FailureCause::Limit];
+        let scored = [FailureCause::Agent, FailureCause::Guard, FailureCause::Limit, FailureCause::Runner];
         let unscored = [
             FailureCause::Provider,
             FailureCause::MissingTool,
             FailureCause::Harness,
+            FailureCause::Grader,
             FailureCause::Interrupted,
         ];
         assert!(scored.iter().all(|cause| cause.is_scored() && !cause.is_retried()));

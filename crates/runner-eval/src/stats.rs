@@ -1,10 +1,16 @@
 //! Statistics of results: pass rates, confidence intervals, comparisons, the gate. Pure functions of counts, except for
 //! [`comparison`], which reads selections of [`crate::result`].
 
+mod bootstrap;
+#[cfg(test)]
+mod calibration;
 pub(crate) mod comparison;
 pub(crate) mod gate;
+pub(crate) mod holm;
+pub(crate) mod loop_summary;
 pub(crate) mod paired;
 mod random;
+mod redeal;
 pub(crate) mod score;
 
 use serde::Serialize;

@@ -1,5 +1,7 @@
 //! Arguments of `runner eval merge`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::plan::run_name::EvalRunName;
@@ -10,9 +12,13 @@ use crate::plan::run_name::EvalRunName;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner eval merge --run nightly
-  runner eval merge --json | jq .missing")]
+  runner eval merge --json | jq .missing
+  runner eval merge --run nightly --from share-1 --from share-2")]
 pub(crate) struct MergeArgs {
     /// Run name [default: the newest run]
     #[arg(long, value_name = "NAME")]
     pub(crate) run: Option<EvalRunName>,
+    /// Results folder of another machine to import results from; repeatable
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: Vec<PathBuf>,
 }

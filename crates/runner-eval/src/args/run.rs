@@ -1,6 +1,7 @@
 //! Arguments of `runner eval run`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
 
 use super::ScopeArgs;
 use crate::plan::partition::Partition;
@@ -10,14 +11,15 @@ use crate::plan::run_name::EvalRunName;
 ///
 /// The same command continues an interrupted run: trials that have a result are not repeated. Trials lost to provider or
 /// infrastructure errors are retried, and every attempt is kept. Agent `case` is the one that each case names itself;
-/// `oracle` plays the solution of a case, `cheat` its cheat, and `nop` does nothing. Exit 1: a case did not end as its file
-/// expects.
+/// `oracle` plays the solution of a case, `cheat` its cheat, `exit0` writes programs that only exit with 0, and `nop` does
+/// nothing. Exit 1: a case did not end as its file expects, or no trial is scored.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner eval run adds-a-file
   runner eval run --tag scripted --trials 3 --jobs 4
   runner eval run --agent codex:gpt-5.5 --agent claude --trials 5
   runner eval run --agent codex --trials 5 --budget-usd 20
+  runner eval run --agent codex --arm base --arm max_attempts_default=1
   runner eval run --continue            # finish the newest unfinished run
   runner eval run --run nightly --partition slice:2/8")]
 pub(crate) struct RunArgs {
@@ -32,11 +34,14 @@ pub(crate) struct RunArgs {
     #[arg(long, conflicts_with = "run")]
     pub(crate) new: bool,
     /// Finish the run named by --run, or the newest unfinished one, as planned
-    #[arg(long = "continue", conflicts_with_all = ["new", "ids", "tag", "filter", "sample", "agent"])]
+    #[arg(long = "continue", conflicts_with_all = ["new", "ids", "tag", "filter", "sample", "agent", "arm", "grid"])]
     pub(crate) is_continued: bool,
     /// Run one partition of the trials: slice:M/N or hash:M/N [default: set by Slurm, Kubernetes or GitLab]
     #[arg(long, value_name = "METHOD:M/N")]
     pub(crate) partition: Option<Partition>,
+    /// After the own partition, run open trials of other partitions that no machine works on
+    #[arg(long)]
+    pub(crate) steal: bool,
 }
 
 /// How trials are executed.
@@ -51,7 +56,28 @@ pub(crate) struct ExecutionArgs {
     /// Seconds before the first retry; doubled before each further one
     #[arg(long, value_name = "SECS", default_value_t = 5.0)]
     pub(crate) retry_wait: f64,
-    /// Start no more trials once the run has cost this many dollars
+    /// Start no more trials once the whole run has cost this many dollars, on all machines
     #[arg(long, value_name = "USD")]
     pub(crate) budget_usd: Option<f64>,
+    /// Start no more trials once the whole run has used this many tokens, on all machines
+    #[arg(long, value_name = "N")]
+    pub(crate) budget_tokens: Option<u64>,
+    /// Whether trials and checks run in a sandbox that hides cases, results and other trials
+    #[arg(long, value_name = "MODE", default_value = "auto")]
+    pub(crate) isolation: IsolationMode,
+    /// Shell command that fails while the agents' provider is down; confirms what agents report about it
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) provider_check: Option<String>,
+}
+
+/// Whether trials run in a sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum IsolationMode {
+    /// If bubblewrap works on this machine
+    Auto,
+    /// Fail without bubblewrap
+    Required,
+    /// Never: agents can read cases and results
+    Off,
 }

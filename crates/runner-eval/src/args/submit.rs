@@ -1,11 +1,13 @@
 //! Arguments of `runner eval submit`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 use super::ScopeArgs;
 use crate::plan::run_name::EvalRunName;
 
-/// Submit a run to a cluster: Slurm or Kubernetes
+/// Submit a run to a cluster: Slurm, Kubernetes, GitHub Actions
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner eval submit slurm --run nightly --agent codex --trials 5 --dry-run
@@ -19,6 +21,7 @@ pub(crate) struct SubmitArgs {
 pub(crate) enum ClusterEngine {
     Slurm(SlurmArgs),
     K8s(K8sArgs),
+    Actions(ActionsArgs),
 }
 
 #[derive(Args, Debug)]
@@ -34,7 +37,16 @@ pub(crate) struct SubmitScope {
     /// Trials to run at the same time in each partition
     #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) jobs: u32,
-    /// Write and print the jobs without submitting them
+    /// Start no more trials once the whole run has cost this many dollars
+    #[arg(long, value_name = "USD")]
+    pub(crate) budget_usd: Option<f64>,
+    /// Start no more trials once the whole run has used this many tokens
+    #[arg(long, value_name = "N")]
+    pub(crate) budget_tokens: Option<u64>,
+    /// After its own partition, let each machine help with the others
+    #[arg(long)]
+    pub(crate) steal: bool,
+    /// Print the jobs; write and submit nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -58,14 +70,27 @@ pub(crate) struct SlurmArgs {
     /// Slurm's partition (queue) to submit to
     #[arg(long, value_name = "NAME")]
     pub(crate) queue: Option<String>,
+    /// Account to charge
+    #[arg(long, value_name = "NAME")]
+    pub(crate) account: Option<String>,
+    /// Memory per partition, as Slurm writes it
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+    /// Processors per partition
+    #[arg(long, value_name = "N")]
+    pub(crate) cpus: Option<u32>,
+    /// Required features of the nodes
+    #[arg(long, value_name = "LIST")]
+    pub(crate) constraint: Option<String>,
 }
 
-/// Submit an Indexed Job
+/// Submit an Indexed Job, and a job that merges
 ///
 /// The image must contain the same `runner-eval` and `runner`; the claim must contain the folder that holds eval/.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  runner eval submit k8s --run nightly --agent codex --image IMAGE --dry-run")]
+  runner eval submit k8s --run nightly --agent codex --image IMAGE \\
+    --secret api-keys --cpu 2 --memory 4Gi --dry-run")]
 pub(crate) struct K8sArgs {
     #[command(flatten)]
     pub(crate) common: SubmitScope,
@@ -81,4 +106,34 @@ pub(crate) struct K8sArgs {
     /// Partitions to run at the same time
     #[arg(long, value_name = "N")]
     pub(crate) throttle: Option<u32>,
+    /// Secret whose entries become variables of the pods, such as API keys; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub(crate) secret: Vec<String>,
+    /// Processors per pod, as Kubernetes writes them
+    #[arg(long, value_name = "AMOUNT")]
+    pub(crate) cpu: Option<String>,
+    /// Memory per pod, as Kubernetes writes it
+    #[arg(long, value_name = "AMOUNT")]
+    pub(crate) memory: Option<String>,
+    /// Seconds after which the whole job is stopped
+    #[arg(long, value_name = "SECS")]
+    pub(crate) deadline_secs: Option<u32>,
+    /// User id to run as
+    #[arg(long, value_name = "UID")]
+    pub(crate) user: Option<u32>,
+}
+
+/// Write a GitHub Actions workflow with a matrix of partitions
+///
+/// The machines need no shared folder: each uploads its results, and a last job merges them.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner eval submit actions --run nightly --agent codex --trials 5 \\
+    --out .github/workflows/eval.yml")]
+pub(crate) struct ActionsArgs {
+    #[command(flatten)]
+    pub(crate) common: SubmitScope,
+    /// Workflow file to write
+    #[arg(long, value_name = "FILE", default_value = ".github/workflows/eval.yml")]
+    pub(crate) out: PathBuf,
 }

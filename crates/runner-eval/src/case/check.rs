@@ -72,9 +72,15 @@ pub enum CheckKind {
         command: Option<CheckCommand>,
         min_tests: u64,
     },
+    /// A program among the hidden files judges the work from outside: it runs programs of the work as other processes, which
+    /// cannot reach it, and prints one line per test.
+    Judge {
+        command: CheckCommand,
+        min_tests: u64,
+    },
 }
 
-const TYPES: [&str; 8] = [
+const TYPES: [&str; 9] = [
     "file_exists",
     "file_contains",
     "command_succeeds",
@@ -83,6 +89,7 @@ const TYPES: [&str; 8] = [
     "git_clean",
     "verify_passes",
     "junit",
+    "judge",
 ];
 
 impl CheckKind {
@@ -97,6 +104,7 @@ impl CheckKind {
             Self::GitClean => "git_clean",
             Self::VerifyPasses => "verify_passes",
             Self::Junit { .. } => "junit",
+            Self::Judge { .. } => "judge",
         }
     }
 }
@@ -123,12 +131,17 @@ impl Check {
             Some("runner_completed") => CheckKind::RunnerCompleted,
             Some("verify_passes") => CheckKind::VerifyPasses,
             Some("junit") => read_junit(table),
+            Some("judge") => {
+                CheckKind::Judge { command: CheckCommand::read(table), min_tests: read_min_tests(table) }
+            }
             Some("git_clean") | None => CheckKind::GitClean,
             Some(unknown) => {
                 report_unknown_type(table, unknown);
                 CheckKind::GitClean
             }
         };
+        // The files of a judge are hidden ones.
+        let hidden = hidden || matches!(kind, CheckKind::Judge { .. });
         Self { name, hidden, kind }
     }
 }
@@ -206,9 +219,12 @@ fn read_junit(table: &mut CaseTable<'_>) -> CheckKind {
     let path = read_path(table);
     let has_command = table.has("command") || table.has("cmd");
     let command = has_command.then(|| CheckCommand::read(table));
+    CheckKind::Junit { path, command, min_tests: read_min_tests(table) }
+}
+
+fn read_min_tests(table: &mut CaseTable<'_>) -> u64 {
     let min_tests: Option<BoundedInt<1, 1_000_000>> = table.optional("min_tests");
-    let min_tests = min_tests.map_or(1, BoundedInt::as_u64);
-    CheckKind::Junit { path, command, min_tests }
+    min_tests.map_or(1, BoundedInt::as_u64)
 }
 
 impl CheckCommand {
@@ -261,6 +277,7 @@ mod tests {
             "type = \"runner_completed\"",
             "type = \"git_clean\"\nname = \"tidy\"\nhidden = true",
             "type = \"verify_passes\"",
+            "type = \"judge\"\ncommand = [\"python3\", \"judge.py\"]\nmin_tests = 3",
             "type = \"junit\"\npath = \"r.xml\"\ncommand = [\"make\"]\nmin_tests = 3",
         ] {
             assert_eq!(problems(good), [""; 0], "{good}");

@@ -82,7 +82,8 @@ pub fn toml_text(table: &TomlTable) -> String {
     text
 }
 
-fn inline(value: &Value) -> String {
+/// A value as it is written in a TOML document.
+pub fn inline(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
         Value::Integer(number) => number.to_string(),

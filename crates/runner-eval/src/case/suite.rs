@@ -1,6 +1,7 @@
-//! Loads the cases of a folder with all their files, computes their digests, and filters them for a command.
+//! Loads the cases of a folder, computes the digests of their files, and filters them for a command.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
@@ -10,27 +11,24 @@ use runner_core::strict::nearest;
 use runner_term::CommandError;
 
 use crate::case::Case;
-use crate::files::{self, FixtureFile};
+use crate::files;
 
 /// The name of the case file in a case's own folder.
 const CASE_FILE: &str = "case.toml";
 
-/// A case with everything that it depends on.
+/// A case file that is valid, with the paths of its other files. Their contents stay on the disk.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadedCase {
     pub(crate) case: Case,
     pub(crate) file: PathBuf,
     /// The folder that its paths are relative to.
     pub(crate) folder: PathBuf,
-    pub(crate) digests: CaseDigests,
-    fixture: Vec<FixtureFile>,
-    hidden: Vec<FixtureFile>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CaseDigests {
-    /// Of the case file.
-    pub(crate) case: Sha256,
+    /// Of everything that the result of a trial depends on: all but the solution and the cheats.
+    pub(crate) task: Sha256,
     pub(crate) fixture: Option<Sha256>,
     /// Of the checks and the hidden files.
     pub(crate) checks: Sha256,
@@ -48,38 +46,55 @@ impl LoadedCase {
             error.hint("fix the file; docs/guide/evaluation.md lists every key")
         })?;
         let folder = file.parent().unwrap_or(Path::new(".")).to_owned();
-        let read_tree =
-            |path: &Path| files::read_tree(path).map_err(|error| CommandError::io(what(), path, &error));
-        let read_attachment = |path: &Option<String>| match path {
-            None => Ok(Vec::new()),
-            Some(path) => read_tree(&folder.join(path)),
-        };
-        let fixture = read_attachment(&case.fixture)?;
-        let hidden = read_attachment(&case.hidden)?;
-        let mut whole = format!("case {}\n", Sha256::of(&bytes));
-        for name in case.attachments() {
-            whole.push_str(&format!("{name} {}\n", files::digest(&read_tree(&folder.join(name))?)));
+        let loaded = Self { case, file: file.to_owned(), folder };
+        for name in loaded.case.attachments() {
+            let path = loaded.folder.join(name);
+            fs::symlink_metadata(&path).map_err(|error| CommandError::io(what(), &path, &error))?;
         }
-        if file.file_name().is_some_and(|name| name == CASE_FILE) {
-            whole.push_str(&format!("folder {}\n", files::digest(&read_tree(&folder)?)));
-        }
-        let mut checks = serde_json::to_vec(&case.checks).unwrap_or_default();
-        checks.extend(files::digest(&hidden).to_string().bytes());
-        let digests = CaseDigests {
-            case: Sha256::of(&bytes),
-            fixture: case.fixture.as_ref().map(|_| files::digest(&fixture)),
-            checks: Sha256::of(&checks),
-            whole: Sha256::of(whole.as_bytes()),
-        };
-        let loaded = Self { case, file: file.to_owned(), folder, digests, fixture, hidden };
         loaded.check_scenarios()?;
         Ok(loaded)
     }
 
+    /// Reads every file of the case and computes its digests.
+    pub(crate) fn digests(&self) -> Result<CaseDigests, CommandError> {
+        self.compute_digests().map_err(|error| {
+            CommandError::io(format!("could not read the case `{}`", self.case.id), &self.folder, &error)
+        })
+    }
+
+    fn compute_digests(&self) -> io::Result<CaseDigests> {
+        let attachment = |path: &Option<String>| match path {
+            None => Ok(None),
+            Some(path) => files::digest_tree(&self.folder.join(path), &[]).map(Some),
+        };
+        let mut checks = serde_json::to_vec(&self.case.checks).unwrap_or_default();
+        checks.extend(
+            attachment(&self.case.hidden)?.map(|digest| digest.to_string()).unwrap_or_default().bytes(),
+        );
+        Ok(CaseDigests {
+            task: self.digest_without(&self.case.answers())?,
+            fixture: attachment(&self.case.fixture)?,
+            checks: Sha256::of(&checks),
+            whole: self.digest_without(&[])?,
+        })
+    }
+
+    /// The digest of the case file, of the files that it names, and of everything in the case's own folder.
+    fn digest_without(&self, excluded: &[&str]) -> io::Result<Sha256> {
+        let mut listing = format!("case {}\n", Sha256::of(&fs::read(&self.file)?));
+        for name in self.case.attachments().into_iter().filter(|name| !excluded.contains(name)) {
+            let digest = files::digest_tree(&self.folder.join(name), &[])?;
+            listing.push_str(&format!("{name} {digest}\n"));
+        }
+        if self.file.file_name().is_some_and(|name| name == CASE_FILE) {
+            listing.push_str(&format!("folder {}\n", files::digest_tree(&self.folder, excluded)?));
+        }
+        Ok(Sha256::of(listing.as_bytes()))
+    }
+
     /// An invalid scenario is an error of the case, so it is reported before any trial starts.
     fn check_scenarios(&self) -> Result<(), CommandError> {
-        let names = [&self.case.solution, &self.case.cheat].into_iter().flatten().map(String::as_str);
-        for name in names.chain(self.case.config.scenario()) {
+        for name in self.case.answers().into_iter().chain(self.case.config.scenario()) {
             let path = self.folder.join(name);
             let what = || format!("could not read the scenario `{}`", path.display());
             let text = fs::read_to_string(&path).map_err(|error| CommandError::io(what(), &path, &error))?;
@@ -95,37 +110,66 @@ impl LoadedCase {
         fixture.ends_with(".bundle").then(|| self.folder.join(fixture))
     }
 
-    /// The initial files of the repository; none if it is cloned from a bundle.
-    pub(crate) fn fixture(&self) -> &[FixtureFile] {
-        if self.bundle().is_some() { &[] } else { &self.fixture }
+    /// The folder with the initial files of the repository; none if it is cloned from a bundle.
+    pub(crate) fn fixture(&self) -> Option<PathBuf> {
+        if self.bundle().is_some() {
+            None
+        } else {
+            self.case.fixture.as_ref().map(|name| self.folder.join(name))
+        }
     }
 
-    /// The files for hidden checks.
-    pub(crate) fn hidden(&self) -> &[FixtureFile] {
-        &self.hidden
+    /// The folder with the files for hidden checks.
+    pub(crate) fn hidden(&self) -> Option<PathBuf> {
+        self.case.hidden.as_ref().map(|name| self.folder.join(name))
     }
 }
 
-/// Loads all cases of a folder, ordered by id. A case is `<id>/case.toml` or `<id>.toml`.
-pub(crate) fn load_cases(folder: &Path) -> Result<Vec<LoadedCase>, CommandError> {
+/// The cases of a folder.
+#[derive(Debug)]
+pub(crate) struct CaseFolder {
+    /// Ordered by id.
+    pub(crate) cases: Vec<LoadedCase>,
+    /// Case files that cannot be used.
+    pub(crate) broken: Vec<BrokenCase>,
+}
+
+#[derive(Debug)]
+pub(crate) struct BrokenCase {
+    /// The name of the folder or file, which is usually also the id.
+    pub(crate) name: String,
+    pub(crate) error: CommandError,
+}
+
+/// Loads all cases of a folder. A case is `<id>/case.toml` or `<id>.toml`.
+pub(crate) fn load_cases(folder: &Path) -> Result<CaseFolder, CommandError> {
     let what = "could not read the cases";
     let entries = fs::read_dir(folder).map_err(|error| {
         CommandError::io(what, folder, &error)
             .hint("name their folder with --cases DIR, or the folder that holds eval/ with -C DIR")
     })?;
-    let mut case_files: Vec<PathBuf> = Vec::new();
+    let mut found = CaseFolder { cases: Vec::new(), broken: Vec::new() };
     for entry in entries.flatten() {
         let path = entry.path();
         let inner = path.join(CASE_FILE);
-        if inner.is_file() {
-            case_files.push(inner);
+        let file = if inner.is_file() {
+            inner
         } else if path.extension().is_some_and(|extension| extension == "toml") && path.is_file() {
-            case_files.push(path);
+            path.clone()
+        } else {
+            continue;
+        };
+        match LoadedCase::load(&file) {
+            Ok(loaded) => found.cases.push(loaded),
+            Err(error) => {
+                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                found.broken.push(BrokenCase { name, error });
+            }
         }
     }
-    let mut cases = case_files.iter().map(|file| LoadedCase::load(file)).collect::<Result<Vec<_>, _>>()?;
-    cases.sort_by(|a, b| a.case.id.cmp(&b.case.id));
-    if let Some([first, second]) = cases.array_windows().find(|[a, b]| a.case.id == b.case.id) {
+    found.cases.sort_by(|a, b| a.case.id.cmp(&b.case.id));
+    found.broken.sort_by(|a, b| a.name.cmp(&b.name));
+    if let Some([first, second]) = found.cases.array_windows().find(|[a, b]| a.case.id == b.case.id) {
         return Err(CommandError::refused("duplicate_case", what).cause(format!(
             "`{}` and `{}` have the same id `{}`",
             first.file.display(),
@@ -133,7 +177,7 @@ pub(crate) fn load_cases(folder: &Path) -> Result<Vec<LoadedCase>, CommandError>
             first.case.id
         )));
     }
-    Ok(cases)
+    Ok(found)
 }
 
 /// Which cases a command is about.
@@ -155,11 +199,14 @@ pub(crate) struct CaseSample {
     pub(crate) seed: u64,
 }
 
-/// The cases that match the filter, ordered by id.
-pub(crate) fn filter_cases(
-    cases: Vec<LoadedCase>,
-    filter: &CaseFilter,
-) -> Result<Vec<LoadedCase>, CommandError> {
+/// The cases that match the filter, ordered by id. A broken case is an error unless the filter names other cases: a suite
+/// must not become smaller without notice.
+pub(crate) fn filter_cases(found: CaseFolder, filter: &CaseFilter) -> Result<Vec<LoadedCase>, CommandError> {
+    let CaseFolder { cases, broken } = found;
+    let is_needed = |broken: &BrokenCase| filter.ids.is_empty() || filter.ids.contains(&broken.name);
+    if let Some(broken) = broken.into_iter().find(is_needed) {
+        return Err(broken.error);
+    }
     let ids: Vec<&str> = cases.iter().map(|loaded| loaded.case.id.as_str()).collect();
     if let Some(unknown) = filter.ids.iter().find(|id| !ids.contains(&id.as_str())) {
         let hint = match nearest(unknown, &ids) {
@@ -202,7 +249,7 @@ fn glob_regex(pattern: &str) -> Option<Regex> {
 mod tests {
     use super::*;
 
-    fn three_cases(folder: &Path) -> Vec<LoadedCase> {
+    fn three_cases(folder: &Path) -> CaseFolder {
         for (id, tag) in [("alpha", "fast"), ("beta", "slow"), ("gamma", "fast")] {
             let text = format!(
                 "[case]\nid = \"{id}\"\ngoal = \"g\"\ntags = [\"{tag}\"]\n[[checks]]\ntype = \"git_clean\"\n"
@@ -212,8 +259,9 @@ mod tests {
         load_cases(folder).unwrap()
     }
 
-    fn ids(cases: &[LoadedCase], filter: &CaseFilter) -> Vec<String> {
-        filter_cases(cases.to_vec(), filter).unwrap().into_iter().map(|loaded| loaded.case.id).collect()
+    fn ids(found: &CaseFolder, filter: &CaseFilter) -> Vec<String> {
+        let found = CaseFolder { cases: found.cases.clone(), broken: Vec::new() };
+        filter_cases(found, filter).unwrap().into_iter().map(|loaded| loaded.case.id).collect()
     }
 
     #[test]
@@ -246,20 +294,46 @@ mod tests {
     }
 
     #[test]
-    fn changed_file_of_a_case_changes_its_digest() {
+    fn broken_case_does_not_affect_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        three_cases(folder.path());
+        fs::write(folder.path().join("broken.toml"), "[case]\nid = 1\n").unwrap();
+        let found = || load_cases(folder.path()).unwrap();
+        assert_eq!((found().cases.len(), found().broken.len()), (3, 1));
+        let named = |id: &str| CaseFilter { ids: vec![id.to_owned()], ..CaseFilter::default() };
+        assert_eq!(filter_cases(found(), &named("beta")).unwrap().len(), 1);
+        assert!(filter_cases(found(), &named("broken")).unwrap_err().json().to_string().contains("goal"));
+        assert!(filter_cases(found(), &CaseFilter::default()).is_err(), "the suite would be smaller");
+    }
+
+    #[test]
+    fn task_digest_covers_every_file_but_solution_and_cheats() {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("one");
         fs::create_dir_all(folder.join("hidden")).unwrap();
-        fs::write(folder.join("hidden/t"), "1").unwrap();
-        let text =
-            "[case]\nid = \"one\"\ngoal = \"g\"\nhidden = \"hidden\"\n[[checks]]\ntype = \"git_clean\"\n";
+        let scenario = "[[session]]\nanswer = { status = \"done\", summary = \"x\" }\n";
+        for (name, text) in
+            [("hidden/t", "1"), ("justfile", "ci:\n"), ("setup.sh", "true\n"), ("solution.toml", scenario)]
+        {
+            fs::write(folder.join(name), text).unwrap();
+        }
+        let text = "[case]\nid = \"one\"\ngoal = \"g\"\nhidden = \"hidden\"\njustfile = \"justfile\"\n\
+                    setup = [\"sh\", \"setup.sh\"]\nsolution = \"solution.toml\"\n[[checks]]\ntype = \"git_clean\"\n";
         fs::write(folder.join("case.toml"), text).unwrap();
-        let digests = || LoadedCase::load(&folder.join("case.toml")).unwrap().digests;
-        let before = digests();
-        fs::write(folder.join("hidden/t"), "2").unwrap();
-        let after = digests();
-        assert_eq!(before.case, after.case);
-        assert_ne!(before.checks, after.checks);
-        assert_ne!(before.whole, after.whole);
+        let digests = || LoadedCase::load(&folder.join("case.toml")).unwrap().digests().unwrap();
+        for (name, is_task, is_check) in [
+            ("hidden/t", true, true),
+            ("justfile", true, false),
+            ("setup.sh", true, false),
+            ("solution.toml", false, false),
+        ] {
+            let before = digests();
+            let text = fs::read_to_string(folder.join(name)).unwrap();
+            fs::write(folder.join(name), format!("{text}# changed\n")).unwrap();
+            let after = digests();
+            assert_eq!(before.task != after.task, is_task, "{name}");
+            assert_eq!(before.checks != after.checks, is_check, "{name}");
+            assert_ne!(before.whole, after.whole, "{name}");
+        }
     }
 }

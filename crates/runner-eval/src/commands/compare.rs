@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use crate::args::{CompareArgs, EvalGlobalArgs};
 use crate::result::selection::ResultSelection;
 use crate::stats::comparison::PairedComparison;
-use crate::stats::paired::{MeanDifference, ScoredCounts, mean_difference};
+use crate::stats::holm;
+use crate::stats::paired::{InferenceScope, MeanDifference, ScoredCounts, ShownDirection, mean_difference};
 
-/// Draws of the sign-flip test, if there are too many cases to enumerate all sign choices.
+/// Draws of the re-dealing test, if the numbers of trials do not allow an exact one.
 pub(super) const DRAWS: u32 = 9_999;
 
 pub(crate) struct CompareOutput {
@@ -16,18 +17,54 @@ pub(crate) struct CompareOutput {
     new: String,
     comparison: PairedComparison,
     difference: MeanDifference,
+    /// Corrected for the number of comparisons; none for a single one.
+    adjusted_p: Option<f64>,
 }
 
-pub(crate) fn run(global: &EvalGlobalArgs, args: &CompareArgs) -> Result<CompareOutput, CommandError> {
+/// Several results compared with one base.
+pub(crate) struct ComparisonList(Vec<CompareOutput>);
+
+pub(crate) fn run(
+    global: &EvalGlobalArgs,
+    args: &CompareArgs,
+) -> Result<Box<dyn CommandOutput>, CommandError> {
     let base = ResultSelection::load(global, Some(&args.base))?;
-    let new = ResultSelection::load(global, Some(&args.new))?;
-    let comparison = PairedComparison::new(&base, &new)?;
-    let Some(difference) = mean_difference(&comparison.pairs(), DRAWS) else {
-        let what = format!("`{}` and `{}` cannot be compared", args.base, args.new);
+    let scope = inference_scope(args.population);
+    let mut compared = Vec::new();
+    for new in &args.new {
+        compared.push(compare(&base, &ResultSelection::load(global, Some(new))?, scope)?);
+    }
+    if compared.len() == 1
+        && let Some(only) = compared.pop()
+    {
+        return Ok(Box::new(only));
+    }
+    let p_values: Vec<f64> = compared.iter().map(|output| output.difference.p_value).collect();
+    for (output, adjusted) in compared.iter_mut().zip(holm::adjusted(&p_values)) {
+        output.adjusted_p = Some(adjusted);
+        // The words follow the corrected value.
+        output.difference.p_value = adjusted;
+    }
+    Ok(Box::new(ComparisonList(compared)))
+}
+
+pub(super) fn inference_scope(is_population: bool) -> InferenceScope {
+    if is_population { InferenceScope::Population } else { InferenceScope::Cases }
+}
+
+pub(super) fn compare(
+    base: &ResultSelection,
+    new: &ResultSelection,
+    scope: InferenceScope,
+) -> Result<CompareOutput, CommandError> {
+    let comparison = PairedComparison::new(base, new)?;
+    let Some(difference) = mean_difference(&comparison.pairs(), scope, DRAWS) else {
+        let what = format!("`{}` and `{}` cannot be compared", base.name, new.name);
         let error = CommandError::refused("no_pairs", what).cause("no case has a score on both sides");
         return Err(comparison.notes().into_iter().fold(error, CommandError::cause));
     };
-    Ok(CompareOutput { base: args.base.clone(), new: args.new.clone(), comparison, difference })
+    let [base, new] = [base, new].map(|selection| selection.name.clone());
+    Ok(CompareOutput { base, new, comparison, difference, adjusted_p: None })
 }
 
 /// A difference of rates in percentage points, with its sign.
@@ -41,13 +78,12 @@ fn p_value(p: f64) -> String {
 
 /// What a difference means, in a sentence.
 pub(super) fn summary(difference: &MeanDifference) -> &'static str {
-    let interval = difference.interval;
-    if interval.low > 0.0 {
-        "the new results are better: the interval excludes zero"
-    } else if interval.high < 0.0 {
-        "the new results are worse: the interval excludes zero"
-    } else {
-        "the interval includes zero: neither a difference nor its absence is shown"
+    match (difference.direction(), difference.scope) {
+        (ShownDirection::Better, InferenceScope::Cases) => "on these cases, the new results are better",
+        (ShownDirection::Worse, InferenceScope::Cases) => "on these cases, the new results are worse",
+        (ShownDirection::Better, InferenceScope::Population) => "the new results are better",
+        (ShownDirection::Worse, InferenceScope::Population) => "the new results are worse",
+        (ShownDirection::None, _) => "neither a difference nor its absence is shown (p > 5 %)",
     }
 }
 
@@ -59,17 +95,16 @@ pub(super) fn add_difference(line: KeyValueLine, difference: &MeanDifference) ->
         .with("ties", difference.ties)
         .with("losses", difference.losses)
         .with("p_value", format!("{:.4}", difference.p_value))
+        .with("p_drop", format!("{:.4}", difference.p_drop))
         .with("exact", difference.exact)
 }
 
 pub(super) fn render_difference(styler: &Styler, difference: &MeanDifference) -> String {
     let interval = difference.interval;
-    let role = if interval.low > 0.0 {
-        TextRole::Good
-    } else if interval.high < 0.0 {
-        TextRole::Bad
-    } else {
-        TextRole::Warn
+    let role = match difference.direction() {
+        ShownDirection::Better => TextRole::Good,
+        ShownDirection::Worse => TextRole::Bad,
+        ShownDirection::None => TextRole::Warn,
     };
     format!(
         "{} percentage points, 95 % confidence interval {} to {}\n\
@@ -98,6 +133,7 @@ impl CommandOutput for CompareOutput {
             "new": self.new,
             "n": self.comparison.pairs.len(),
             "difference": self.difference,
+            "adjusted_p": self.adjusted_p,
             "summary": summary(&self.difference),
             "paired": self.comparison.json(),
             "notes": self.comparison.notes(),
@@ -140,5 +176,21 @@ impl CommandOutput for CompareOutput {
             text.push_str(&format!("{}\n", styler.paint(TextRole::Faint, &note)));
         }
         text
+    }
+}
+
+impl CommandOutput for ComparisonList {
+    fn json(&self) -> Value {
+        let comparisons: Vec<Value> = self.0.iter().map(CompareOutput::json).collect();
+        json!({ "schema": "runner.eval.comparisons/1", "correction": "holm", "comparisons": comparisons })
+    }
+
+    fn key_values(&self) -> Vec<KeyValueLine> {
+        self.0.iter().flat_map(CompareOutput::key_values).collect()
+    }
+
+    fn human(&self, styler: &Styler) -> String {
+        let parts: Vec<String> = self.0.iter().map(|output| output.human(styler)).collect();
+        format!("{}\np-values are corrected for {} comparisons (Holm)\n", parts.join("\n"), self.0.len())
     }
 }

@@ -1,14 +1,21 @@
 //! `runner eval gate`
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use runner_host::clock::{now_ms, utc};
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::compare::{DRAWS, add_difference, render_difference, summary};
+use super::compare::{DRAWS, add_difference, inference_scope, render_difference, summary};
 use crate::args::{EvalGlobalArgs, GateArgs};
 use crate::result::selection::ResultSelection;
 use crate::stats::comparison::{PairedComparison, scores_by_case};
 use crate::stats::gate::{CaseModel, GateRule, GateVerdict, VerdictTally, decide, simulate};
-use crate::stats::paired::{MeanDifference, mean_difference};
+use crate::stats::paired::{InferenceScope, MeanDifference, mean_difference};
 use crate::stats::score::Score;
 
 /// Simulated comparisons of `--aa`.
@@ -22,43 +29,125 @@ const INCONCLUSIVE: CommandExit = CommandExit(5);
 const INCOMPLETE: CommandExit = CommandExit(6);
 
 pub(crate) fn run(global: &EvalGlobalArgs, args: &GateArgs) -> Result<Box<dyn CommandOutput>, CommandError> {
-    if !(0.0..=1.0).contains(&args.margin) {
-        return Err(CommandError::refused("margin", format!("invalid margin: {}", args.margin))
-            .cause("it must be from 0 to 1")
-            .hint("five percentage points: --margin 0.05"));
+    for (name, value) in [("margin", args.margin), ("max-lost", args.max_lost)] {
+        if !(0.0..=1.0).contains(&value) {
+            return Err(CommandError::refused("usage", format!("invalid {name}: {value}"))
+                .cause("it must be from 0 to 1")
+                .hint(format!("five percentage points: --{name} 0.05")));
+        }
     }
-    let rule = GateRule { margin: args.margin, min_cases: args.min_cases, draws: DRAWS };
+    let rule = GateRule {
+        margin: args.margin,
+        min_cases: args.min_cases as usize,
+        scope: inference_scope(args.population),
+        draws: DRAWS,
+    };
     let base = ResultSelection::load(global, Some(&args.base))?;
     let Some(new) = &args.new else { return Ok(Box::new(simulate_gate(&base, rule)?)) };
     let new = ResultSelection::load(global, Some(new))?;
+    refuse_same_results(&base, &new)?;
     let comparison = PairedComparison::new(&base, &new)?;
     let pairs = comparison.pairs();
-    let missing = find_missing(&base, &new, &comparison);
+    let missing = find_missing(&base, &new, &comparison, args.max_lost);
     let verdict = if missing.is_empty() { decide(&pairs, &rule) } else { GateVerdict::Incomplete };
+    let difference = mean_difference(&pairs, rule.scope, DRAWS);
+    let look = GateLook {
+        base: base.name.clone(),
+        new: new.name.clone(),
+        base_trials: base.last_attempts().len(),
+        new_trials: new.last_attempts().len(),
+        verdict: verdict.to_string(),
+        p_drop: difference.map(|difference| difference.p_drop),
+        at: utc(now_ms()).unwrap_or_default(),
+    };
+    let earlier_looks = record_look(&global.results(), &look)
+        .map_err(|error| CommandError::io("could not record the verdict", &global.results(), &error))?;
     Ok(Box::new(GateOutput {
         base: base.name,
         new: new.name,
         rule,
         verdict,
+        worst_verdict: decide(&comparison.worst_pairs, &rule),
         missing,
-        difference: mean_difference(&pairs, DRAWS),
+        difference,
         comparison,
+        earlier_looks,
     }))
 }
 
+/// Comparing results with themselves would always pass.
+fn refuse_same_results(base: &ResultSelection, new: &ResultSelection) -> Result<(), CommandError> {
+    let folders = |selection: &ResultSelection| -> BTreeSet<PathBuf> {
+        selection.last_attempts().iter().map(|trial| trial.folder.clone()).collect()
+    };
+    if folders(base).is_disjoint(&folders(new)) {
+        return Ok(());
+    }
+    let what = format!("`{}` and `{}` are the same results", base.name, new.name);
+    Err(CommandError::refused("same_results", what)
+        .hint("compare two runs; the noise of one run alone: runner eval gate BASE --aa"))
+}
+
+/// One use of the gate, as it is recorded: a gate that is asked until it passes proves little.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct GateLook {
+    base: String,
+    new: String,
+    base_trials: usize,
+    new_trials: usize,
+    verdict: String,
+    p_drop: Option<f64>,
+    at: String,
+}
+
+/// Appends a look to the record and returns how many earlier ones had other data of the same results.
+fn record_look(results: &Path, look: &GateLook) -> io::Result<usize> {
+    let file = results.join("_runs").join("looks.jsonl");
+    let text = fs::read_to_string(&file).unwrap_or_default();
+    let looks: Vec<GateLook> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let data = |look: &GateLook| (look.base_trials, look.new_trials);
+    let mut earlier: Vec<(usize, usize)> =
+        looks.iter().filter(|other| other.base == look.base && other.new == look.new).map(data).collect();
+    earlier.retain(|other| *other != data(look));
+    earlier.sort_unstable();
+    earlier.dedup();
+    let is_known = looks.iter().any(|other| GateLook { at: look.at.clone(), ..other.clone() } == *look);
+    if !is_known && file.parent().is_some_and(Path::is_dir) {
+        let mut line = serde_json::to_vec(look)?;
+        line.push(b'\n');
+        fs::File::options().create(true).append(true).open(&file)?.write_all(&line)?;
+    }
+    Ok(earlier.len())
+}
+
 /// What is missing for a verdict, in sentences.
-fn find_missing(base: &ResultSelection, new: &ResultSelection, comparison: &PairedComparison) -> Vec<String> {
+fn find_missing(
+    base: &ResultSelection,
+    new: &ResultSelection,
+    comparison: &PairedComparison,
+    max_lost: f64,
+) -> Vec<String> {
     let mut missing = Vec::new();
-    for side in [base, new] {
+    for (side, lost) in [(base, comparison.base_lost), (new, comparison.new_lost)] {
         if !side.missing.is_empty() {
             missing.push(format!("{} planned trials of `{}` have no result", side.missing.len(), side.name));
         }
         for result in &side.unreadable {
             missing.push(format!("{result} (in `{}`)", side.name));
         }
+        if lost.share() > max_lost {
+            missing.push(format!(
+                "{} of {} trials of `{}` have no score, more than {:.0} %",
+                lost.lost,
+                lost.trials,
+                side.name,
+                100.0 * max_lost
+            ));
+        }
     }
     for (what, cases) in [
         ("no score in the new results", &comparison.only_base),
+        ("no score in the base results", &comparison.only_new),
         ("changed between the results", &comparison.changed),
     ] {
         if !cases.is_empty() {
@@ -73,7 +162,11 @@ struct GateOutput {
     new: String,
     rule: GateRule,
     verdict: GateVerdict,
+    /// The verdict if every lost trial had ended in the way that is worst for the new results.
+    worst_verdict: GateVerdict,
     missing: Vec<String>,
+    /// How often the gate was used on other data of the same results.
+    earlier_looks: usize,
     /// None if no case has a score on both sides.
     difference: Option<MeanDifference>,
     comparison: PairedComparison,
@@ -82,12 +175,26 @@ struct GateOutput {
 impl GateOutput {
     fn why(&self) -> String {
         let n = self.comparison.pairs.len();
+        let margin = 100.0 * self.rule.margin;
+        let subject = match self.rule.scope {
+            InferenceScope::Cases => "the pass rate on these cases",
+            InferenceScope::Population => "the pass rate on cases like these",
+        };
         match self.verdict {
-            GateVerdict::Pass => format!(
-                "the pass rate did not fall by more than {:.1} points (95 % confidence)",
-                100.0 * self.rule.margin
-            ),
-            GateVerdict::Regression => "the pass rate fell significantly (p <= 5 %)".to_owned(),
+            GateVerdict::Pass => {
+                format!("{subject} did not fall by more than {margin:.1} points (95 % confidence)")
+            }
+            GateVerdict::WithinMargin => {
+                format!("{subject} fell, but by at most {margin:.1} points (95 % confidence)")
+            }
+            GateVerdict::Regression => {
+                format!("{subject} fell by more than {margin:.1} points (95 % confidence)")
+            }
+            GateVerdict::Worse => {
+                format!(
+                    "{subject} fell (p <= 5 %); whether by more than {margin:.1} points is open: run more trials"
+                )
+            }
             GateVerdict::Inconclusive if n < self.rule.min_cases => {
                 format!(
                     "{n} cases have a score on both sides, fewer than --min-cases {}",
@@ -102,6 +209,25 @@ impl GateOutput {
     }
 }
 
+impl GateOutput {
+    fn notes(&self) -> Vec<String> {
+        let mut notes = self.comparison.notes();
+        if self.worst_verdict != self.verdict && self.verdict != GateVerdict::Incomplete {
+            notes.push(format!(
+                "if every lost trial had gone against the new results: {}",
+                self.worst_verdict
+            ));
+        }
+        if self.earlier_looks > 0 {
+            notes.push(format!(
+                "the gate was used {} times before on other data of these results: each look adds to its errors",
+                self.earlier_looks
+            ));
+        }
+        notes
+    }
+}
+
 impl CommandOutput for GateOutput {
     fn json(&self) -> Value {
         json!({
@@ -112,6 +238,9 @@ impl CommandOutput for GateOutput {
             "min_cases": self.rule.min_cases,
             "n": self.comparison.pairs.len(),
             "verdict": self.verdict,
+            "worst_case": self.worst_verdict,
+            "earlier_looks": self.earlier_looks,
+            "scope": self.rule.scope,
             "why": self.why(),
             "missing": self.missing,
             "difference": self.difference,
@@ -124,6 +253,7 @@ impl CommandOutput for GateOutput {
     fn key_values(&self) -> Vec<KeyValueLine> {
         let mut head = KeyValueLine::new()
             .with("verdict", self.verdict)
+            .with("worst_case", self.worst_verdict)
             .with("base", &self.base)
             .with("new", &self.new)
             .with("margin", self.rule.margin)
@@ -136,21 +266,21 @@ impl CommandOutput for GateOutput {
         if let Some(difference) = &self.difference {
             lines.push(KeyValueLine::new().with("summary", summary(difference)));
         }
-        lines.extend(self.comparison.notes().iter().map(|note| KeyValueLine::new().with("note", note)));
+        lines.extend(self.notes().iter().map(|note| KeyValueLine::new().with("note", note)));
         lines
     }
 
     fn human(&self, styler: &Styler) -> String {
         let role = match self.verdict {
-            GateVerdict::Pass => TextRole::Good,
+            GateVerdict::Pass | GateVerdict::WithinMargin => TextRole::Good,
             GateVerdict::Regression => TextRole::Bad,
-            GateVerdict::Inconclusive | GateVerdict::Incomplete => TextRole::Warn,
+            GateVerdict::Worse | GateVerdict::Inconclusive | GateVerdict::Incomplete => TextRole::Warn,
         };
         let mut text = format!("{}: {}\n", styler.paint(role, self.verdict.as_str()), self.why());
         if let Some(difference) = &self.difference {
             text.push_str(&render_difference(styler, difference));
         }
-        for note in self.comparison.notes() {
+        for note in self.notes() {
             text.push_str(&format!("{}\n", styler.paint(TextRole::Faint, &note)));
         }
         text
@@ -158,9 +288,9 @@ impl CommandOutput for GateOutput {
 
     fn exit(&self) -> CommandExit {
         match self.verdict {
-            GateVerdict::Pass => CommandExit::SUCCESS,
+            GateVerdict::Pass | GateVerdict::WithinMargin => CommandExit::SUCCESS,
             GateVerdict::Regression => REGRESSION,
-            GateVerdict::Inconclusive => INCONCLUSIVE,
+            GateVerdict::Worse | GateVerdict::Inconclusive => INCONCLUSIVE,
             GateVerdict::Incomplete => INCOMPLETE,
         }
     }
@@ -203,7 +333,7 @@ impl CommandOutput for GateSimulationOutput {
     fn json(&self) -> Value {
         let mut power = Vec::new();
         for SimulatedDrop { drop, tally } in &self.drops {
-            power.push(json!({ "drop": drop, "detected": tally.regression_rate(), "verdicts": tally }));
+            power.push(json!({ "drop": drop, "detected": tally.detection_rate(), "verdicts": tally }));
         }
         json!({
             "schema": "runner.eval.aa/1",
@@ -211,35 +341,35 @@ impl CommandOutput for GateSimulationOutput {
             "margin": self.rule.margin,
             "min_cases": self.rule.min_cases,
             "n": self.cases,
-            "false_alarm_rate": self.no_change.regression_rate(),
-            "confidence_interval": self.no_change.regression_interval(),
+            "false_alarm_rate": self.no_change.detection_rate(),
+            "confidence_interval": self.no_change.detection_interval(),
             "verdicts": self.no_change,
             "power": power,
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let interval = self.no_change.regression_interval();
+        let interval = self.no_change.detection_interval();
         let mut lines = vec![
             KeyValueLine::new()
                 .with("base", &self.base)
                 .with("n", self.cases)
                 .with("rounds", ROUNDS)
-                .with("false_alarm_rate", format!("{:.4}", self.no_change.regression_rate()))
+                .with("false_alarm_rate", format!("{:.4}", self.no_change.detection_rate()))
                 .with("ci_low", format!("{:.4}", interval.low))
                 .with("ci_high", format!("{:.4}", interval.high))
                 .with("no_change_passes", format!("{:.4}", self.no_change.pass_rate())),
         ];
         for SimulatedDrop { drop, tally } in &self.drops {
-            let detected = format!("{:.4}", tally.regression_rate());
+            let detected = format!("{:.4}", tally.detection_rate());
             lines.push(KeyValueLine::new().with("drop", drop).with("detected", detected));
         }
         lines
     }
 
     fn human(&self, styler: &Styler) -> String {
-        let interval = self.no_change.regression_interval();
-        let rate = format!("{:.1} %", 100.0 * self.no_change.regression_rate());
+        let interval = self.no_change.detection_interval();
+        let rate = format!("{:.1} %", 100.0 * self.no_change.detection_rate());
         let mut text = format!(
             "{} cases, {ROUNDS} simulated comparisons of the suite with itself\n\
              false alarms: {} (95 % confidence interval {:.1} to {:.1} %)\n\
@@ -252,9 +382,9 @@ impl CommandOutput for GateSimulationOutput {
         );
         for SimulatedDrop { drop, tally } in &self.drops {
             text.push_str(&format!(
-                "a drop of {:.0} percentage points is detected: {:.0} %\n",
+                "a drop of {:.0} percentage points is noticed: {:.0} %\n",
                 100.0 * drop,
-                100.0 * tally.regression_rate()
+                100.0 * tally.detection_rate()
             ));
         }
         text

@@ -9,19 +9,27 @@ use supervise::signals::SignalListener;
 
 use super::INTERRUPTED;
 use super::scope::find_runner;
-use crate::args::{EvalGlobalArgs, LintArgs};
+use crate::args::{EvalGlobalArgs, IsolationMode, LintArgs};
 use crate::case::suite::{LoadedCase, filter_cases, load_cases};
 use crate::execution::pool::{PoolEnd, PoolEvent, PoolSettings, TrialPool};
 use crate::execution::progress::EvalProgress;
 use crate::files;
 use crate::plan::agent::EvalAgent;
+use crate::plan::arm::ExperimentArm;
 use crate::plan::run_name::EvalRunName;
 use crate::plan::{PlanScope, PlannedTrial};
-use crate::result::run_folder::RunFolder;
+use crate::result::run_folder::{RunBudget, RunFolder};
 use crate::result::{TrialMeta, TrialOutcome};
 
-/// The agents that test a case.
-const AGENTS: [EvalAgent; 3] = [EvalAgent::Oracle, EvalAgent::Nop, EvalAgent::Cheat];
+/// How many cheats of a case are tested.
+const CHEATS_MAX: usize = 9;
+
+/// The agents that test cases.
+fn agents() -> Vec<EvalAgent> {
+    let mut agents = vec![EvalAgent::Oracle, EvalAgent::Nop, EvalAgent::ExitZero];
+    agents.extend((1..=CHEATS_MAX).map(EvalAgent::Cheat));
+    agents
+}
 
 pub(crate) struct LintOutput {
     cases: Vec<LintedCase>,
@@ -52,31 +60,31 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &LintArgs, ui: &Ui) -> Result<L
     let runner = find_runner(global, args.runner.as_deref())?;
     let cancel = CancelHandle::new().map_err(fail)?;
     let _listener = SignalListener::install(&cancel).map_err(fail)?;
-    let scope = PlanScope::new(&cases, &AGENTS, 1, runner.version.clone());
+    let agents = agents();
+    let arms = [ExperimentArm::base()];
+    let scope = PlanScope::new(&cases, &agents, &arms, args.trials, runner.version.clone())?;
     // These trials are not results: their folder is removed at the end.
     let scratch = global.workspaces().join(format!(".lint-{}", std::process::id()));
     let settings = PoolSettings {
         jobs: args.jobs,
         retries: 0,
         retry_wait: Duration::ZERO,
-        budget_microdollars: None,
+        budget: RunBudget::default(),
+        isolation: IsolationMode::Auto,
+        provider_check: None,
+        cases: global.cases(),
         results: scratch.join("results"),
         workspaces: scratch.join("workspaces"),
     };
     let folder = RunFolder::create_or_open(&settings.results, &lint_run_name()?, &scope)?;
-    let pool = TrialPool {
-        run: &folder,
-        cases: &cases,
-        runner: &runner,
-        settings: &settings,
-        spent_microdollars: 0,
-    };
+    let pool =
+        TrialPool { run: &folder, cases: &cases, runner: &runner, settings: &settings, stolen: Vec::new() };
     let mut progress = EvalProgress::new(ui, &scope.trials, &[]);
     let end = pool.run(scope.trials.clone(), &cancel, &mut |event: PoolEvent| progress.handle(&event));
     progress.finish();
     let mut linted = Vec::new();
     for loaded in &cases {
-        let findings = AGENTS.iter().filter_map(|agent| finding(loaded, agent, &folder)).collect();
+        let findings = agents.iter().filter_map(|agent| finding(loaded, agent, &folder)).collect();
         linted.push(LintedCase { id: loaded.case.id.clone(), findings });
     }
     let _ = files::remove_any(&scratch);
@@ -102,16 +110,37 @@ fn finding(loaded: &LoadedCase, agent: &EvalAgent, folder: &RunFolder) -> Option
         return is_oracle.then(|| LintFinding { agent: agent.clone(), is_ok: false, result });
     }
     let is_trial = |trial: &&PlannedTrial| trial.case == loaded.case.id && trial.agent == agent.to_string();
-    let trial = folder.plan.scope.trials.iter().find(is_trial)?;
-    let meta = folder.last_attempt(trial)?.meta;
-    let is_ok = match (agent, meta.outcome) {
-        (_, TrialOutcome::Skipped) | (EvalAgent::Oracle, TrialOutcome::Success) => true,
-        (EvalAgent::Oracle, _) | (_, TrialOutcome::Success) => false,
-        // A trial lost to an infrastructure error proves nothing about the case.
-        (_, TrialOutcome::Error) => meta.is_scored(),
-        (_, TrialOutcome::Fail | TrialOutcome::Stuck) => true,
-    };
-    Some(LintFinding { agent: agent.clone(), is_ok, result: describe(&meta) })
+    let trials: Vec<&PlannedTrial> = folder.plan.scope.trials.iter().filter(is_trial).collect();
+    let mut result = None;
+    for trial in trials {
+        let Some(stored) = folder.last_attempt(trial) else {
+            return Some(LintFinding { agent: agent.clone(), is_ok: false, result: "no result".to_owned() });
+        };
+        let finding = LintFinding {
+            agent: agent.clone(),
+            is_ok: is_right_result(agent, &stored.meta),
+            result: describe(&stored.meta),
+        };
+        // The first wrong result is the one to show: one of several trials is enough to call a case flaky.
+        if !finding.is_ok {
+            return Some(finding);
+        }
+        result = Some(finding);
+    }
+    result
+}
+
+/// Whether a trial of this agent ended as it must in a sound case.
+fn is_right_result(agent: &EvalAgent, meta: &TrialMeta) -> bool {
+    let is_scored_failure = meta.is_scored() && meta.outcome != TrialOutcome::Success;
+    match agent {
+        EvalAgent::Oracle => meta.outcome == TrialOutcome::Success,
+        EvalAgent::Case
+        | EvalAgent::Nop
+        | EvalAgent::ExitZero
+        | EvalAgent::Cheat(_)
+        | EvalAgent::Real { .. } => is_scored_failure,
+    }
 }
 
 fn describe(meta: &TrialMeta) -> String {
@@ -169,10 +198,12 @@ impl CommandOutput for LintOutput {
     fn exit(&self) -> CommandExit {
         match self.end {
             PoolEnd::Stopped => INTERRUPTED,
-            PoolEnd::Complete | PoolEnd::Budget if self.cases.iter().all(LintedCase::is_ok) => {
+            PoolEnd::Complete | PoolEnd::Budget | PoolEnd::UnknownSpending
+                if self.cases.iter().all(LintedCase::is_ok) =>
+            {
                 CommandExit::SUCCESS
             }
-            PoolEnd::Complete | PoolEnd::Budget => CommandExit::FAILURE,
+            PoolEnd::Complete | PoolEnd::Budget | PoolEnd::UnknownSpending => CommandExit::FAILURE,
         }
     }
 

@@ -11,6 +11,7 @@ use crate::files;
 use crate::plan::PlannedTrial;
 use crate::result::TrialMeta;
 use crate::result::run_folder::is_final;
+use crate::result::share::import_results;
 
 pub(crate) struct MergeOutput {
     run: String,
@@ -26,6 +27,13 @@ pub(crate) struct MergeOutput {
 
 pub(crate) fn run(global: &EvalGlobalArgs, args: &MergeArgs) -> Result<MergeOutput, CommandError> {
     let folder = open_run(global, args.run.as_ref())?;
+    let mut refused = Vec::new();
+    for share in &args.from {
+        let share = global.shared.project_dir.join(share);
+        let found = import_results(&folder, &global.results(), &share)
+            .map_err(|error| CommandError::io("could not import results", &share, &error))?;
+        refused.extend(found.refused);
+    }
     let trials = &folder.plan.scope.trials;
     let mut merged = MergeOutput {
         run: folder.name().to_string(),
@@ -33,7 +41,7 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &MergeArgs) -> Result<MergeOutp
         results: Vec::new(),
         attempts: 0,
         missing: Vec::new(),
-        forged: Vec::new(),
+        forged: refused,
     };
     for trial in trials {
         let attempts = folder.attempts(trial);

@@ -15,6 +15,7 @@ use crate::args::{EvalGlobalArgs, RegradeArgs};
 use crate::case::suite::{LoadedCase, filter_cases, load_cases};
 use crate::execution::grade::Grader;
 use crate::execution::process::CommandRunner;
+use crate::execution::sandbox::{SandboxPrograms, hidden_paths};
 use crate::execution::verdict::{LoopEnd, RunnerReport, classify};
 use crate::execution::workspace::Workspace;
 use crate::files;
@@ -60,7 +61,16 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &RegradeArgs) -> Result<Regrade
     let _listener = SignalListener::install(&commands.cancel).map_err(fail)?;
     let mut output =
         RegradeOutput { run: folder.name().to_string(), graded: 0, changed: Vec::new(), skipped: Vec::new() };
-    let regrader = Regrader { commands: &commands, runner: &runner.path, copy: scratch.join("checked") };
+    let folders = [global.cases(), global.results(), global.workspaces()].map(|path| files::absolute(&path));
+    let regrader = Regrader {
+        commands: &commands,
+        runner: &runner.path,
+        sandbox: SandboxPrograms::find().ok(),
+        hidden: hidden_paths(&folders, std::env::var_os("HOME").as_deref()),
+        scratch: files::absolute(&scratch).join("checks"),
+    };
+    fs::create_dir_all(&regrader.scratch)
+        .map_err(|error| CommandError::io("could not run the checks", &regrader.scratch, &error))?;
     for trial in &folder.plan.scope.trials {
         let Some(loaded) = cases.iter().find(|loaded| loaded.case.id == trial.case) else { continue };
         let Some(stored) = folder.last_attempt(trial) else { continue };
@@ -85,8 +95,10 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &RegradeArgs) -> Result<Regrade
 struct Regrader<'a> {
     commands: &'a CommandRunner,
     runner: &'a Path,
-    /// The copy that the checks run on.
-    copy: PathBuf,
+    sandbox: Option<SandboxPrograms>,
+    hidden: Vec<PathBuf>,
+    /// For the copies that the checks run on.
+    scratch: PathBuf,
 }
 
 impl Regrader<'_> {
@@ -107,17 +119,16 @@ impl Regrader<'_> {
         if stored.inputs.files.get("tree.json") != Some(&Sha256::of(&tree).to_string()) {
             return Err("the workspace has changed since".to_owned());
         }
-        let fail = |error: io::Error| error.to_string();
-        files::remove_any(&self.copy).map_err(fail)?;
-        files::copy_tree(&workspace.repository, &self.copy).map_err(fail)?;
         let grader = Grader {
             loaded,
             commands: self.commands,
             runner: self.runner,
-            copy: &self.copy,
+            sandbox: self.sandbox.as_ref(),
+            hidden: &self.hidden,
+            scratch: &self.scratch,
             is_completed: exit == 0,
         };
-        let checks = grader.run_checks();
+        let checks = grader.grade(&workspace.repository).map_err(|error: io::Error| error.to_string())?;
         let after = classify(&LoopEnd::Exited(exit), &RunnerReport::default(), &checks.checks).outcome;
         let before = stored.meta.outcome;
         let changed = changed_checks(&stored.checks.checks, &checks.checks);

@@ -1,5 +1,6 @@
 //! `runner eval report`
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -7,6 +8,7 @@ use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
+use super::compare::{DRAWS, add_difference};
 use crate::args::{EvalGlobalArgs, ReportArgs, ReportFormat};
 use crate::files;
 use crate::plan::PlannedTrial;
@@ -14,6 +16,10 @@ use crate::report::{atif, html, inspect, junit, rows};
 use crate::result::selection::ResultSelection;
 use crate::result::stored_trial::StoredTrial;
 use crate::stats::Interval;
+use crate::stats::comparison::PairedComparison;
+use crate::stats::holm;
+use crate::stats::loop_summary::{LoopSummary, loop_summary};
+use crate::stats::paired::{InferenceScope, MeanDifference, mean_difference};
 use crate::stats::score::{ScoreRow, ScoreTable, scores, table};
 
 /// The report as a table.
@@ -24,6 +30,45 @@ pub(crate) struct ReportOutput {
     unreadable: Vec<String>,
     /// Every attempt at every trial.
     trials: Vec<Value>,
+    loops: BTreeMap<String, LoopSummary>,
+    arms: Vec<ArmDifference>,
+}
+
+/// An arm compared with the base arm of the same agent.
+struct ArmDifference {
+    label: String,
+    base: String,
+    difference: MeanDifference,
+    /// Corrected for the number of arms (Holm).
+    adjusted_p: f64,
+}
+
+fn loop_summaries(last: &[&StoredTrial]) -> BTreeMap<String, LoopSummary> {
+    let agents: BTreeSet<&str> = last.iter().map(|trial| trial.meta.agent.as_str()).collect();
+    let mut summaries = BTreeMap::new();
+    for agent in agents {
+        let metas = last.iter().map(|trial| &trial.meta).filter(|meta| meta.agent == agent);
+        summaries.insert(agent.to_owned(), loop_summary(metas));
+    }
+    summaries
+}
+
+/// Compares every arm with the base of its agent, paired by case.
+fn arm_differences(selection: &ResultSelection) -> Result<Vec<ArmDifference>, CommandError> {
+    let mut arms = Vec::new();
+    for label in selection.agents() {
+        let Some((agent, _)) = label.split_once('+') else { continue };
+        let [base, new] = [agent, &label].map(|name| selection.only(name));
+        let comparison = PairedComparison::new(&base, &new)?;
+        if let Some(difference) = mean_difference(&comparison.pairs(), InferenceScope::Cases, DRAWS) {
+            arms.push(ArmDifference { base: agent.to_owned(), label, difference, adjusted_p: 1.0 });
+        }
+    }
+    let p_values: Vec<f64> = arms.iter().map(|arm| arm.difference.p_value).collect();
+    for (arm, adjusted) in arms.iter_mut().zip(holm::adjusted(&p_values)) {
+        arm.adjusted_p = adjusted;
+    }
+    Ok(arms)
 }
 
 pub(crate) fn run(
@@ -32,7 +77,9 @@ pub(crate) fn run(
 ) -> Result<Box<dyn CommandOutput>, CommandError> {
     let selection = ResultSelection::load(global, args.selection.as_deref())?;
     let last = selection.last_attempts();
-    let table = table(&scores(last.iter().map(|trial| &trial.meta)), args.k);
+    let is_last = |trial: &&StoredTrial| last.iter().any(|last| last.folder == trial.folder);
+    let earlier = selection.trials.iter().filter(|trial| !is_last(trial)).map(|trial| &trial.meta);
+    let table = table(&scores(last.iter().map(|trial| &trial.meta), earlier), args.k);
     let text = match args.format {
         ReportFormat::Table if args.out.is_some() => {
             return Err(CommandError::refused("format", "--out does not apply to the format `table`").hint(
@@ -44,6 +91,8 @@ pub(crate) fn run(
                 table,
                 unreadable: selection.unreadable.iter().map(ToString::to_string).collect(),
                 trials: rows::rows(&selection.trials),
+                loops: loop_summaries(&last),
+                arms: arm_differences(&selection)?,
                 name: selection.name,
                 missing: selection.missing,
             }));
@@ -154,7 +203,53 @@ fn unknown() -> String {
 
 const COLUMNS: usize = 9;
 
+impl ArmDifference {
+    fn json(&self) -> Value {
+        json!({
+            "agent": self.label,
+            "base": self.base,
+            "difference": self.difference,
+            "adjusted_p": self.adjusted_p,
+        })
+    }
+}
+
 impl ReportOutput {
+    /// The loop metrics of each agent, the worst case if trials were lost, and the arms, for people.
+    fn loop_lines(&self) -> String {
+        let mut text = String::new();
+        for (agent, summary) in &self.loops {
+            text.push_str(&format!(
+                "{agent}: {} leaves, {} sessions per passed leaf, guard failures {}, false done {}, hacking gap {}\n",
+                number(summary.leaves_mean, 1),
+                number(summary.sessions_per_passed_leaf, 1),
+                percent(summary.guard_failure_rate),
+                percent(summary.false_done_rate),
+                percent(summary.hacking_gap)
+            ));
+        }
+        for row in self.table.agents.iter().filter(|row| row.score.unscored > 0) {
+            text.push_str(&format!(
+                "{}: {} if every trial without a score had failed\n",
+                row.agent,
+                percent(row.worst_rate)
+            ));
+        }
+        for arm in &self.arms {
+            let MeanDifference { mean, interval, .. } = arm.difference;
+            text.push_str(&format!(
+                "{} against {}: {:+.1} points (95 %: {:+.1} to {:+.1}), p = {:.3} (Holm)\n",
+                arm.label,
+                arm.base,
+                100.0 * mean,
+                100.0 * interval.low,
+                100.0 * interval.high,
+                arm.adjusted_p
+            ));
+        }
+        text
+    }
+
     fn key_values_of(&self, row: &ScoreRow) -> KeyValueLine {
         let line = KeyValueLine::new().with("agent", &row.agent);
         let line = match &row.case {
@@ -164,14 +259,17 @@ impl ReportOutput {
         line.with("n", row.score.n)
             .with("successes", row.score.successes)
             .with("unscored", row.score.unscored)
-            .with("pass_rate", number(row.score.pass_rate(), 4))
-            .with("ci_low", number(row.interval.map(|interval| interval.low), 4))
-            .with("ci_high", number(row.interval.map(|interval| interval.high), 4))
+            .with("pass_rate", number(row.rate.value, 4))
+            .with("ci_low", number(row.rate.interval.map(|interval| interval.low), 4))
+            .with("ci_high", number(row.rate.interval.map(|interval| interval.high), 4))
+            .with("worst_rate", number(row.worst_rate, 4))
             .with("k", self.table.k)
-            .with("pass_at_k", number(row.pass_at, 4))
-            .with("pass_all_k", number(row.pass_all, 4))
-            .with("secs_per_success", number(row.score.secs_per_success(), 1))
-            .with("usd_per_success", number(row.score.usd_per_success(), 4))
+            .with("pass_at_k", number(row.pass_at.value, 4))
+            .with("pass_all_k", number(row.pass_all.value, 4))
+            .with("secs_per_success", number(row.secs_per_success.value, 1))
+            .with("usd_per_success", number(row.usd_per_success.value, 4))
+            .with("median_secs", number(row.median_secs.value, 1))
+            .with("median_usd", number(row.median_usd.value, 4))
     }
 
     fn header(&self) -> [String; COLUMNS] {
@@ -195,12 +293,12 @@ impl ReportOutput {
             row.case.clone().unwrap_or_else(|| row.agent.clone()),
             format!("{}/{}", score.successes, score.n),
             if score.unscored == 0 { String::new() } else { score.unscored.to_string() },
-            percent(score.pass_rate()),
-            percent_range(row.interval),
-            percent(row.pass_at),
-            percent(row.pass_all),
-            score.secs_per_success().map_or_else(unknown, |secs| format!("{secs:.1} s")),
-            score.usd_per_success().map_or_else(unknown, |usd| format!("${usd:.2}")),
+            percent(row.rate.value),
+            percent_range(row.rate.interval),
+            percent(row.pass_at.value),
+            percent(row.pass_all.value),
+            row.secs_per_success.value.map_or_else(unknown, |secs| format!("{secs:.1} s")),
+            row.usd_per_success.value.map_or_else(unknown, |usd| format!("${usd:.2}")),
         ]
     }
 }
@@ -213,12 +311,23 @@ fn row_json(row: &ScoreRow) -> Value {
         "n": row.score.n,
         "successes": row.score.successes,
         "unscored": row.score.unscored,
-        "pass_rate": row.score.pass_rate(),
-        "confidence_interval": row.interval,
-        "pass_at_k": row.pass_at,
-        "pass_all_k": row.pass_all,
-        "secs_per_success": row.score.secs_per_success(),
-        "usd_per_success": row.score.usd_per_success(),
+        "pass_rate": row.rate.value,
+        "confidence_interval": row.rate.interval,
+        "worst_rate": row.worst_rate,
+        "pass_at_k": row.pass_at.value,
+        "pass_all_k": row.pass_all.value,
+        "secs_per_success": row.secs_per_success.value,
+        "usd_per_success": row.usd_per_success.value,
+        "median_secs": row.median_secs.value,
+        "median_usd": row.median_usd.value,
+        "intervals": {
+            "pass_at_k": row.pass_at.interval,
+            "pass_all_k": row.pass_all.interval,
+            "secs_per_success": row.secs_per_success.interval,
+            "usd_per_success": row.usd_per_success.interval,
+            "median_secs": row.median_secs.interval,
+            "median_usd": row.median_usd.interval,
+        },
     })
 }
 
@@ -236,6 +345,8 @@ impl CommandOutput for ReportOutput {
             "k": self.table.k,
             "agents": rows(&self.table.agents),
             "cases": rows(&self.table.cases),
+            "loops": self.loops,
+            "arms": self.arms.iter().map(ArmDifference::json).collect::<Vec<_>>(),
             "missing": self.missing.iter().map(missing_json).collect::<Vec<_>>(),
             "trials": self.trials,
             "unreadable": self.unreadable,
@@ -245,6 +356,26 @@ impl CommandOutput for ReportOutput {
     fn key_values(&self) -> Vec<KeyValueLine> {
         let rows = self.table.agents.iter().chain(&self.table.cases);
         let mut lines: Vec<KeyValueLine> = rows.map(|row| self.key_values_of(row)).collect();
+        for (agent, summary) in &self.loops {
+            lines.push(
+                KeyValueLine::new()
+                    .with("loop", agent)
+                    .with("leaves", number(summary.leaves_mean, 2))
+                    .with("depth", number(summary.depth_mean, 2))
+                    .with("sessions_per_passed_leaf", number(summary.sessions_per_passed_leaf, 2))
+                    .with("guard_failure_rate", number(summary.guard_failure_rate, 4))
+                    .with("false_done_rate", number(summary.false_done_rate, 4))
+                    .with("hacking_gap", number(summary.hacking_gap, 4))
+                    .with("usd_per_passed_leaf", number(summary.usd_per_passed_leaf, 4))
+                    .with("agent_time", number(summary.agent_time, 2))
+                    .with("guard_time", number(summary.guard_time, 2)),
+            );
+        }
+        for arm in &self.arms {
+            let line = KeyValueLine::new().with("arm", &arm.label).with("base", &arm.base);
+            let adjusted = format!("{:.4}", arm.adjusted_p);
+            lines.push(add_difference(line, &arm.difference).with("adjusted_p", adjusted));
+        }
         lines.push(
             KeyValueLine::new()
                 .with("results", &self.name)
@@ -266,6 +397,7 @@ impl CommandOutput for ReportOutput {
         let mut text = align(styler, &lines);
         let legend = "time, cost: per success, failures included; excl.: trials that are not scored";
         text.push_str(&format!("{}\n", styler.paint(TextRole::Faint, legend)));
+        text.push_str(&self.loop_lines());
         if !self.missing.is_empty() {
             let line = format!("{} planned trials have no result", self.missing.len());
             text.push_str(&format!("{}\n", styler.paint(TextRole::Warn, &line)));

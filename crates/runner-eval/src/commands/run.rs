@@ -14,9 +14,10 @@ use crate::execution::pool::{PoolEnd, PoolEvent, PoolSettings, TrialPool};
 use crate::execution::progress::{
     CompletedTrial, EvalProgress, ProgressLine, outcome_counts, outcome_counts_json, outcome_counts_line,
 };
+use crate::execution::sandbox::SandboxPrograms;
 use crate::plan::partition::Partition;
 use crate::plan::{PlanScope, PlannedTrial};
-use crate::result::run_folder::{RunFolder, is_final};
+use crate::result::run_folder::{RunBudget, RunFolder, is_final};
 use crate::result::{FailureCause, TrialMeta, TrialOutcome};
 
 pub(crate) struct EvalRunOutput {
@@ -28,6 +29,8 @@ pub(crate) struct EvalRunOutput {
     results: Vec<TrialMeta>,
     trials: usize,
     already_done: usize,
+    /// Trials that still need an attempt.
+    open: usize,
     results_folder: String,
 }
 
@@ -45,24 +48,30 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &RunArgs, ui: &Ui) -> Result<Ev
     let folder = find_or_create_run(global, args, &resolved.scope, partition.is_some())?;
     let trials = match partition {
         Some(partition) => partition.select(&resolved.scope.trials),
-        None => resolved.scope.trials,
+        None => resolved.scope.trials.clone(),
     };
     let settings = pool_settings(global, &args.execution)?;
+    let isolation = isolation_note(&settings)?;
     let recorded = RecordedTrials::read(&folder, &trials, settings.retries);
     let already_done = recorded.completed.len();
+    let stolen = if args.steal { other_open_trials(&folder, &trials, settings.retries) } else { Vec::new() };
     let listener = SignalListener::install(&cancel).map_err(fail)?;
     let mut progress = EvalProgress::new(ui, &trials, &recorded.completed);
     print_start(ui, &folder, trials.len(), already_done);
+    if let Some(note) = isolation {
+        progress.warn(&note);
+    }
     let pool = TrialPool {
         run: &folder,
         cases: &resolved.cases,
         runner: &resolved.runner,
         settings: &settings,
-        spent_microdollars: recorded.spent_microdollars,
+        stolen,
     };
     let end = pool.run(recorded.open, &cancel, &mut |event: PoolEvent| progress.handle(&event))?;
     progress.finish();
     let results = trials.iter().filter_map(|trial| folder.last_attempt(trial)).map(|stored| stored.meta);
+    let still_open = RecordedTrials::read(&folder, &trials, settings.retries).open.len();
     Ok(EvalRunOutput {
         run: folder.name().to_string(),
         partition,
@@ -71,6 +80,7 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &RunArgs, ui: &Ui) -> Result<Ev
         results: results.collect(),
         trials: trials.len(),
         already_done,
+        open: still_open,
         results_folder: global.results().display().to_string(),
     })
 }
@@ -79,18 +89,35 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &RunArgs, ui: &Ui) -> Result<Ev
 struct RecordedTrials {
     completed: Vec<CompletedTrial>,
     open: Vec<PlannedTrial>,
-    /// The cost of all attempts.
-    spent_microdollars: u64,
+}
+
+/// Why trials run without a sandbox, if they do. An error if a sandbox is required and there is none.
+fn isolation_note(settings: &PoolSettings) -> Result<Option<String>, CommandError> {
+    let programs = SandboxPrograms::for_mode(settings.isolation).map_err(|why| {
+        CommandError::refused("isolation", "cannot isolate trials")
+            .cause(why)
+            .hint("install bubblewrap and util-linux, or run without: --isolation off")
+    })?;
+    Ok(programs
+        .is_none()
+        .then(|| "trials run without a sandbox: agents can read cases and results".to_owned()))
+}
+
+/// The open trials of other partitions. Each machine starts at another place, so that they rarely meet.
+fn other_open_trials(folder: &RunFolder, own: &[PlannedTrial], retries: u32) -> Vec<PlannedTrial> {
+    let mut others: Vec<PlannedTrial> =
+        folder.plan.scope.trials.iter().filter(|trial| !own.contains(trial)).cloned().collect();
+    others.retain(|trial| !is_final(&folder.attempts(trial).valid, retries));
+    let start = std::process::id() as usize % others.len().max(1);
+    others.rotate_left(start);
+    others
 }
 
 impl RecordedTrials {
     fn read(folder: &RunFolder, trials: &[PlannedTrial], retries: u32) -> Self {
-        let mut recorded = Self { completed: Vec::new(), open: Vec::new(), spent_microdollars: 0 };
+        let mut recorded = Self { completed: Vec::new(), open: Vec::new() };
         for trial in trials {
             let attempts = folder.attempts(trial).valid;
-            for attempt in &attempts {
-                recorded.spent_microdollars += attempt.meta.cost.microdollars.unwrap_or(0);
-            }
             match attempts.last() {
                 Some(last) if is_final(&attempts, retries) => {
                     let outcome = last.meta.outcome;
@@ -156,7 +183,10 @@ fn pool_settings(global: &EvalGlobalArgs, args: &ExecutionArgs) -> Result<PoolSe
         jobs: args.jobs,
         retries: args.retries,
         retry_wait: duration("--retry-wait", args.retry_wait)?,
-        budget_microdollars,
+        budget: RunBudget { microdollars: budget_microdollars, tokens: args.budget_tokens },
+        isolation: args.isolation,
+        provider_check: args.provider_check.clone(),
+        cases: global.cases(),
         results: global.results(),
         workspaces: global.workspaces(),
     })
@@ -181,6 +211,7 @@ impl EvalRunOutput {
             PoolEnd::Complete => "complete",
             PoolEnd::Stopped => "interrupted",
             PoolEnd::Budget => "budget",
+            PoolEnd::UnknownSpending => "unknown_spending",
         }
     }
 
@@ -189,8 +220,21 @@ impl EvalRunOutput {
         match self.end {
             PoolEnd::Complete => None,
             PoolEnd::Stopped => Some("runner eval run --continue".to_owned()),
-            PoolEnd::Budget => Some("raise --budget-usd and run the same command again".to_owned()),
+            PoolEnd::Budget => Some("raise --budget-usd or --budget-tokens and run the same command again".to_owned()),
+            PoolEnd::UnknownSpending => Some(
+                "the agent reports no cost, so --budget-usd cannot hold: add [prices] to the configuration, or use \
+                 --budget-tokens"
+                    .to_owned(),
+            ),
         }
+    }
+
+    /// Whether the results show nothing about any agent, although their cases do not expect that.
+    fn is_nothing_scored(&self) -> bool {
+        let is_unexpected = |meta: &TrialMeta| meta.expected != Some(meta.outcome);
+        !self.results.is_empty()
+            && !self.results.iter().any(TrialMeta::is_scored)
+            && self.results.iter().any(is_unexpected)
     }
 }
 
@@ -206,6 +250,8 @@ impl CommandOutput for EvalRunOutput {
             "trials": self.trials,
             "already_done": self.already_done,
             "results": self.results.len(),
+            "open": self.open,
+            "scored": self.results.iter().filter(|meta| meta.is_scored()).count(),
             "outcomes": outcome_counts_json(&outcome_counts(&self.results)),
             "unexpected": unexpected,
             "next": self.next(),
@@ -224,7 +270,8 @@ impl CommandOutput for EvalRunOutput {
         line = line
             .with("trials", self.trials)
             .with("already_done", self.already_done)
-            .with("results", self.results.len());
+            .with("results", self.results.len())
+            .with("open", self.open);
         for (outcome, count) in outcome_counts(&self.results) {
             line = line.with(outcome.as_str(), count);
         }
@@ -253,10 +300,13 @@ impl CommandOutput for EvalRunOutput {
             let line = format!("{}: expected {expected}, got {}", meta.case_id, meta.outcome);
             text.push_str(&format!("{}\n", styler.paint(TextRole::Bad, &line)));
         }
+        if self.is_nothing_scored() {
+            text.push_str(&format!("{}\n", styler.paint(TextRole::Bad, "no trial is scored")));
+        }
         if let Some(next) = self.next() {
-            let left = self.trials.saturating_sub(self.results.len());
+            let left = self.open;
             let reason = styler.paint(TextRole::Warn, self.stop_reason());
-            text.push_str(&format!("{reason}: {left} trials have no result. Next: {next}\n"));
+            text.push_str(&format!("{reason}: {left} trials are open. Next: {next}\n"));
         }
         let footer = format!("results: {} (run {})\n", self.results_folder, self.run);
         text + &styler.paint(TextRole::Faint, &footer)
@@ -265,8 +315,10 @@ impl CommandOutput for EvalRunOutput {
     fn exit(&self) -> CommandExit {
         match self.end {
             PoolEnd::Stopped => self.signal.map_or(INTERRUPTED, |signal| CommandExit(signal.exit_code())),
-            PoolEnd::Budget => CommandExit::LIMIT,
-            PoolEnd::Complete if self.unexpected().is_empty() => CommandExit::SUCCESS,
+            PoolEnd::Budget | PoolEnd::UnknownSpending => CommandExit::LIMIT,
+            PoolEnd::Complete if self.unexpected().is_empty() && !self.is_nothing_scored() => {
+                CommandExit::SUCCESS
+            }
             PoolEnd::Complete => CommandExit::FAILURE,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use runner_core::config::Config as RunnerConfig;
 use runner_host::clock::{now_ms, utc};
 use runner_term::CommandError;
 
@@ -12,6 +13,7 @@ use crate::execution::runner_under_test::RunnerUnderTest;
 use crate::files;
 use crate::plan::PlanScope;
 use crate::plan::agent::EvalAgent;
+use crate::plan::arm::{ExperimentArm, resolve_arms};
 use crate::plan::run_name::EvalRunName;
 use crate::result::run_folder::RunFolder;
 
@@ -34,7 +36,9 @@ pub(super) fn resolve_scope(
         }
     }
     let runner = find_runner(global, args.runner.as_deref())?;
-    let scope = PlanScope::new(&cases, &agents, args.trials, runner.version.clone());
+    let arms = resolve_arms(&args.arm, args.grid.as_deref(), &global.shared.project_dir)?;
+    check_configurations(&cases, &agents, &arms)?;
+    let scope = PlanScope::new(&cases, &agents, &arms, args.trials, runner.version.clone())?;
     if scope.trials.is_empty() {
         return Err(CommandError::refused("no_trials", "none of these agents can run any of these cases")
             .hint("choose another agent, such as --agent codex"));
@@ -42,12 +46,39 @@ pub(super) fn resolve_scope(
     Ok(ResolvedScope { cases, runner, scope })
 }
 
+/// An arm that makes the configuration of a case invalid is an error before any trial starts.
+fn check_configurations(
+    cases: &[LoadedCase],
+    agents: &[EvalAgent],
+    arms: &[ExperimentArm],
+) -> Result<(), CommandError> {
+    for arm in arms.iter().filter(|arm| !arm.settings.is_empty()) {
+        for loaded in cases {
+            for agent in agents.iter().filter(|agent| agent.can_run(&loaded.case)) {
+                let scenario = agent.scenario(&loaded.case).map(Into::into);
+                let config = agent.configuration(&loaded.case, scenario, &arm.table());
+                if let Err(problems) = RunnerConfig::decode(config.as_bytes()) {
+                    let what = format!("arm `{}` is not a valid configuration", arm.name);
+                    let error = CommandError::refused("arm", what);
+                    return Err(problems
+                        .iter()
+                        .fold(error, |error, problem| {
+                            error.cause(format!("`{}` {}", problem.key, problem.fault))
+                        })
+                        .hint("docs/reference/configuration.md lists every key"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 fn cannot_run(loaded: &LoadedCase, agent: &EvalAgent) -> CommandError {
     let what = format!("agent `{agent}` cannot run case `{}`", loaded.case.id);
     CommandError::refused("unfit_agent", what).hint(match agent {
         EvalAgent::Case => "the case names no agent itself: choose one, such as --agent codex",
-        EvalAgent::Oracle => "add a scenario to the case: `solution` under [case]",
-        EvalAgent::Cheat => "add a scenario to the case: `cheat` under [case]",
+        EvalAgent::Oracle | EvalAgent::ExitZero => "add a scenario to the case: `solution` under [case]",
+        EvalAgent::Cheat(_) => "add a scenario to the case: `cheats` under [case]",
         EvalAgent::Nop | EvalAgent::Real { .. } => "choose another agent, such as --agent codex",
     })
 }
@@ -72,13 +103,14 @@ pub(super) fn continued_scope(
     };
     let scope = folder.plan.scope.clone();
     let runner = find_runner(global, args.scope.runner.as_deref())?;
-    let cases = load_cases(&global.cases())?;
-    let unchanged = scope.cases.iter().filter(|planned| {
-        cases
-            .iter()
-            .any(|loaded| loaded.case.id == planned.id && loaded.digests.whole.to_string() == planned.sha256)
-    });
-    if unchanged.count() != scope.cases.len() || runner.version != scope.runner {
+    let cases = load_cases(&global.cases())?.cases;
+    let mut unchanged = 0;
+    for planned in &scope.cases {
+        if let Some(loaded) = cases.iter().find(|loaded| loaded.case.id == planned.id) {
+            unchanged += usize::from(loaded.digests()?.whole.to_string() == planned.sha256);
+        }
+    }
+    if unchanged != scope.cases.len() || runner.version != scope.runner {
         return Err(CommandError::refused("scope_changed", what)
             .cause(format!("the cases or the runner changed since run `{}` started", folder.name()))
             .hint("restore them, or start a new run: runner eval run --new"));
@@ -123,7 +155,7 @@ pub(super) fn create_run(
     }
 }
 
-fn unused_run_name(results: &Path) -> Result<EvalRunName, CommandError> {
+pub(super) fn unused_run_name(results: &Path) -> Result<EvalRunName, CommandError> {
     let now = utc(now_ms()).unwrap_or_default();
     let base: String = now.chars().filter(|c| !matches!(c, '-' | ':')).collect();
     let used = RunFolder::names(results);

@@ -1,4 +1,7 @@
-//! `runner eval submit`: writes the partitions of a run as jobs of Slurm or Kubernetes, and submits them.
+//! `runner eval submit`: writes the partitions of a run as jobs of Slurm, Kubernetes or GitHub Actions, and submits them.
+
+mod actions;
+mod kubernetes;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,12 +10,14 @@ use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler
 use serde_json::{Value, json};
 use supervise::executables;
 
-use super::scope::{create_run, resolve_scope};
-use crate::args::{ClusterEngine, EvalGlobalArgs, K8sArgs, SlurmArgs, SubmitArgs, SubmitScope};
+use super::scope::{create_run, resolve_scope, unused_run_name};
+use crate::args::{
+    ActionsArgs, ClusterEngine, EvalGlobalArgs, K8sArgs, ScopeArgs, SlurmArgs, SubmitArgs, SubmitScope,
+};
 use crate::execution::process::{CommandRunner, CommandSpec};
 use crate::files::{self, absolute};
 use crate::plan::partition::PARTITIONS_VARIABLE;
-use crate::result::run_folder::RunFolder;
+use crate::plan::run_name::EvalRunName;
 
 pub(crate) struct SubmitOutput {
     run: String,
@@ -20,6 +25,8 @@ pub(crate) struct SubmitOutput {
     /// The ids of the submitted jobs.
     jobs: Vec<String>,
     is_dry_run: bool,
+    /// Whether jobs were submitted; a workflow is only written.
+    is_submitted: bool,
 }
 
 struct JobFile {
@@ -31,32 +38,57 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &SubmitArgs) -> Result<SubmitOu
     match &args.engine {
         ClusterEngine::Slurm(args) => submit_slurm(global, args),
         ClusterEngine::K8s(args) => submit_k8s(global, args),
+        ClusterEngine::Actions(args) => write_workflow(global, args),
     }
 }
 
-/// The run to submit, with its plan written, and the path of its runner.
+/// Options of a submission that every machine gets.
+fn passed_options(args: &SubmitScope) -> Vec<String> {
+    let mut options = Vec::new();
+    if let Some(usd) = args.budget_usd {
+        options.extend(["--budget-usd".to_owned(), usd.to_string()]);
+    }
+    if let Some(tokens) = args.budget_tokens {
+        options.extend(["--budget-tokens".to_owned(), tokens.to_string()]);
+    }
+    if args.steal {
+        options.push("--steal".to_owned());
+    }
+    options
+}
+
+/// The run to submit and the path of its runner. A dry run plans it, but writes nothing.
 struct PlannedRun {
-    folder: RunFolder,
+    name: EvalRunName,
+    /// The folder of the run.
+    folder: PathBuf,
     runner: PathBuf,
 }
 
 fn plan_run(global: &EvalGlobalArgs, args: &SubmitScope) -> Result<PlannedRun, CommandError> {
     let resolved = resolve_scope(global, &args.scope)?;
-    let folder = create_run(global, args.run.as_ref(), &resolved.scope)?;
-    Ok(PlannedRun { folder, runner: resolved.runner.path })
+    let runner = resolved.runner.path;
+    let name = if args.dry_run {
+        match &args.run {
+            Some(run) => run.clone(),
+            None => unused_run_name(&global.results())?,
+        }
+    } else {
+        create_run(global, args.run.as_ref(), &resolved.scope)?.name().clone()
+    };
+    Ok(PlannedRun { folder: global.results().join("_runs").join(name.as_str()), name, runner })
 }
 
 fn submit_slurm(global: &EvalGlobalArgs, args: &SlurmArgs) -> Result<SubmitOutput, CommandError> {
     let planned = plan_run(global, &args.common)?;
-    let run = planned.folder.name();
-    let logs = planned.folder.file("logs");
-    fs::create_dir_all(&logs).map_err(|error| CommandError::io("could not write the jobs", &logs, &error))?;
+    let run = &planned.name;
+    let logs = planned.folder.join("logs");
     let array = JobFile {
-        path: planned.folder.file("array.sbatch"),
+        path: planned.folder.join("array.sbatch"),
         text: array_script(global, args, &planned, &absolute(&logs))?,
     };
     let merge = JobFile {
-        path: planned.folder.file("merge.sbatch"),
+        path: planned.folder.join("merge.sbatch"),
         text: format!(
             "{}#SBATCH --output={}/merge.log\nexec {} merge --run {run}\n",
             sbatch_head(args, "merge", &planned),
@@ -71,9 +103,12 @@ fn submit_slurm(global: &EvalGlobalArgs, args: &SlurmArgs) -> Result<SubmitOutpu
         files: vec![array, merge],
         jobs: Vec::new(),
         is_dry_run: args.common.dry_run,
+        is_submitted: true,
     };
-    output.write_files()?;
     if !output.is_dry_run {
+        fs::create_dir_all(&logs)
+            .map_err(|error| CommandError::io("could not write the jobs", &logs, &error))?;
+        output.write_files()?;
         let job = sbatch(global, &[array_path])?;
         let dependency = format!("--dependency=afterany:{job}");
         let merge_job = sbatch(global, &[dependency, merge_path])?;
@@ -92,84 +127,112 @@ fn array_script(
 ) -> Result<String, CommandError> {
     let partitions = args.common.partitions;
     let throttle = args.throttle.map(|most| format!("%{most}")).unwrap_or_default();
+    let options: String = passed_options(&args.common).iter().map(|word| format!(" {word}")).collect();
     let time = args.time.as_ref().map(|time| format!("#SBATCH --time={time}\n")).unwrap_or_default();
     Ok(format!(
         "{}#SBATCH --array=0-{}{throttle}\n#SBATCH --output={}/%a.log\n#SBATCH --open-mode=append\n\
          #SBATCH --requeue\n#SBATCH --signal=B:TERM@60\n{time}export {PARTITIONS_VARIABLE}={partitions}\n\
-         exec {} run --continue --run {} --runner {} --jobs {}\n",
+         exec {} run --continue --run {} --runner {} --jobs {}{options}\n",
         sbatch_head(args, "run", planned),
         partitions - 1,
         logs.display(),
         remote_command(global)?,
-        planned.folder.name(),
+        planned.name,
         shell_quoted(&planned.runner),
         args.common.jobs,
     ))
 }
 
 fn sbatch_head(args: &SlurmArgs, name: &str, planned: &PlannedRun) -> String {
-    let queue = args.queue.as_ref().map(|name| format!("#SBATCH --partition={name}\n")).unwrap_or_default();
-    format!("#!/bin/sh\n#SBATCH --job-name=eval-{name}-{}\n{queue}", planned.folder.name())
+    let mut head = format!("#!/bin/sh\n#SBATCH --job-name=eval-{name}-{}\n", planned.name);
+    let cpus = args.cpus.map(|cpus| cpus.to_string());
+    for (option, value) in [
+        ("partition", &args.queue),
+        ("account", &args.account),
+        ("mem", &args.memory),
+        ("cpus-per-task", &cpus),
+        ("constraint", &args.constraint),
+    ] {
+        if let Some(value) = value {
+            head.push_str(&format!("#SBATCH --{option}={value}\n"));
+        }
+    }
+    head
 }
 
 fn submit_k8s(global: &EvalGlobalArgs, args: &K8sArgs) -> Result<SubmitOutput, CommandError> {
     let planned = plan_run(global, &args.common)?;
-    let run = planned.folder.name().to_string();
-    let path = planned.folder.file("job.yaml");
+    let run = planned.name.to_string();
+    let path = planned.folder.join("jobs.json");
     let absolute_path = absolute(&path).display().to_string();
     let mut output = SubmitOutput {
-        files: vec![JobFile { path, text: indexed_job(args, &run) }],
+        files: vec![JobFile { path, text: kubernetes::manifests(args, &run) }],
         run,
         jobs: Vec::new(),
         is_dry_run: args.common.dry_run,
+        is_submitted: true,
     };
-    output.write_files()?;
     if !output.is_dry_run {
+        output.write_files()?;
         output.jobs = vec![run_engine(global, "kubectl", &["create".into(), "-f".into(), absolute_path])?];
     }
     Ok(output)
 }
 
-fn indexed_job(args: &K8sArgs, run: &str) -> String {
-    let SubmitScope { partitions, jobs, .. } = args.common;
-    let name = format!("eval-{run}").to_lowercase().replace(['_', '.'], "-");
-    // A JSON string is a YAML string.
-    let quoted = |text: &str| Value::from(text).to_string();
-    format!(
-        "apiVersion: batch/v1
-kind: Job
-metadata:
-  name: {name}
-spec:
-  completionMode: Indexed
-  completions: {partitions}
-  parallelism: {}
-  backoffLimitPerIndex: 3
-  maxFailedIndexes: {partitions}
-  template:
-    spec:
-      restartPolicy: Never
-      containers:
-        - name: eval
-          image: {}
-          command: [runner-eval, -C, {mount}, run, --continue, --run, {}, --jobs, \"{jobs}\"]
-          env:
-            - name: {PARTITIONS_VARIABLE}
-              value: \"{partitions}\"
-          volumeMounts:
-            - name: eval
-              mountPath: {mount}
-      volumes:
-        - name: eval
-          persistentVolumeClaim:
-            claimName: {}
-",
-        args.throttle.unwrap_or(partitions),
-        quoted(&args.image),
-        quoted(run),
-        quoted(&args.claim),
-        mount = quoted(&args.mount),
-    )
+fn write_workflow(global: &EvalGlobalArgs, args: &ActionsArgs) -> Result<SubmitOutput, CommandError> {
+    resolve_scope(global, &args.common.scope)?;
+    let run = match &args.common.run {
+        Some(run) => run.clone(),
+        None => unused_run_name(&global.results())?,
+    };
+    let text = actions::workflow(&args.common, run.as_str(), &plan_arguments(&args.common));
+    let path = global.shared.project_dir.join(&args.out);
+    let output = SubmitOutput {
+        run: run.to_string(),
+        files: vec![JobFile { path: path.clone(), text }],
+        jobs: Vec::new(),
+        is_dry_run: args.common.dry_run,
+        is_submitted: false,
+    };
+    if !output.is_dry_run {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)
+                .map_err(|error| CommandError::io("could not write the workflow", parent, &error))?;
+        }
+        output.write_files()?;
+    }
+    Ok(output)
+}
+
+/// The arguments of `runner eval plan` with the same scope.
+fn plan_arguments(args: &SubmitScope) -> Vec<String> {
+    let ScopeArgs { cases, agent, arm, grid, trials, .. } = &args.scope;
+    let mut arguments = cases.ids.clone();
+    for tag in &cases.tag {
+        arguments.extend(["--tag".to_owned(), tag.clone()]);
+    }
+    if let Some(pattern) = &cases.filter {
+        arguments.extend(["--filter".to_owned(), pattern.clone()]);
+    }
+    if let Some(sample) = cases.sample {
+        arguments.extend([
+            "--sample".to_owned(),
+            sample.to_string(),
+            "--seed".to_owned(),
+            cases.seed.to_string(),
+        ]);
+    }
+    for agent in agent {
+        arguments.extend(["--agent".to_owned(), agent.to_string()]);
+    }
+    for arm in arm {
+        arguments.extend(["--arm".to_owned(), arm.text().to_owned()]);
+    }
+    if let Some(grid) = grid {
+        arguments.extend(["--grid".to_owned(), grid.display().to_string()]);
+    }
+    arguments.extend(["--trials".to_owned(), trials.to_string()]);
+    arguments
 }
 
 /// This program with absolute paths of the folders, for other machines that see them.
@@ -257,12 +320,17 @@ impl CommandOutput for SubmitOutput {
         for job in &self.jobs {
             line = line.with("job", job);
         }
+        if !self.is_submitted {
+            for file in &self.files {
+                line = line.with("file", file.path.display());
+            }
+        }
         vec![line]
     }
 
     fn human(&self, _: &Styler) -> String {
         let mut text: String = self.key_values().iter().map(|line| format!("{}\n", line.as_str())).collect();
-        if !self.is_dry_run {
+        if !self.is_dry_run && self.is_submitted {
             text.push_str(&format!("Next: runner eval merge --run {}  # progress\n", self.run));
         }
         text

@@ -1,6 +1,7 @@
 //! Reads the JSON lines that `runner --json loop` prints: the events of the loop, its final summary, and the error that it may
 //! end with. The runner under test may be of another version, so only the needed keys are read.
 
+use runner_core::step::Outcome as IterationOutcome;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -18,8 +19,38 @@ struct LoopError {
 }
 
 /// How many iterations were decided in these lines.
-pub(crate) fn count_iterations(lines: &[u8]) -> usize {
+fn count_iterations(lines: &[u8]) -> usize {
     lines.split(|byte| *byte == b'\n').filter(|line| is_event(line, "decided")).count()
+}
+
+/// What the loop reported about its iterations. The evaluation reads this from the loop's own output, because the documents
+/// in the workspace are within the agent's reach.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LoopProgress {
+    /// Whether a session was planned, so that code of the agent may have run.
+    pub(crate) has_session: bool,
+    /// The outcomes of the decided iterations, in order. An outcome that this version does not know is left out.
+    pub(crate) outcomes: Vec<IterationOutcome>,
+}
+
+impl LoopProgress {
+    pub(crate) fn read(log: &[u8]) -> Self {
+        #[derive(Deserialize)]
+        struct DecidedLine {
+            outcome: IterationOutcome,
+        }
+        let mut progress = Self::default();
+        for line in log.split(|byte| *byte == b'\n') {
+            if is_event(line, "planned") {
+                progress.has_session = true;
+            } else if is_event(line, "decided")
+                && let Ok(DecidedLine { outcome }) = serde_json::from_slice(line)
+            {
+                progress.outcomes.push(outcome);
+            }
+        }
+        progress
+    }
 }
 
 fn is_event(line: &[u8], name: &str) -> bool {
@@ -42,6 +73,26 @@ pub(crate) fn stop_reason(log: &[u8]) -> Option<String> {
     Some(parts.join(": "))
 }
 
+/// Counts iterations in the output of the loop, which arrives in arbitrary pieces.
+#[derive(Default)]
+pub(crate) struct IterationCounter {
+    partial_line: Vec<u8>,
+    iterations: u32,
+}
+
+impl IterationCounter {
+    /// The new number of iterations, if it changed.
+    pub(crate) fn add(&mut self, bytes: &[u8]) -> Option<u32> {
+        self.partial_line.extend_from_slice(bytes);
+        let complete = self.partial_line.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let rest = self.partial_line.split_off(complete);
+        let lines = std::mem::replace(&mut self.partial_line, rest);
+        let decided = count_iterations(&lines);
+        self.iterations += u32::try_from(decided).unwrap_or_default();
+        (decided > 0).then_some(self.iterations)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +104,23 @@ mod tests {
         let log = b"{\"event\":\"x\"}\n{\n  \"message\": \"could not\",\n  \"causes\": [\"why\"]\n}\n";
         assert_eq!(stop_reason(log).as_deref(), Some("could not: why"));
         assert_eq!(stop_reason(b"killed"), None);
+    }
+
+    #[test]
+    fn progress_lists_the_decided_outcomes() {
+        let log =
+            b"{\"event\":\"planned\"}\n{\"event\":\"decided\",\"outcome\":\"passed\"}\n{\"event\":\"x\"}\n";
+        let progress = LoopProgress::read(log);
+        assert_eq!((progress.has_session, progress.outcomes), (true, vec![IterationOutcome::Passed]));
+        assert_eq!(LoopProgress::read(b"error"), LoopProgress::default());
+    }
+
+    #[test]
+    fn iterations_are_counted_across_pieces_of_output() {
+        let mut counter = IterationCounter::default();
+        assert_eq!(counter.add(b"{\"event\":\"dec"), None);
+        assert_eq!(counter.add(b"ided\"}\n{\"event\":\"decided\"}\n{\"ev"), Some(2));
+        assert_eq!(counter.add(b"ent\":\"agent\"}\n"), None);
     }
 
     #[test]

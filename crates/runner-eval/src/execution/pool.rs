@@ -1,22 +1,26 @@
 //! Executes trials with several worker processes at a time: retries, the budget, and stopping.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::process::ChildStdin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use runner_term::CommandError;
-use rustix::process::{Pid, Signal, kill_process};
 use supervise::{CancelHandle, StopRequest};
 
+use crate::args::IsolationMode;
 use crate::case::suite::LoadedCase;
 use crate::execution::runner_under_test::RunnerUnderTest;
-use crate::execution::worker::{WorkerJob, WorkerMessage, WorkerProcess};
+use crate::execution::worker::{
+    WorkerCommand, WorkerEnd, WorkerJob, WorkerMessage, WorkerProcess, send_command,
+};
 use crate::files::absolute;
-use crate::plan::PlannedTrial;
-use crate::result::run_folder::RunFolder;
+use crate::plan::arm::ExperimentArm;
+use crate::plan::{PlannedTrial, TrialSubject};
+use crate::result::run_folder::{RunBudget, RunFolder, SpendingSum};
 use crate::result::{FailureCause, TrialMeta};
 
 /// How often stop requests are polled.
@@ -38,8 +42,12 @@ pub(crate) struct PoolSettings {
     pub(crate) retries: u32,
     /// The delay before the first retry; doubled before each further one.
     pub(crate) retry_wait: Duration,
-    /// No more trials start once the run has cost this much.
-    pub(crate) budget_microdollars: Option<u64>,
+    /// No more trials start once the whole run, on all machines, has used this much.
+    pub(crate) budget: RunBudget,
+    pub(crate) isolation: IsolationMode,
+    /// A command that fails while the provider does.
+    pub(crate) provider_check: Option<String>,
+    pub(crate) cases: PathBuf,
     pub(crate) results: PathBuf,
     pub(crate) workspaces: PathBuf,
 }
@@ -52,6 +60,8 @@ pub(crate) enum PoolEnd {
     Stopped,
     /// The budget is used up, and trials are left.
     Budget,
+    /// There is a budget, but what the finished trials used is unknown.
+    UnknownSpending,
 }
 
 /// What the trials have in common.
@@ -60,8 +70,8 @@ pub(crate) struct TrialPool<'a> {
     pub(crate) cases: &'a [LoadedCase],
     pub(crate) runner: &'a RunnerUnderTest,
     pub(crate) settings: &'a PoolSettings,
-    /// What the run has cost before.
-    pub(crate) spent_microdollars: u64,
+    /// Trials of other machines, to help with once the own ones are done.
+    pub(crate) stolen: Vec<PlannedTrial>,
 }
 
 impl TrialPool<'_> {
@@ -72,17 +82,22 @@ impl TrialPool<'_> {
         cancel: &CancelHandle,
         on_event: &mut dyn FnMut(PoolEvent),
     ) -> Result<PoolEnd, CommandError> {
-        let threads = (self.settings.jobs as usize).min(trials.len());
+        let threads = (self.settings.jobs as usize).min(trials.len() + self.stolen.len());
+        let own = trials.len();
+        let mut queue: VecDeque<QueuedTrial> = VecDeque::new();
+        for (trial, position) in trials.into_iter().chain(self.stolen.iter().cloned()).zip(0..) {
+            queue.push_back(QueuedTrial { trial, is_stolen: position >= own });
+        }
         let state = PoolState {
             pool: self,
-            queue: Mutex::new(trials.into()),
-            workers: Mutex::new(BTreeSet::new()),
+            queue: Mutex::new(queue),
+            workers: Mutex::new(BTreeMap::new()),
             is_halted: AtomicBool::new(false),
-            spent_microdollars: AtomicU64::new(self.spent_microdollars),
+            spending: Mutex::new(self.run.spending()),
             failure: Mutex::new(None),
         };
-        if state.is_over_budget() {
-            return Ok(PoolEnd::Budget);
+        if let Some(end) = state.budget_end() {
+            return Ok(end);
         }
         let mut end = PoolEnd::Complete;
         std::thread::scope(|scope| {
@@ -100,16 +115,19 @@ impl TrialPool<'_> {
                     Err(RecvTimeoutError::Timeout) => on_event(PoolEvent::Tick),
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
-                if state.is_over_budget() && !state.halt() && state.has_more() {
-                    end = PoolEnd::Budget;
+                if let Some(budget_end) = state.budget_end()
+                    && !state.halt()
+                    && state.has_more()
+                {
+                    end = budget_end;
                 }
                 let request = cancel.request();
                 if request > handled_request {
                     handled_request = request;
                     end = PoolEnd::Stopped;
                     state.halt();
-                    let signal = if request == StopRequest::Kill { Signal::KILL } else { Signal::TERM };
-                    state.signal_workers(signal);
+                    let is_kill = request == StopRequest::Kill;
+                    state.command_workers(if is_kill { WorkerCommand::Kill } else { WorkerCommand::Stop });
                 }
             }
         });
@@ -118,25 +136,32 @@ impl TrialPool<'_> {
     }
 }
 
+#[derive(Clone, Debug)]
+struct QueuedTrial {
+    trial: PlannedTrial,
+    /// Whether it is of another machine's partition, which may be working on it.
+    is_stolen: bool,
+}
+
 /// What the threads of a pool share.
 struct PoolState<'a> {
     pool: &'a TrialPool<'a>,
-    queue: Mutex<VecDeque<PlannedTrial>>,
-    /// The process ids of the running workers.
-    workers: Mutex<BTreeSet<u32>>,
+    queue: Mutex<VecDeque<QueuedTrial>>,
+    /// The pipes to the running workers, by process id.
+    workers: Mutex<BTreeMap<u32, ChildStdin>>,
     /// No more attempts start.
     is_halted: AtomicBool,
-    /// Updated before a thread decides whether to start another attempt.
-    spent_microdollars: AtomicU64,
+    /// Of the whole run. Read again before a thread decides whether to start another attempt.
+    spending: Mutex<SpendingSum>,
     failure: Mutex<Option<CommandError>>,
 }
 
 impl PoolState<'_> {
     /// Executes one trial after the other until none is left or the pool is halted.
     fn run_trials(&self, events: &Sender<PoolEvent>) {
-        while !self.is_halted() && !self.is_over_budget() {
-            let Some(trial) = locked(&self.queue).pop_front() else { return };
-            if let Err(error) = self.run_trial(&trial, events) {
+        while !self.is_halted() && self.budget_end().is_none() {
+            let Some(queued) = locked(&self.queue).pop_front() else { return };
+            if let Err(error) = self.run_trial(&queued, events) {
                 locked(&self.failure).get_or_insert(error);
                 self.halt();
             }
@@ -144,12 +169,12 @@ impl PoolState<'_> {
     }
 
     /// Makes attempts at one trial until one is final.
-    fn run_trial(&self, trial: &PlannedTrial, events: &Sender<PoolEvent>) -> Result<(), CommandError> {
+    fn run_trial(&self, queued: &QueuedTrial, events: &Sender<PoolEvent>) -> Result<(), CommandError> {
         let mut wait = self.pool.settings.retry_wait;
         for _ in 0..=self.pool.settings.retries {
-            let Some(meta) = self.run_attempt(trial, events)? else { return Ok(()) };
+            let Some(meta) = self.run_attempt(queued, events)? else { return Ok(()) };
             let is_retried = meta.cause.is_some_and(FailureCause::is_retried);
-            if self.is_halted() || self.is_over_budget() || !is_retried {
+            if self.is_halted() || self.budget_end().is_some() || !is_retried {
                 return Ok(());
             }
             self.sleep(wait);
@@ -158,59 +183,100 @@ impl PoolState<'_> {
         Ok(())
     }
 
-    /// Makes one attempt; none if the trial already has a final result.
+    /// Makes one attempt; none if the trial already has a final result. If the worker is killed, another one records that
+    /// as the result: an agent must not gain from killing it.
     fn run_attempt(
         &self,
-        trial: &PlannedTrial,
+        queued: &QueuedTrial,
         events: &Sender<PoolEvent>,
     ) -> Result<Option<TrialMeta>, CommandError> {
-        let job = self.worker_job(trial)?;
-        let _ = events.send(PoolEvent::Started(trial.clone()));
-        let mut worker = WorkerProcess::start(&job)?;
-        locked(&self.workers).insert(worker.id());
-        let mut finished = None;
+        let mut job = self.worker_job(queued)?;
+        let _ = events.send(PoolEvent::Started(queued.trial.clone()));
+        let worked = self.run_worker(&job, events)?;
+        if let WorkerEnd::Died(exit) = worked.end
+            && worked.meta.is_none()
+            && !self.is_halted()
+        {
+            job.killed_worker = Some(exit);
+            return Ok(self.run_worker(&job, events)?.meta);
+        }
+        Ok(worked.meta)
+    }
+
+    fn run_worker(&self, job: &WorkerJob, events: &Sender<PoolEvent>) -> Result<WorkedAttempt, CommandError> {
+        let mut worker = WorkerProcess::start(job)?;
+        if let Some(input) = worker.take_input() {
+            locked(&self.workers).insert(worker.id(), input);
+        }
+        let mut meta = None;
         let result = worker.wait(|message| {
-            if let WorkerMessage::Finished(meta) = &message {
-                self.spent_microdollars.fetch_add(meta.cost.microdollars.unwrap_or(0), Ordering::SeqCst);
-                finished = Some((**meta).clone());
+            if let WorkerMessage::Finished(finished) = &message {
+                *locked(&self.spending) = self.pool.run.spending();
+                meta = Some((**finished).clone());
             }
-            let _ = events.send(PoolEvent::Message(trial.clone(), message));
+            let _ = events.send(PoolEvent::Message(job.trial.clone(), message));
         });
         locked(&self.workers).remove(&worker.id());
         if self.is_halted() {
             // A worker that was stopped may fail in any way; its error is not worth reporting.
-            return Ok(finished);
+            return Ok(WorkedAttempt { end: WorkerEnd::Exited, meta });
         }
-        result.map(|()| finished)
+        result.map(|end| WorkedAttempt { end, meta })
     }
 
-    fn worker_job(&self, trial: &PlannedTrial) -> Result<WorkerJob, CommandError> {
+    fn worker_job(&self, queued: &QueuedTrial) -> Result<WorkerJob, CommandError> {
         let TrialPool { run, cases, runner, settings, .. } = self.pool;
+        let trial = &queued.trial;
         let loaded = cases.iter().find(|loaded| loaded.case.id == trial.case).ok_or_else(|| {
             CommandError::refused("no_such_case", format!("no such case: `{}`", trial.case))
                 .cause(format!("the plan of run `{}` contains it", run.name()))
         })?;
+        let planned = run.plan.scope.cases.iter().find(|planned| planned.id == trial.case);
         Ok(WorkerJob {
             trial: trial.clone(),
             run: run.name().clone(),
             case_file: absolute(&loaded.file),
-            case_sha256: loaded.digests.whole.to_string(),
+            case_sha256: planned.map(|planned| planned.sha256.clone()).unwrap_or_default(),
             runner: runner.path.clone(),
             runner_version: runner.version.clone(),
             results: absolute(&settings.results),
             workspaces: absolute(&settings.workspaces),
             retries: settings.retries,
             jobs: settings.jobs,
+            arm: self.arm_of(trial)?,
+            key: run.key.clone(),
+            isolation: settings.isolation,
+            hidden: [&settings.cases, &settings.results, &settings.workspaces]
+                .map(|path| absolute(path))
+                .into(),
+            provider_check: settings.provider_check.clone(),
+            skips_busy: queued.is_stolen,
+            killed_worker: None,
         })
+    }
+
+    fn arm_of(&self, trial: &PlannedTrial) -> Result<ExperimentArm, CommandError> {
+        let name = TrialSubject::parse(&trial.agent)?.arm;
+        let arms = &self.pool.run.plan.scope.arms;
+        let arm = arms.iter().find(|arm| arm.name == name).cloned();
+        arm.ok_or_else(|| CommandError::refused("arm", format!("the plan has no arm `{name}`")))
     }
 
     fn has_more(&self) -> bool {
         !locked(&self.queue).is_empty()
     }
 
-    fn is_over_budget(&self) -> bool {
-        let spent = self.spent_microdollars.load(Ordering::SeqCst);
-        self.pool.settings.budget_microdollars.is_some_and(|budget| spent >= budget)
+    /// Why the budget allows no more trials, if it does not.
+    fn budget_end(&self) -> Option<PoolEnd> {
+        let budget = self.pool.settings.budget;
+        let spent = *locked(&self.spending);
+        if budget.is_used_up(spent) {
+            Some(PoolEnd::Budget)
+        } else if budget.is_unenforceable(spent) {
+            Some(PoolEnd::UnknownSpending)
+        } else {
+            None
+        }
     }
 
     fn is_halted(&self) -> bool {
@@ -229,13 +295,18 @@ impl PoolState<'_> {
         }
     }
 
-    fn signal_workers(&self, signal: Signal) {
-        for id in locked(&self.workers).iter() {
-            if let Some(pid) = i32::try_from(*id).ok().and_then(Pid::from_raw) {
-                let _ = kill_process(pid, signal);
-            }
+    fn command_workers(&self, command: WorkerCommand) {
+        for input in locked(&self.workers).values_mut() {
+            send_command(input, command);
         }
     }
+}
+
+/// What a worker made of an attempt.
+struct WorkedAttempt {
+    end: WorkerEnd,
+    /// None if it published no result.
+    meta: Option<TrialMeta>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use supervise::{
-    CancelHandle, ExitReason, IoError, OutputLog, OutputTarget, ProcessSpec, StopRequest, SupervisorSlot,
-    TimeLimits, executables,
+    CancelHandle, ExitReason, IoError, OutputLog, OutputTarget, ProcessSpec, StopPolicy, StopRequest,
+    SupervisorSlot, TimeLimits, executables,
 };
+
+use crate::execution::sandbox::{SandboxAccess, SandboxPrograms};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 const DEFAULT_OUTPUT_MAX_BYTES: u64 = 64 << 20;
@@ -22,14 +24,57 @@ pub(crate) struct CommandSpec<'a> {
     /// The program, by its absolute path, and its arguments.
     pub(crate) argv: Vec<OsString>,
     pub(crate) folder: PathBuf,
-    /// Variables in addition to those of this process.
+    /// Variables in addition to those that `inherited` allows.
     pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) inherited: InheritedVariables,
+    /// None for a program of the evaluation itself, which runs no code of an agent.
+    pub(crate) sandbox: Option<CommandSandbox<'a>>,
     pub(crate) timeout: Duration,
     /// A file for both output streams. Without it, they go to temporary files.
     pub(crate) log: Option<PathBuf>,
     pub(crate) output_max_bytes: u64,
     /// Receives output while the program runs.
     pub(crate) on_output: Option<OutputCallback<'a>>,
+}
+
+/// The sandbox that a program runs in.
+#[derive(Clone)]
+pub(crate) struct CommandSandbox<'a> {
+    pub(crate) programs: &'a SandboxPrograms,
+    pub(crate) access: SandboxAccess,
+}
+
+/// Which variables of this process a program gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InheritedVariables {
+    /// All but those that would redirect git or the runner. Agents find their logins in some of them.
+    All,
+    /// Only those that programs need to run: no keys, no tokens.
+    Basic,
+}
+
+const BASIC_VARIABLES: [&str; 12] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "TZ",
+    "TERM",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "NVM_DIR",
+    "PYENV_ROOT",
+];
+
+impl InheritedVariables {
+    fn contains(self, name: &str) -> bool {
+        match self {
+            Self::All => !name.starts_with("GIT_") && !name.starts_with("RUNNER_"),
+            Self::Basic => BASIC_VARIABLES.contains(&name) || name.starts_with("LC_"),
+        }
+    }
 }
 
 impl CommandSpec<'_> {
@@ -39,6 +84,8 @@ impl CommandSpec<'_> {
             argv,
             folder: PathBuf::from("."),
             env: Vec::new(),
+            inherited: InheritedVariables::All,
+            sandbox: None,
             timeout: DEFAULT_TIMEOUT,
             log: None,
             output_max_bytes: DEFAULT_OUTPUT_MAX_BYTES,
@@ -106,8 +153,19 @@ impl CommandRunner {
                 on_output(bytes);
             }
         };
-        let spec = ProcessSpec::new(command.argv.clone(), &command.folder, output)
-            .env(environment(&command.env))
+        let mut env = environment(command.inherited, &command.env);
+        let mut stop_policy = StopPolicy::default();
+        let argv = match &command.sandbox {
+            None => command.argv.clone(),
+            Some(CommandSandbox { programs, access }) => {
+                env.retain(|(name, _)| !TEMPORARY_VARIABLES.iter().any(|variable| name == variable));
+                stop_policy.is_sandboxed = true;
+                programs.wrap(&command.argv, &command.folder, access, &env)
+            }
+        };
+        let spec = ProcessSpec::new(argv, &command.folder, output)
+            .env(env)
+            .stop_policy(stop_policy)
             .time_limits(TimeLimits::wall(command.timeout))
             .on_output(&on_output);
         let result = supervise::run(&spec, &self.cancel, &self.supervisor)?;
@@ -123,13 +181,15 @@ fn read_text(path: &Path) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }
 
-/// The variables of this process and `more`, without variables that would redirect git or the runner.
-fn environment(more: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+/// Variables with the path of a temporary folder; inside of a sandbox it is always `/tmp`.
+const TEMPORARY_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
+
+/// The inherited variables of this process, and `more`.
+fn environment(inherited: InheritedVariables, more: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     environment.retain(|(name, _)| {
-        let text = name.to_string_lossy();
         let is_replaced = more.iter().any(|(other, _)| other == name);
-        !text.starts_with("GIT_") && !text.starts_with("RUNNER_") && !is_replaced
+        inherited.contains(&name.to_string_lossy()) && !is_replaced
     });
     environment.extend(more.iter().cloned());
     environment

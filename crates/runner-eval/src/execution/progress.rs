@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::execution::pool::PoolEvent;
 use crate::execution::worker::WorkerMessage;
 use crate::plan::PlannedTrial;
-use crate::result::{TrialMeta, TrialOutcome};
+use crate::result::{FailureCause, TrialMeta, TrialOutcome};
 
 /// The least time between two redraws of the table.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(120);
@@ -36,6 +36,56 @@ pub(crate) struct EvalProgress<'u> {
     drawn_lines: usize,
     /// Warnings to show below the final table.
     notes: Vec<String>,
+    tally: ProgressTally,
+}
+
+/// What the trials of this command have shown so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct ProgressTally {
+    ended: usize,
+    scored: u32,
+    successes: u32,
+    microdollars: u64,
+    has_unknown_cost: bool,
+}
+
+impl ProgressTally {
+    fn add(&mut self, meta: &TrialMeta) {
+        self.ended += 1;
+        self.scored += u32::from(meta.is_scored());
+        self.successes += u32::from(meta.outcome == TrialOutcome::Success);
+        self.microdollars += meta.cost.microdollars.unwrap_or(0);
+        self.has_unknown_cost |= meta.cost.microdollars.is_none();
+    }
+
+    /// Pass rate, cost and remaining time, as far as they are known.
+    fn describe(&self, elapsed: Duration, left: usize) -> String {
+        let mut text = String::new();
+        if self.scored > 0 {
+            text.push_str(&format!(
+                ", {:.0} % passed",
+                100.0 * f64::from(self.successes) / f64::from(self.scored)
+            ));
+        }
+        if self.microdollars > 0 {
+            let at_least = if self.has_unknown_cost { "at least " } else { "" };
+            text.push_str(&format!(", {at_least}${:.2}", self.microdollars as f64 / 1e6));
+        }
+        if self.ended > 0 && left > 0 {
+            let seconds = elapsed.as_secs_f64() / self.ended as f64 * left as f64;
+            text.push_str(&format!(", about {} left", duration_text(seconds)));
+        }
+        text
+    }
+}
+
+/// A duration for people, with one unit.
+fn duration_text(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 90.0 => format!("{seconds:.0} s"),
+        seconds if seconds < 5_400.0 => format!("{:.0} min", seconds / 60.0),
+        seconds => format!("{:.1} h", seconds / 3_600.0),
+    }
 }
 
 impl<'u> EvalProgress<'u> {
@@ -46,7 +96,15 @@ impl<'u> EvalProgress<'u> {
             progress.insert(trial.clone(), TrialProgress::Ended(*outcome));
         }
         let started = Instant::now();
-        Self { ui, trials: progress, started, drawn_at: None, drawn_lines: 0, notes: Vec::new() }
+        Self {
+            ui,
+            trials: progress,
+            started,
+            drawn_at: None,
+            drawn_lines: 0,
+            notes: Vec::new(),
+            tally: ProgressTally::default(),
+        }
     }
 
     /// Updates the state from an event and shows it.
@@ -74,6 +132,10 @@ impl<'u> EvalProgress<'u> {
             }
             (WorkerMessage::Phase(_) | WorkerMessage::Iterations(_), _) => {}
             (WorkerMessage::Note(note), _) => self.note(trial, note),
+            // Another machine works on it; its result is not ours to show.
+            (WorkerMessage::Busy, _) => {
+                self.trials.remove(trial);
+            }
             (WorkerMessage::Finished(meta) | WorkerMessage::AlreadyDone(meta), _) => {
                 self.end_trial(trial, meta);
             }
@@ -91,8 +153,19 @@ impl<'u> EvalProgress<'u> {
         self.ui.print_now(&ProgressLine { line, value });
     }
 
+    /// Shows a warning about the whole run.
+    pub(crate) fn warn(&mut self, note: &str) {
+        self.notes.push(note.to_owned());
+        let line = KeyValueLine::new().with("event", "note").with("note", note);
+        self.ui.print_now(&ProgressLine { line, value: json!({ "event": "note", "note": note }) });
+    }
+
     fn end_trial(&mut self, trial: &PlannedTrial, meta: &TrialMeta) {
-        self.trials.insert(trial.clone(), TrialProgress::Ended(meta.outcome));
+        self.tally.add(meta);
+        // An interrupted trial is still open.
+        let is_open = meta.cause == Some(FailureCause::Interrupted);
+        let state = if is_open { TrialProgress::Waiting } else { TrialProgress::Ended(meta.outcome) };
+        self.trials.insert(trial.clone(), state);
         let done = self.done();
         let total = self.trials.len();
         let mut line = KeyValueLine::new()
@@ -163,9 +236,15 @@ impl<'u> EvalProgress<'u> {
         }
         let running =
             self.trials.values().filter(|trial| matches!(trial, TrialProgress::Running { .. })).count();
-        let seconds = self.started.elapsed().as_secs_f64();
-        let summary =
-            format!("{}/{} done, {running} running, {seconds:.0} s", self.done(), self.trials.len());
+        let elapsed = self.started.elapsed();
+        let left = self.trials.len().saturating_sub(self.done());
+        let summary = format!(
+            "{}/{} done, {running} running, {}{}",
+            self.done(),
+            self.trials.len(),
+            duration_text(elapsed.as_secs_f64()),
+            self.tally.describe(elapsed, left)
+        );
         lines.push(styler.fit(&summary, styler.width));
         lines
     }
@@ -246,4 +325,25 @@ pub(crate) fn outcome_counts_line(styler: &Styler, counts: &BTreeMap<TrialOutcom
 fn terminal_rows() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stdout());
     size.ok().map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0).unwrap_or(24)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summary_has_rate_cost_and_remaining_time() {
+        let tally = ProgressTally {
+            ended: 4,
+            scored: 4,
+            successes: 3,
+            microdollars: 1_500_000,
+            has_unknown_cost: false,
+        };
+        assert_eq!(tally.describe(Duration::from_secs(40), 12), ", 75 % passed, $1.50, about 2 min left");
+        let unknown = ProgressTally { has_unknown_cost: true, ..tally };
+        assert!(unknown.describe(Duration::from_secs(1), 0).ends_with("at least $1.50"));
+        assert_eq!(ProgressTally::default().describe(Duration::ZERO, 3), "");
+        assert_eq!(duration_text(7_200.0), "2.0 h");
+    }
 }

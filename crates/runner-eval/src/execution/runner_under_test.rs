@@ -74,10 +74,13 @@ fn build(commands: &CommandRunner) -> Result<(), CommandError> {
 }
 
 pub(crate) fn machine_info(jobs: u32) -> MachineInfo {
+    let system = rustix::system::uname();
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     MachineInfo {
         os: std::env::consts::OS.to_owned(),
         arch: std::env::consts::ARCH.to_owned(),
+        hostname: system.nodename().to_string_lossy().into_owned(),
+        kernel: system.release().to_string_lossy().into_owned(),
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
         memory_bytes: memory_bytes(),
         jobs,

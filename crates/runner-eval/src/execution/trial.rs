@@ -4,14 +4,14 @@
 use std::cell::RefCell;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use runner_core::layout::Doc;
 use runner_core::model::cost::number;
 use runner_core::model::digest::Sha256;
 use runner_core::model::run_state::RunState;
-use runner_core::step::CostSource;
+use runner_core::step::{CostSource, RecordedIteration};
 use runner_core::strict::canonical_json;
 use runner_core::text::one_line;
 use runner_host::clock::{now_ms, utc};
@@ -19,14 +19,19 @@ use runner_term::CommandError;
 use supervise::{ExitReason, executables};
 
 use crate::case::suite::LoadedCase;
+use crate::execution::configured_agents;
 use crate::execution::grade::Grader;
-use crate::execution::loop_log;
-use crate::execution::process::{CommandResult, CommandRunner, CommandSpec};
+use crate::execution::loop_log::{self, IterationCounter, LoopProgress};
+use crate::execution::metrics::loop_metrics;
+use crate::execution::process::{CommandResult, CommandRunner, CommandSandbox, CommandSpec};
+use crate::execution::quota::{QuotaWatch, TrialQuotas};
 use crate::execution::runner_under_test::machine_info;
-use crate::execution::verdict::{LoopEnd, RunnerReport, TrialVerdict, classify};
+use crate::execution::sandbox::{ProcessQuotas, SandboxAccess, SandboxPrograms, TrialHome, hidden_paths};
+use crate::execution::verdict::{LoopEnd, RunnerReport, TrialVerdict, classify, is_provider_failure};
 use crate::execution::worker::{WorkerJob, WorkerMessage};
-use crate::execution::workspace::{Workspace, case_variables};
+use crate::execution::workspace::{TrialConfig, Workspace, case_variables};
 use crate::files;
+use crate::plan::TrialSubject;
 use crate::plan::agent::EvalAgent;
 use crate::result::signature::file_digests;
 use crate::result::stored_trial::{CHECKS_FILE, META_FILE};
@@ -48,6 +53,9 @@ pub(crate) struct TrialAttempt<'a> {
     send: &'a dyn Fn(WorkerMessage),
     workspace: Workspace,
     agent: EvalAgent,
+    sandbox: Option<SandboxPrograms>,
+    /// What the agent's code may not read.
+    hidden: Vec<PathBuf>,
     eval_run_id: String,
     number: u32,
     /// The folder in which the result is assembled.
@@ -63,13 +71,13 @@ pub(crate) struct FinishedAttempt {
 struct LoopResult {
     end: LoopEnd,
     seconds: f64,
-    /// The configuration that the run started with; empty if it did not start.
-    config: String,
+    /// The configuration that the run started with; none if it did not start.
+    config: Option<TrialConfig>,
 }
 
 impl LoopResult {
-    fn did_not_start(why: impl Into<String>) -> Self {
-        Self { end: LoopEnd::DidNotStart(why.into()), seconds: 0.0, config: String::new() }
+    fn did_not_start(end: LoopEnd) -> Self {
+        Self { end, seconds: 0.0, config: None }
     }
 }
 
@@ -88,12 +96,25 @@ impl<'a> TrialAttempt<'a> {
         commands: &'a CommandRunner,
         send: &'a dyn Fn(WorkerMessage),
     ) -> Result<Self, CommandError> {
-        let agent = job.trial.agent.parse().map_err(|error: String| {
-            CommandError::refused("agent", format!("no such agent: `{}`", job.trial.agent)).cause(error)
-        })?;
+        let TrialSubject { agent, .. } = TrialSubject::parse(&job.trial.agent)?;
         let eval_run_id = job.trial.eval_run_id(&job.run, number);
         let workspace = Workspace::new(&job.workspaces, &job.trial.case, &eval_run_id);
-        Ok(Self { job, loaded, commands, send, workspace, agent, eval_run_id, number, staging })
+        let sandbox = SandboxPrograms::for_mode(job.isolation)
+            .map_err(|why| CommandError::refused("isolation", "cannot isolate trials").cause(why))?;
+        let hidden = hidden_paths(&job.hidden, std::env::var_os("HOME").as_deref());
+        Ok(Self {
+            job,
+            loaded,
+            commands,
+            send,
+            workspace,
+            agent,
+            sandbox,
+            hidden,
+            eval_run_id,
+            number,
+            staging,
+        })
     }
 
     pub(crate) fn run(&self) -> Result<FinishedAttempt, CommandError> {
@@ -103,21 +124,32 @@ impl<'a> TrialAttempt<'a> {
         files::remove_any(&self.staging).map_err(fail)?;
         fs::create_dir_all(&self.staging).map_err(fail)?;
         let missing = self.missing_programs();
-        let checked = if missing.is_empty() {
+        let checked = if let Some(exit) = &self.job.killed_worker {
+            self.record_killed(exit).map_err(fail)?
+        } else if missing.is_empty() {
             self.run_and_check().map_err(fail)?
         } else {
             CheckedLoop {
-                loop_result: LoopResult::did_not_start(""),
+                loop_result: LoopResult::did_not_start(LoopEnd::MissingTool(String::new())),
                 checks: CheckResults::new(Vec::new()),
                 verdict: TrialVerdict::skipped(&missing),
             }
         };
-        let inputs_config = checked.loop_result.config.clone();
+        let config = checked.loop_result.config.as_ref().map(|config| config.normalized.clone());
         fs::write(self.staging.join(CHECKS_FILE), canonical_json(&checked.checks)).map_err(fail)?;
         let meta = self.meta(checked, started, started_ms);
         fs::write(self.staging.join(META_FILE), canonical_json(&meta)).map_err(fail)?;
         let _ = files::remove_any(&self.workspace.private);
-        Ok(FinishedAttempt { meta, inputs: self.inputs(&inputs_config) })
+        let inputs = self.inputs(&config.unwrap_or_default())?;
+        Ok(FinishedAttempt { meta, inputs })
+    }
+
+    /// A result for an attempt whose worker died: what the run left, and no checks.
+    fn record_killed(&self, exit: &str) -> io::Result<CheckedLoop> {
+        self.capture()?;
+        let loop_result = LoopResult::did_not_start(LoopEnd::Killed(format!("the worker process {exit}")));
+        let verdict = classify(&loop_result.end, &RunnerReport::default(), &[]);
+        Ok(CheckedLoop { loop_result, checks: CheckResults::new(Vec::new()), verdict })
     }
 
     fn missing_programs(&self) -> Vec<&str> {
@@ -126,15 +158,39 @@ impl<'a> TrialAttempt<'a> {
     }
 
     fn run_and_check(&self) -> io::Result<CheckedLoop> {
-        let loop_result = self.run_loop();
+        let mut loop_result = self.run_loop();
+        // A copy of the workspace must not fill the disk.
+        if let Some(what) = self.quotas().disk_excess()
+            && loop_result.end != LoopEnd::Stopped
+        {
+            loop_result.end = LoopEnd::Exceeded(what);
+        }
         self.capture()?;
         let checks = match loop_result.end {
-            LoopEnd::Stopped | LoopEnd::DidNotStart(_) => CheckResults::new(Vec::new()),
+            LoopEnd::Stopped | LoopEnd::Exceeded(_) | LoopEnd::MissingTool(_) | LoopEnd::DidNotStart(_) => {
+                CheckResults::new(Vec::new())
+            }
             LoopEnd::Exited(_) | LoopEnd::TimedOut | LoopEnd::Killed(_) => self.grade(&loop_result)?,
         };
         self.tear_down();
-        let verdict = classify(&loop_result.end, &self.runner_report(), &checks.checks);
+        let report = self.runner_report(loop_result.config.as_ref());
+        let verdict = classify(&loop_result.end, &report, &checks.checks);
         Ok(CheckedLoop { loop_result, checks, verdict })
+    }
+
+    fn quotas(&self) -> TrialQuotas {
+        let limits = &self.loaded.case.limits;
+        TrialQuotas {
+            memory_bytes: u64::from(limits.memory_mb) << 20,
+            processes: limits.processes.into(),
+            disk_bytes: u64::from(limits.disk_mb) << 20,
+            folders: vec![self.workspace.repository.clone(), self.temporary()],
+        }
+    }
+
+    /// The folder that is `/tmp` for the loop.
+    fn temporary(&self) -> PathBuf {
+        self.workspace.private.join("tmp")
     }
 
     /// Creates the repository and runs `runner init`, `runner start` and `runner loop` in it.
@@ -142,10 +198,8 @@ impl<'a> TrialAttempt<'a> {
         self.send_phase("setup");
         let config = match self.start() {
             Ok(config) => config,
-            Err(_) if self.commands.is_stopping() => {
-                return LoopResult { end: LoopEnd::Stopped, ..LoopResult::did_not_start("") };
-            }
-            Err(why) => return LoopResult::did_not_start(why),
+            Err(_) if self.commands.is_stopping() => return LoopResult::did_not_start(LoopEnd::Stopped),
+            Err(end) => return LoopResult::did_not_start(end),
         };
         self.send_phase("loop");
         let counter = RefCell::new(IterationCounter::default());
@@ -157,11 +211,23 @@ impl<'a> TrialAttempt<'a> {
         let spec = CommandSpec {
             on_output: Some(&on_output),
             timeout: Duration::from_secs(self.loaded.case.limits.wall_secs.into()),
-            ..self.runner_command(&["--json", "loop"], LOOP_LOG)
+            ..self.runner_command(&["--json", "loop"], LOOP_LOG, Some(&config))
         };
-        match self.commands.run(&spec) {
-            Err(error) => LoopResult { config, ..LoopResult::did_not_start(error.to_string()) },
-            Ok(result) => LoopResult { end: self.loop_end(&result), seconds: result.seconds, config },
+        let quotas = self.quotas();
+        let watch = QuotaWatch::new(&quotas);
+        let result = std::thread::scope(|scope| {
+            watch.start(scope);
+            let result = self.commands.run(&spec);
+            watch.finish();
+            result
+        });
+        let config = Some(config);
+        match (watch.finish(), result) {
+            (Some(what), Ok(result)) => {
+                LoopResult { end: LoopEnd::Exceeded(what), seconds: result.seconds, config }
+            }
+            (_, Err(error)) => LoopResult::did_not_start(LoopEnd::DidNotStart(error.to_string())),
+            (None, Ok(result)) => LoopResult { end: self.loop_end(&result), seconds: result.seconds, config },
         }
     }
 
@@ -174,7 +240,7 @@ impl<'a> TrialAttempt<'a> {
             ExitReason::TimedOut => LoopEnd::TimedOut,
             ExitReason::CouldNotStart(error) => LoopEnd::DidNotStart(error.to_string()),
             exit @ (ExitReason::Signalled(_) | ExitReason::Idle | ExitReason::Stopped | ExitReason::Lost) => {
-                LoopEnd::Killed(exit.to_string())
+                LoopEnd::Killed(format!("the runner {exit}"))
             }
         }
     }
@@ -183,8 +249,8 @@ impl<'a> TrialAttempt<'a> {
         (self.send)(WorkerMessage::Phase(phase.to_owned()));
     }
 
-    /// A command of the runner under test in the repository.
-    fn runner_command(&self, arguments: &[&str], log: &str) -> CommandSpec<'a> {
+    /// A command of the runner under test in the repository. With a configuration, it can reach what the agent needs.
+    fn runner_command(&self, arguments: &[&str], log: &str, config: Option<&TrialConfig>) -> CommandSpec<'_> {
         let mut argv = vec![self.job.runner.clone().into_os_string()];
         argv.extend(arguments.iter().map(Into::into));
         CommandSpec {
@@ -192,33 +258,82 @@ impl<'a> TrialAttempt<'a> {
             env: case_variables(self.loaded),
             timeout: START_TIMEOUT,
             log: Some(self.staging.join(log)),
+            sandbox: self.loop_sandbox(config),
             ..CommandSpec::new(argv)
         }
     }
 
+    /// The sandbox around the runner, the agent and the guard: only the repository and the agent's own state are writable.
+    fn loop_sandbox(&self, config: Option<&TrialConfig>) -> Option<CommandSandbox<'_>> {
+        let programs = self.sandbox.as_ref()?;
+        let limits = &self.loaded.case.limits;
+        let mut readable = vec![self.workspace.scenario(), self.goal_file()];
+        readable.retain(|path| path.exists());
+        let mut writable = vec![self.workspace.repository.clone()];
+        writable.extend(config.into_iter().flat_map(|config| configured_agents::state_folders(&config.text)));
+        let access = SandboxAccess {
+            hidden: self.hidden.clone(),
+            readable,
+            writable,
+            temporary: self.temporary(),
+            has_network: true,
+            home: self.trial_home(),
+            quotas: ProcessQuotas {
+                file_bytes_max: u64::from(limits.disk_mb) << 20,
+                processes_max: limits.processes.into(),
+            },
+        };
+        Some(CommandSandbox { programs, access })
+    }
+
+    fn trial_home(&self) -> Option<TrialHome> {
+        let path = PathBuf::from(std::env::var_os("HOME")?).canonicalize().ok()?;
+        Some(TrialHome { path, private: self.workspace.private.join("home") })
+    }
+
+    fn goal_file(&self) -> PathBuf {
+        self.workspace.private.join("goal.md")
+    }
+
     /// Creates the repository, configures it, starts the run, and returns its configuration. The configuration is written
     /// before `runner start`, because the rules of a run are those that `start` commits.
-    fn start(&self) -> Result<String, String> {
-        self.workspace.create(self.loaded, self.commands)?;
-        let config = self.workspace.configuration(self.loaded, &self.agent)?;
+    fn start(&self) -> Result<TrialConfig, LoopEnd> {
+        let failed = LoopEnd::DidNotStart;
+        let write = |path: &Path, text: &str| {
+            fs::write(path, text).map_err(|error| failed(format!("`{}`: {error}", path.display())))
+        };
+        self.workspace.create(self.loaded, self.commands).map_err(failed)?;
+        let fail = |error: io::Error| failed(format!("could not create the workspace: {error}"));
+        self.workspace.link_as_latest(&self.loaded.case.id).map_err(fail)?;
+        fs::create_dir_all(self.temporary()).map_err(fail)?;
+        if let Some(TrialHome { path, private }) = self.trial_home() {
+            TrialHome::create(path, private).map_err(fail)?;
+        }
+        let config = self.workspace.configuration(self.loaded, &self.agent, &self.job.arm).map_err(failed)?;
+        if let Some(program) = self.workspace.missing_guard(&config.text) {
+            return Err(LoopEnd::MissingTool(format!("the guard's program `{program}` is not on the PATH")));
+        }
         self.run_start_command(&["init"])?;
-        let path = self.workspace.document(Doc::Config);
-        fs::write(&path, &config).map_err(|error| format!("`{}`: {error}", path.display()))?;
-        let goal = self.workspace.private.join("goal.md");
-        fs::write(&goal, &self.loaded.case.goal).map_err(|error| format!("`{}`: {error}", goal.display()))?;
+        write(&self.workspace.document(Doc::Config), &config.text)?;
+        if let Some(prompts) = &self.job.arm.prompts {
+            self.workspace.write_prompts(prompts).map_err(fail)?;
+        }
+        let goal = self.goal_file();
+        write(&goal, &self.loaded.case.goal)?;
         self.run_start_command(&["start", "--goal-file", &goal.to_string_lossy()])?;
         Ok(config)
     }
 
-    fn run_start_command(&self, arguments: &[&str]) -> Result<(), String> {
+    fn run_start_command(&self, arguments: &[&str]) -> Result<(), LoopEnd> {
         let result = self
             .commands
-            .run(&self.runner_command(arguments, START_LOG))
-            .map_err(|error| error.to_string())?;
+            .run(&self.runner_command(arguments, START_LOG, None))
+            .map_err(|error| LoopEnd::DidNotStart(error.to_string()))?;
         if result.is_success() {
             return Ok(());
         }
-        Err(format!("`runner {}` {}: {}", arguments.join(" "), result.exit, result.tail()))
+        let why = format!("`runner {}` {}: {}", arguments.join(" "), result.exit, result.tail());
+        Err(LoopEnd::DidNotStart(why))
     }
 
     /// Copies what the run left into the result: its documents and the folders of its iterations. Links, which an agent
@@ -240,17 +355,16 @@ impl<'a> TrialAttempt<'a> {
     /// Runs the checks on a copy: the workspace stays as the run left it and never contains hidden files.
     fn grade(&self, loop_result: &LoopResult) -> io::Result<CheckResults> {
         self.send_phase("checks");
-        let copy = self.workspace.private.join("checked");
-        files::remove_any(&copy)?;
-        files::copy_tree(&self.workspace.repository, &copy)?;
         let grader = Grader {
             loaded: self.loaded,
             commands: self.commands,
             runner: &self.job.runner,
-            copy: &copy,
+            sandbox: self.sandbox.as_ref(),
+            hidden: &self.hidden,
+            scratch: &self.workspace.private,
             is_completed: loop_result.end == LoopEnd::Exited(0),
         };
-        Ok(grader.run_checks())
+        grader.grade(&self.workspace.repository)
     }
 
     fn tear_down(&self) {
@@ -261,20 +375,40 @@ impl<'a> TrialAttempt<'a> {
         }
     }
 
+    fn loop_log(&self) -> Vec<u8> {
+        fs::read(self.staging.join(LOOP_LOG)).unwrap_or_default()
+    }
+
     fn run_state(&self) -> Option<RunState> {
         RunState::decode(&fs::read(self.staging.join("run_state.json")).ok()?).ok()
     }
 
-    fn runner_report(&self) -> RunnerReport {
-        let log = fs::read(self.staging.join(LOOP_LOG)).unwrap_or_default();
+    fn runner_report(&self, config: Option<&TrialConfig>) -> RunnerReport {
+        let log = self.loop_log();
+        let progress = LoopProgress::read(&log);
+        let is_provider_failure = progress.outcomes.last().copied().is_some_and(is_provider_failure);
+        let confirm = || self.confirm_provider_failure(config.map(|config| config.text.as_str()));
         RunnerReport {
-            last_outcome: self.run_state().and_then(|state| state.last_outcome),
             why: loop_log::stop_reason(&log),
+            is_provider_failure_confirmed: is_provider_failure && confirm(),
+            progress,
         }
     }
 
+    /// Whether the provider's side confirms that it failed. The user's check decides if there is one. Otherwise a failure
+    /// counts that Codex or Claude Code reported on their own output, which the model's commands cannot write; every other
+    /// agent reports failures in a file that its own code can write.
+    fn confirm_provider_failure(&self, config: Option<&str>) -> bool {
+        if let Some(check) = &self.job.provider_check {
+            let argv = vec!["/bin/sh".into(), "-c".into(), check.into()];
+            let spec = CommandSpec { folder: self.job.workspaces.clone(), ..CommandSpec::new(argv) };
+            return self.commands.run(&spec).is_ok_and(|result| !result.is_success());
+        }
+        config.is_some_and(configured_agents::report_on_their_own_output)
+    }
+
     fn meta(&self, checked: CheckedLoop, started: Instant, started_ms: u64) -> TrialMeta {
-        let CheckedLoop { loop_result, verdict, .. } = checked;
+        let CheckedLoop { loop_result, verdict, checks } = checked;
         let state = self.run_state();
         let spent = state.as_ref().map(|state| state.spent);
         let tokens =
@@ -301,55 +435,50 @@ impl<'a> TrialAttempt<'a> {
             iterations: state.as_ref().map_or(0, |state| state.next_iter.get().saturating_sub(1)),
             tokens,
             cost: TrialCost { microdollars, source },
+            metrics: loop_result
+                .config
+                .is_some()
+                .then(|| loop_metrics(&self.loop_log(), &self.staging, &checks.checks)),
             runner: self.job.runner_version.clone(),
             started_at: utc(started_ms).unwrap_or_default(),
             ended_at: utc(now_ms()).unwrap_or_default(),
         }
     }
 
-    fn inputs(&self, config: &str) -> TrialInputs {
-        let digests = &self.loaded.digests;
-        TrialInputs {
+    fn inputs(&self, config: &str) -> Result<TrialInputs, CommandError> {
+        let digests = self.loaded.digests()?;
+        let identity = self.last_identity();
+        Ok(TrialInputs {
             schema: INPUTS_SCHEMA.to_owned(),
-            case_sha256: digests.case.to_string(),
+            case_sha256: digests.task.to_string(),
             fixture_sha256: digests.fixture.map(|digest| digest.to_string()),
             checks_sha256: digests.checks.to_string(),
             config_sha256: Sha256::of(config.as_bytes()).to_string(),
             runner: self.job.runner_version.clone(),
+            evaluator: env!("CARGO_PKG_VERSION").to_owned(),
+            agent_version: identity.as_ref().and_then(|iteration| iteration.identity.version.clone()),
+            model: identity.and_then(|iteration| iteration.identity.model),
+            isolation: if self.sandbox.is_some() { "bubblewrap" } else { "none" }.to_owned(),
             host: machine_info(self.job.jobs),
             files: file_digests(&self.staging),
             signature: String::new(),
-        }
+        })
+    }
+
+    /// The last iteration with a record.
+    fn last_identity(&self) -> Option<RecordedIteration> {
+        let folder = crate::report::iteration_folders(&self.staging).pop()?;
+        RecordedIteration::from_json(&fs::read(folder.join("meta.json")).ok()?)
     }
 }
 
-/// A sum over sessions; none if it is 0 because no session reported its part.
+/// A sum over sessions; none unless every session reported its part, because an unknown part is not 0.
 fn known_amount(sum: u64, sessions_without: u64) -> Option<u64> {
-    if sum == 0 && sessions_without > 0 { None } else { Some(sum) }
+    (sessions_without == 0).then_some(sum)
 }
 
 fn rounded_to_ms(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
-}
-
-/// Counts iterations in the output of the loop, which arrives in arbitrary pieces.
-#[derive(Default)]
-struct IterationCounter {
-    partial_line: Vec<u8>,
-    iterations: u32,
-}
-
-impl IterationCounter {
-    /// The new number of iterations, if it changed.
-    fn add(&mut self, bytes: &[u8]) -> Option<u32> {
-        self.partial_line.extend_from_slice(bytes);
-        let complete = self.partial_line.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        let rest = self.partial_line.split_off(complete);
-        let lines = std::mem::replace(&mut self.partial_line, rest);
-        let decided = loop_log::count_iterations(&lines);
-        self.iterations += u32::try_from(decided).unwrap_or_default();
-        (decided > 0).then_some(self.iterations)
-    }
 }
 
 #[cfg(test)]
@@ -357,16 +486,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn iterations_are_counted_across_pieces_of_output() {
-        let mut counter = IterationCounter::default();
-        assert_eq!(counter.add(b"{\"event\":\"dec"), None);
-        assert_eq!(counter.add(b"ided\"}\n{\"event\":\"decided\"}\n{\"ev"), Some(2));
-        assert_eq!(counter.add(b"ent\":\"agent\"}\n"), None);
-    }
-
-    #[test]
-    fn amount_is_unknown_only_if_no_session_reported_it() {
-        assert_eq!(known_amount(0, 2), None);
-        assert_eq!((known_amount(0, 0), known_amount(5, 1)), (Some(0), Some(5)));
+    fn amount_is_unknown_if_any_session_did_not_report_it() {
+        assert_eq!((known_amount(0, 2), known_amount(5, 1)), (None, None));
+        assert_eq!((known_amount(0, 0), known_amount(5, 0)), (Some(0), Some(5)));
     }
 }

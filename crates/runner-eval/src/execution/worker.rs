@@ -3,9 +3,9 @@
 //! ends with the process that started it.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,15 +14,18 @@ use runner_host::clock::now_ms;
 use runner_term::{CommandError, CommandExit};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use supervise::signals::SignalListener;
+use supervise::signals::on_shutdown_signal;
 
+use crate::args::IsolationMode;
 use crate::case::suite::LoadedCase;
 use crate::execution::process::CommandRunner;
 use crate::execution::trial::TrialAttempt;
 use crate::files;
 use crate::plan::PlannedTrial;
+use crate::plan::arm::ExperimentArm;
 use crate::plan::run_name::EvalRunName;
 use crate::result::run_folder::{RunFolder, is_final};
+use crate::result::signature::SigningKey;
 use crate::result::stored_trial::{INPUTS_FILE, StoredTrial};
 use crate::result::{RunnerVersion, TrialMeta};
 
@@ -43,6 +46,18 @@ pub(crate) struct WorkerJob {
     pub(crate) workspaces: PathBuf,
     pub(crate) retries: u32,
     pub(crate) jobs: u32,
+    pub(crate) arm: ExperimentArm,
+    /// The key of the run. It comes through a pipe, so that nothing in the trial's reach has to hold it.
+    pub(crate) key: SigningKey,
+    pub(crate) isolation: IsolationMode,
+    /// Folders that no trial may read: cases, results, workspaces.
+    pub(crate) hidden: Vec<PathBuf>,
+    /// A command that fails while the provider does.
+    pub(crate) provider_check: Option<String>,
+    /// Whether to give up a trial that another machine works on.
+    pub(crate) skips_busy: bool,
+    /// How the first worker of this attempt died: this one only records it.
+    pub(crate) killed_worker: Option<String>,
 }
 
 /// A JSON line from a worker.
@@ -59,6 +74,24 @@ pub(crate) enum WorkerMessage {
     Finished(Box<TrialMeta>),
     /// The trial already had a final result.
     AlreadyDone(Box<TrialMeta>),
+    /// Another machine works on the trial.
+    Busy,
+}
+
+/// A line to a worker's standard input after its job. Signals would not do: the agent's code could send them too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorkerCommand {
+    Stop,
+    Kill,
+}
+
+impl WorkerCommand {
+    fn line(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Kill => "kill",
+        }
+    }
 }
 
 /// Whether this process was started as a worker. Call it before anything else.
@@ -86,15 +119,20 @@ fn serve() -> Result<(), CommandError> {
     })?;
     let scratch = job.workspaces.join(format!(".worker-{}", std::process::id()));
     let commands = CommandRunner::new(scratch.clone()).map_err(fail)?;
-    let _listener = SignalListener::install(&commands.cancel).map_err(fail)?;
+    on_shutdown_signal(|_| {}).map_err(fail)?;
     let is_orphaned = Arc::new(AtomicBool::new(false));
     // The parent holds the other end of standard input. When it closes, the parent is dead and the result is not wanted.
     std::thread::spawn({
         let cancel = commands.cancel.clone();
         let is_orphaned = Arc::clone(&is_orphaned);
         move || {
-            let mut rest = [0; 16];
-            while matches!(io::stdin().lock().read(&mut rest), Ok(count) if count > 0) {}
+            for line in io::stdin().lock().lines().map_while(Result::ok) {
+                if line == WorkerCommand::Stop.line() {
+                    cancel.stop();
+                } else if line == WorkerCommand::Kill.line() {
+                    cancel.kill();
+                }
+            }
             is_orphaned.store(true, Ordering::SeqCst);
             cancel.kill();
         }
@@ -127,9 +165,12 @@ impl RunningJob<'_> {
     /// Makes an attempt at the trial, unless it already has a final result, and publishes the result by one rename.
     fn run(&self) -> Result<(), CommandError> {
         let job = self.job;
-        let run = RunFolder::open(&job.results, job.run.as_str())?;
+        let run = RunFolder::open_with_key(&job.results, job.run.as_str(), job.key.clone())?;
         let fail = |error| CommandError::io("could not write the result", &job.results, &error);
-        let _lock = run.lock(&job.trial).map_err(fail)?;
+        let Some(_lock) = run.lock(&job.trial, job.skips_busy).map_err(fail)? else {
+            (self.send)(WorkerMessage::Busy);
+            return Ok(());
+        };
         let attempts = self.valid_attempts(&run).map_err(fail)?;
         if is_final(&attempts, job.retries)
             && let Some(last) = attempts.last()
@@ -154,13 +195,14 @@ impl RunningJob<'_> {
         }
         fs::rename(&staging, &folder).map_err(fail)?;
         self.valid_attempts(&run).map_err(fail)?;
+        run.record_spending(&attempt.meta).map_err(fail)?;
         (self.send)(WorkerMessage::Finished(Box::new(attempt.meta)));
         Ok(())
     }
 
     fn load_unchanged_case(&self) -> Result<LoadedCase, CommandError> {
         let loaded = LoadedCase::load(&self.job.case_file)?;
-        if loaded.digests.whole.to_string() == self.job.case_sha256 {
+        if loaded.digests()?.whole.to_string() == self.job.case_sha256 {
             return Ok(loaded);
         }
         let what = format!("case `{}` has changed since the run started", self.job.trial.case);
@@ -196,7 +238,19 @@ impl RunningJob<'_> {
 }
 
 /// A worker process, as its parent sees it.
-pub(crate) struct WorkerProcess(Child);
+pub(crate) struct WorkerProcess {
+    child: Child,
+    /// None once it is handed out.
+    input: Option<ChildStdin>,
+}
+
+/// How a worker ended without an error of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum WorkerEnd {
+    Exited,
+    /// By a signal, or by an exit that no worker makes.
+    Died(String),
+}
 
 impl WorkerProcess {
     /// Starts a worker in its own process group, so that only the pool stops it, not the terminal's Ctrl-C.
@@ -209,20 +263,29 @@ impl WorkerProcess {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command.arg(WORKER_ARGUMENT).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().map_err(fail)?;
-        if let Some(stdin) = &mut child.stdin {
+        let mut input = child.stdin.take();
+        if let Some(stdin) = &mut input {
             writeln!(stdin, "{}", serde_json::to_string(job).unwrap_or_default()).map_err(fail)?;
         }
-        Ok(Self(child))
+        Ok(Self { child, input })
     }
 
     pub(crate) fn id(&self) -> u32 {
-        self.0.id()
+        self.child.id()
+    }
+
+    /// The pipe that stops the worker. The worker ends when it is dropped.
+    pub(crate) fn take_input(&mut self) -> Option<ChildStdin> {
+        self.input.take()
     }
 
     /// Passes on the worker's messages until it ends, and returns its error if it failed.
-    pub(crate) fn wait(&mut self, mut on_message: impl FnMut(WorkerMessage)) -> Result<(), CommandError> {
+    pub(crate) fn wait(
+        &mut self,
+        mut on_message: impl FnMut(WorkerMessage),
+    ) -> Result<WorkerEnd, CommandError> {
         let mut failure = None;
-        if let Some(stdout) = self.0.stdout.take() {
+        if let Some(stdout) = self.child.stdout.take() {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 match serde_json::from_str::<WorkerMessage>(&line) {
                     Ok(message) => on_message(message),
@@ -233,7 +296,17 @@ impl WorkerProcess {
                 }
             }
         }
-        let _ = self.0.wait();
-        failure.map_or(Ok(()), Err)
+        let status = self.child.wait();
+        match (failure, status) {
+            (Some(failure), _) => Err(failure),
+            (None, Ok(status)) if status.success() => Ok(WorkerEnd::Exited),
+            (None, Ok(status)) => Ok(WorkerEnd::Died(format!("died ({status})"))),
+            (None, Err(error)) => Ok(WorkerEnd::Died(format!("is lost ({error})"))),
+        }
     }
+}
+
+/// Sends a command to a worker. A worker that has already ended needs none.
+pub(crate) fn send_command(input: &mut ChildStdin, command: WorkerCommand) {
+    let _ = writeln!(input, "{}", command.line()).and_then(|()| input.flush());
 }

@@ -5,7 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use runner_core::config::Config as RunnerConfig;
 use runner_core::layout::Doc;
+use runner_core::model::digest::Sha256;
 use runner_host::ops::demo_repo;
 use supervise::executables;
 
@@ -13,7 +15,8 @@ use crate::case::CheckCommand;
 use crate::case::suite::LoadedCase;
 use crate::execution::process::{CommandRunner, CommandSpec, resolve_argv};
 use crate::files;
-use crate::plan::agent::{EvalAgent, NOP_SCENARIO};
+use crate::plan::agent::{EvalAgent, NOP_SCENARIO, exit_zero_scenario};
+use crate::plan::arm::ExperimentArm;
 
 pub(crate) struct Workspace {
     pub(crate) repository: PathBuf,
@@ -31,7 +34,7 @@ impl Workspace {
         Self { repository: folder.join(eval_run_id), private: folder.join(format!("{eval_run_id}.trial")) }
     }
 
-    /// Creates the repository with one commit, and points the case's `_latest` link at it.
+    /// Creates the repository with one commit.
     pub(crate) fn create(&self, loaded: &LoadedCase, commands: &CommandRunner) -> Result<(), String> {
         let fail = |error: io::Error| format!("could not create the workspace: {error}");
         files::remove_any(&self.repository).map_err(fail)?;
@@ -40,7 +43,9 @@ impl Workspace {
             Some(bundle) => self.clone_bundle(&bundle, commands)?,
             None => {
                 fs::create_dir_all(&self.repository).map_err(fail)?;
-                files::write_tree(loaded.fixture(), &self.repository).map_err(fail)?;
+                if let Some(fixture) = loaded.fixture() {
+                    files::copy_files_into(&fixture, &self.repository).map_err(fail)?;
+                }
             }
         }
         if let Some(justfile) = &loaded.case.justfile {
@@ -54,12 +59,11 @@ impl Workspace {
         } else {
             demo_repo::init_from_folder(&self.repository)
         };
-        committed.map_err(|error| format!("could not commit the initial files: {error}"))?;
-        self.link_as_latest(&loaded.case.id).map_err(fail)
+        committed.map_err(|error| format!("could not commit the initial files: {error}"))
     }
 
     /// Points `<case>_latest` at this workspace, for people and for the web UI.
-    fn link_as_latest(&self, case: &str) -> io::Result<()> {
+    pub(crate) fn link_as_latest(&self, case: &str) -> io::Result<()> {
         let Some(folder) = self.repository.parent().and_then(Path::parent) else { return Ok(()) };
         let target = self.repository.strip_prefix(folder).unwrap_or(&self.repository);
         files::replace_link(target, &folder.join(format!("{case}_latest")))
@@ -83,7 +87,8 @@ impl Workspace {
         commands: &CommandRunner,
     ) -> Result<(), String> {
         let text = command.argv.join(" ");
-        let argv = resolve_argv(&command.argv, &loaded.folder)
+        let words = case_paths(&command.argv, &loaded.folder);
+        let argv = resolve_argv(&words, &loaded.folder)
             .ok_or_else(|| format!("{name}: `{text}`: the program is not on the PATH"))?;
         let mut env = case_variables(loaded);
         env.push((CASE_DIR_VARIABLE.into(), files::absolute(&loaded.folder).into()));
@@ -101,26 +106,83 @@ impl Workspace {
     }
 
     /// Writes the scenario that the agent plays, if it plays one, and returns the trial's configuration.
-    pub(crate) fn configuration(&self, loaded: &LoadedCase, agent: &EvalAgent) -> Result<String, String> {
-        let fail = |path: &Path, error: io::Error| format!("`{}`: {error}", path.display());
-        let scenario = match (agent, agent.scenario(&loaded.case)) {
-            (EvalAgent::Nop, _) => Some(NOP_SCENARIO.to_owned()),
-            (_, None) => None,
-            (_, Some(name)) => {
-                let path = loaded.folder.join(name);
-                Some(fs::read_to_string(&path).map_err(|error| fail(&path, error))?)
-            }
+    pub(crate) fn configuration(
+        &self,
+        loaded: &LoadedCase,
+        agent: &EvalAgent,
+        arm: &ExperimentArm,
+    ) -> Result<TrialConfig, String> {
+        let read = |name: &str| {
+            let path = loaded.folder.join(name);
+            fs::read_to_string(&path).map_err(|error| format!("`{}`: {error}", path.display()))
         };
-        let Some(scenario) = scenario else { return Ok(agent.configuration(&loaded.case, None)) };
-        let path = self.private.join("scenario.toml");
-        fs::write(&path, scenario).map_err(|error| fail(&path, error))?;
-        Ok(agent.configuration(&loaded.case, Some(path)))
+        let scenario = match (agent, agent.scenario(&loaded.case), &loaded.case.solution) {
+            (EvalAgent::Nop, ..) => Some(NOP_SCENARIO.to_owned()),
+            (EvalAgent::ExitZero, _, Some(solution)) => Some(exit_zero_scenario(&read(solution)?)),
+            (_, Some(name), _) => Some(read(name)?),
+            (_, None, _) => None,
+        };
+        let overrides = arm.table();
+        let configuration = |path: Option<PathBuf>| agent.configuration(&loaded.case, path, &overrides);
+        let Some(scenario) = scenario else {
+            let text = configuration(None);
+            return Ok(TrialConfig { normalized: text.clone(), text });
+        };
+        let path = self.scenario();
+        fs::write(&path, &scenario).map_err(|error| format!("`{}`: {error}", path.display()))?;
+        let digest = Sha256::of(scenario.as_bytes()).to_string();
+        Ok(TrialConfig { text: configuration(Some(path)), normalized: configuration(Some(digest.into())) })
+    }
+
+    /// The file of the scenario that the agent plays.
+    pub(crate) fn scenario(&self) -> PathBuf {
+        self.private.join("scenario.toml")
+    }
+
+    /// The program of the guard, if it is not on the PATH. Once the trial has begun, a guard that cannot be started is the
+    /// agent's doing; so is one with a path in the repository, which agents can write.
+    pub(crate) fn missing_guard(&self, config: &str) -> Option<String> {
+        let config = RunnerConfig::decode(config.as_bytes()).ok()?;
+        let program = config.guard.command.words().first()?.clone();
+        (!program.contains('/') && executables::find(&program, None).is_none()).then_some(program)
+    }
+
+    /// Writes the prompt templates of an arm into the repository.
+    pub(crate) fn write_prompts(&self, folder: &Path) -> io::Result<()> {
+        let target = self.document(Doc::Goal).with_file_name("prompts");
+        fs::create_dir_all(&target)?;
+        files::copy_files_into(folder, &target)
     }
 
     /// The path of one of the runner's documents in the repository.
     pub(crate) fn document(&self, doc: Doc) -> PathBuf {
         self.repository.join(doc.path())
     }
+}
+
+/// The configuration of a trial.
+#[derive(Clone, Debug)]
+pub(crate) struct TrialConfig {
+    pub(crate) text: String,
+    /// The same without paths of this trial: equal for all trials that are configured alike.
+    pub(crate) normalized: String,
+}
+
+/// Replaces words that name a file in the case's folder by its absolute path: `["sh", "setup.sh"]` runs in the repository,
+/// and the script is in the case's folder.
+fn case_paths(argv: &[String], folder: &Path) -> Vec<String> {
+    let mut words = Vec::new();
+    for (word, position) in argv.iter().zip(0..) {
+        let path = folder.join(word);
+        let is_program = position == 0 && !word.contains('/');
+        let is_case_file = !is_program && Path::new(word).is_relative() && path.is_file();
+        words.push(if is_case_file {
+            files::absolute(&path).to_string_lossy().into_owned()
+        } else {
+            word.clone()
+        });
+    }
+    words
 }
 
 fn run_git(commands: &CommandRunner, arguments: Vec<OsString>, folder: &Path) -> Result<(), String> {

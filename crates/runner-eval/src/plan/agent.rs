@@ -4,17 +4,20 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use runner_core::agents::scenario::{Scenario, ScenarioAction};
 use runner_core::agents::{AGENTS, agent_named};
 use toml::{Table, Value};
 
-use crate::case::{Case, toml_text};
+use super::arm::merge_tables;
+use crate::case::{Case, inline, toml_text};
 
 /// The scenario of an agent that answers "done" and changes nothing.
 pub(crate) const NOP_SCENARIO: &str =
     "[[session]]\nanswer = { status = \"done\", summary = \"nothing was done, on purpose\" }\n";
 
-/// Agents that are not programs: the case's own, its solution, one that does nothing, its cheat.
-const BUILT_IN: [&str; 4] = ["case", "oracle", "nop", "cheat"];
+/// Agents that are not programs: the case's own, its solution, one that does nothing, one whose programs exit with 0, and
+/// the case's cheats.
+const BUILT_IN: [&str; 5] = ["case", "oracle", "nop", "exit0", "cheat"];
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EvalAgent {
@@ -24,8 +27,10 @@ pub(crate) enum EvalAgent {
     Oracle,
     /// Answers "done" and does nothing.
     Nop,
-    /// Plays the case's cheat.
-    Cheat,
+    /// Writes the files of the solution, but with programs that print a success and exit with 0 at once.
+    ExitZero,
+    /// Plays one of the case's cheats, counted from 1.
+    Cheat(usize),
     /// An agent program, with or without a model.
     Real { kind: String, model: Option<String> },
 }
@@ -48,7 +53,14 @@ impl FromStr for EvalAgent {
             ("case", None) => Ok(Self::Case),
             ("oracle", None) => Ok(Self::Oracle),
             ("nop", None) => Ok(Self::Nop),
-            ("cheat", None) => Ok(Self::Cheat),
+            ("exit0", None) => Ok(Self::ExitZero),
+            (cheat, None) if cheat.starts_with("cheat") => match cheat.trim_start_matches("cheat") {
+                "" => Ok(Self::Cheat(1)),
+                number => match number.parse() {
+                    Ok(number) if number > 1 => Ok(Self::Cheat(number)),
+                    _ => Err("the cheats are cheat, cheat2, cheat3, …".to_owned()),
+                },
+            },
             _ if agent_named(kind).is_some() => Ok(Self::Real { kind: kind.to_owned(), model }),
             _ => Err(format!("the agents are {}", agent_names().join(", "))),
         }
@@ -61,7 +73,9 @@ impl fmt::Display for EvalAgent {
             Self::Case => f.write_str("case"),
             Self::Oracle => f.write_str("oracle"),
             Self::Nop => f.write_str("nop"),
-            Self::Cheat => f.write_str("cheat"),
+            Self::ExitZero => f.write_str("exit0"),
+            Self::Cheat(1) => f.write_str("cheat"),
+            Self::Cheat(number) => write!(f, "cheat{number}"),
             Self::Real { kind, model: None } => f.write_str(kind),
             Self::Real { kind, model: Some(model) } => write!(f, "{kind}:{model}"),
         }
@@ -69,37 +83,29 @@ impl fmt::Display for EvalAgent {
 }
 
 impl EvalAgent {
-    /// The name in file names, where the characters of some model names are not allowed.
-    pub(crate) fn slug(&self) -> String {
-        let name = self.to_string();
-        name.chars()
-            .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') { c } else { '_' })
-            .collect()
-    }
-
     /// The scenario file that the agent plays, if it plays one and the case has it.
     pub(crate) fn scenario<'c>(&self, case: &'c Case) -> Option<&'c str> {
         match self {
             Self::Case => case.config.scenario(),
             Self::Oracle => case.solution.as_deref(),
-            Self::Cheat => case.cheat.as_deref(),
-            Self::Nop | Self::Real { .. } => None,
+            Self::Cheat(number) => case.cheats.get(number.saturating_sub(1)).map(String::as_str),
+            Self::Nop | Self::ExitZero | Self::Real { .. } => None,
         }
     }
 
     /// Whether the case has what this agent needs.
     pub(crate) fn can_run(&self, case: &Case) -> bool {
         match self {
-            Self::Oracle => case.solution.is_some(),
-            Self::Cheat => case.cheat.is_some(),
+            Self::Oracle | Self::ExitZero => case.solution.is_some(),
+            Self::Cheat(_) => self.scenario(case).is_some(),
             Self::Case => case.config.kind().is_some(),
             Self::Nop | Self::Real { .. } => true,
         }
     }
 
-    /// The runner's configuration for a trial: the case's own, its limits, and this agent. `scenario` is the path of the
-    /// scenario that the agent plays.
-    pub(crate) fn configuration(&self, case: &Case, scenario: Option<PathBuf>) -> String {
+    /// The runner's configuration for a trial: the case's own, its limits, this agent, and the overrides of an arm.
+    /// `scenario` is the path of the scenario that the agent plays.
+    pub(crate) fn configuration(&self, case: &Case, scenario: Option<PathBuf>, overrides: &Table) -> String {
         let mut config = case.config.table().clone();
         if let Some(iterations) = case.limits.iterations {
             config.insert("max_iterations".to_owned(), Value::Integer(iterations));
@@ -119,6 +125,7 @@ impl EvalAgent {
             // Only this agent is measured: the ladder would bring in others.
             config.remove("ladder");
         }
+        merge_tables(&mut config, overrides);
         toml_text(&config)
     }
 
@@ -129,7 +136,7 @@ impl EvalAgent {
         let is_case_agent = match self {
             Self::Case => true,
             Self::Real { kind, .. } => case_kind == Some(kind),
-            Self::Oracle | Self::Nop | Self::Cheat => false,
+            Self::Oracle | Self::Nop | Self::ExitZero | Self::Cheat(_) => false,
         };
         // The case's settings for an agent (its program, its provider) also apply if `--agent` names that agent.
         let mut executor = case_executor;
@@ -157,6 +164,40 @@ impl EvalAgent {
     }
 }
 
+/// The scenario of an agent that writes the files of a solution with programs that only exit with 0.
+pub(crate) fn exit_zero_scenario(solution: &str) -> String {
+    let mut actions = String::new();
+    let sessions = Scenario::decode(solution).map(|scenario| scenario.session).unwrap_or_default();
+    let written: Vec<ScenarioAction> = sessions.into_iter().flat_map(|session| session.actions).collect();
+    let is_program = |action: &ScenarioAction| matches!(action, ScenarioAction::Write { path, .. } if exit_zero_program(path).is_some());
+    if !written.iter().any(is_program) {
+        // The solution has no programs, so its files would be the solution.
+        return NOP_SCENARIO.to_owned();
+    }
+    for action in written {
+        if let ScenarioAction::Write { path, text } = action {
+            let text = exit_zero_program(&path).map_or(text, str::to_owned);
+            let [path, text] = [path, text].map(|text| inline(&Value::String(text)));
+            actions.push_str(&format!("[[session.do]]\nwrite = {{ path = {path}, text = {text} }}\n"));
+        }
+    }
+    format!("[[session]]\nanswer = {{ status = \"done\", summary = \"done\" }}\n{actions}")
+}
+
+/// A program that exits with 0 and looks like a passed test run; none for a file that is not a program.
+fn exit_zero_program(path: &str) -> Option<&'static str> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    match name.rsplit_once('.').map(|(_, extension)| extension) {
+        Some("py") => Some("import os\nos.write(1, b\"OK\\n\")\nos._exit(0)\n"),
+        Some("js" | "mjs" | "cjs") => Some("console.log(\"ok\");\nprocess.exit(0);\n"),
+        Some("rs") => {
+            Some("fn main() {\n    println!(\"test result: ok\");\n    std::process::exit(0);\n}\n")
+        }
+        Some("sh") => Some("#!/bin/sh\necho ok\nexit 0\n"),
+        Some(_) | None => None,
+    }
+}
+
 fn table_of(table: &Table, key: &str) -> Table {
     table.get(key).and_then(Value::as_table).cloned().unwrap_or_default()
 }
@@ -175,13 +216,14 @@ mod tests {
 
     #[test]
     fn agent_name_round_trips() {
-        for name in ["case", "oracle", "nop", "cheat", "codex", "claude:opus-5", "opencode:x/y"] {
+        for name in
+            ["case", "oracle", "nop", "exit0", "cheat", "cheat2", "codex", "claude:opus-5", "opencode:x/y"]
+        {
             assert_eq!(name.parse::<EvalAgent>().unwrap().to_string(), name);
         }
-        for invalid in ["oracle:x", "codex:", "script", ""] {
+        for invalid in ["oracle:x", "codex:", "script", "", "cheat1", "cheatx"] {
             assert!(invalid.parse::<EvalAgent>().is_err(), "{invalid}");
         }
-        assert_eq!("opencode:x/y".parse::<EvalAgent>().unwrap().slug(), "opencode_x_y");
     }
 
     #[test]
@@ -190,7 +232,7 @@ mod tests {
             agent_names(),
             [
                 "codex", "claude", "opencode", "gemini", "qwen", "copilot", "pi", "case", "oracle", "nop",
-                "cheat"
+                "exit0", "cheat"
             ]
         );
     }
@@ -201,13 +243,27 @@ mod tests {
                     base_url = \"http://127.0.0.1:1/v1\"\n[[checks]]\ntype = \"git_clean\"\n";
         let case = Case::decode(text.as_bytes()).unwrap();
         let executor_of = |name: &str| {
-            let text = name.parse::<EvalAgent>().unwrap().configuration(&case, None);
+            let text = name.parse::<EvalAgent>().unwrap().configuration(&case, None, &Table::new());
             let executor = Config::decode(text.as_bytes()).unwrap().executor;
             (executor.base_url.is_some(), executor.model)
         };
         assert_eq!(executor_of("codex"), (true, Some("m".to_owned())));
         assert_eq!(executor_of("codex:other"), (true, Some("other".to_owned())));
         assert_eq!(executor_of("claude"), (false, None));
+    }
+
+    #[test]
+    fn exit_zero_agent_writes_the_files_of_the_solution() {
+        let solution = "[[session]]\nanswer = { status = \"done\", summary = \"d\" }\n[[session.do]]\n\
+                        write = { path = \"a/b.py\", text = \"print(1)\" }\n[[session.do]]\n\
+                        write = { path = \"c.json\", text = \"{}\" }\n";
+        let scenario = Scenario::decode(&exit_zero_scenario(solution)).unwrap();
+        let actions = &scenario.session[0].actions;
+        assert!(
+            matches!(&actions[0], ScenarioAction::Write { path, text } if path == "a/b.py" && text.contains("_exit(0)"))
+        );
+        assert!(matches!(&actions[1], ScenarioAction::Write { text, .. } if text == "{}"));
+        assert_eq!(exit_zero_scenario(&solution.replace("b.py", "b.md")), NOP_SCENARIO);
     }
 
     #[test]
@@ -221,7 +277,8 @@ mod tests {
         ] {
             let agent: EvalAgent = name.parse().unwrap();
             let has_scenario = !matches!(agent, EvalAgent::Real { .. });
-            let text = agent.configuration(&case(), has_scenario.then(|| "/x/scenario.toml".into()));
+            let text =
+                agent.configuration(&case(), has_scenario.then(|| "/x/scenario.toml".into()), &Table::new());
             let config =
                 Config::decode(text.as_bytes()).unwrap_or_else(|problems| panic!("{name}: {problems:?}"));
             assert_eq!(config.executor.kind, kind, "{name}");

@@ -47,7 +47,7 @@ pub(crate) fn html(selection: &ResultSelection, table: &ScoreTable) -> String {
 
 /// A pass rate with its confidence interval as a bar.
 fn rate_bar(row: &ScoreRow) -> String {
-    let (Some(rate), Some(interval)) = (row.score.pass_rate(), row.interval) else { return "n/a".to_owned() };
+    let (Some(rate), Some(interval)) = (row.rate.value, row.rate.interval) else { return "n/a".to_owned() };
     let start = BAR_WIDTH * interval.low;
     let width = BAR_WIDTH * (interval.high - interval.low);
     let label = format!(
@@ -85,12 +85,12 @@ fn agent_table(table: &ScoreTable) -> String {
             row.cases,
             score.successes,
             score.n,
-            percent(score.pass_rate()),
+            percent(row.rate.value),
             rate_bar(row),
-            percent(row.pass_at),
-            percent(row.pass_all),
-            or_unknown(score.secs_per_success().map(|secs| format!("{secs:.1} s"))),
-            or_unknown(score.usd_per_success().map(|usd| format!("${usd:.2}"))),
+            percent(row.pass_at.value),
+            percent(row.pass_all.value),
+            or_unknown(row.secs_per_success.value.map(|secs| format!("{secs:.1} s"))),
+            or_unknown(row.usd_per_success.value.map(|usd| format!("${usd:.2}"))),
             score.unscored
         ));
     }

@@ -58,9 +58,9 @@ pub(crate) fn inspect(name: &str, agent: &ScoreRow, trials: &[StoredTrial]) -> V
 fn metrics(agent: &ScoreRow) -> Value {
     let mut metrics = Map::new();
     for (name, value) in [
-        ("accuracy", agent.score.pass_rate()),
-        ("wilson_low", agent.interval.map(|interval| interval.low)),
-        ("wilson_high", agent.interval.map(|interval| interval.high)),
+        ("accuracy", agent.rate.value),
+        ("wilson_low", agent.rate.interval.map(|interval| interval.low)),
+        ("wilson_high", agent.rate.interval.map(|interval| interval.high)),
     ] {
         if let Some(value) = value {
             metrics.insert(name.to_owned(), json!({ "name": name, "value": value }));

@@ -2,7 +2,7 @@
 //! machines may use it at the same time.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,14 @@ use runner_core::strict::canonical_json;
 use runner_host::clock;
 use runner_term::CommandError;
 use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
 
 use crate::files;
 use crate::plan::run_name::EvalRunName;
 use crate::plan::{EvalPlan, PLAN_SCHEMA, PlanScope, PlannedTrial};
-use crate::result::FailureCause;
 use crate::result::signature::SigningKey;
 use crate::result::stored_trial::{StoredTrial, read_result};
+use crate::result::{FailureCause, TrialMeta};
 
 const PLAN_FILE: &str = "plan.json";
 
@@ -70,19 +71,30 @@ impl RunFolder {
     }
 
     pub(crate) fn open(results: &Path, run: &str) -> Result<Self, CommandError> {
+        let key = SigningKey::read(results, run);
+        let plan = Self::read_plan(results, run)?;
+        let key = key.ok_or_else(|| {
+            CommandError::refused("key", format!("could not open the run `{run}`"))
+                .cause("the signing key is missing, so its results cannot be verified")
+        })?;
+        Ok(Self { results: results.to_owned(), path: folder_of(results, run), plan, key })
+    }
+
+    /// Opens the run with a key from elsewhere.
+    pub(crate) fn open_with_key(results: &Path, run: &str, key: SigningKey) -> Result<Self, CommandError> {
+        let plan = Self::read_plan(results, run)?;
+        Ok(Self { results: results.to_owned(), path: folder_of(results, run), plan, key })
+    }
+
+    fn read_plan(results: &Path, run: &str) -> Result<EvalPlan, CommandError> {
         let path = folder_of(results, run);
         let what = || format!("could not open the run `{run}`");
         let plan_file = path.join(PLAN_FILE);
         let plan = fs::read_to_string(&plan_file).map_err(|error| {
             CommandError::io(what(), &plan_file, &error).hint("list the runs: runner eval results")
         })?;
-        let plan: EvalPlan = serde_json::from_str(&plan)
-            .map_err(|error| CommandError::refused("plan", what()).cause(format!("{PLAN_FILE}: {error}")))?;
-        let key = SigningKey::read(results, run).ok_or_else(|| {
-            CommandError::refused("key", what())
-                .cause("the signing key is missing, so its results cannot be verified")
-        })?;
-        Ok(Self { results: results.to_owned(), path, plan, key })
+        serde_json::from_str(&plan)
+            .map_err(|error| CommandError::refused("plan", what()).cause(format!("{PLAN_FILE}: {error}")))
     }
 
     /// The plans of all runs, newest first.
@@ -154,12 +166,86 @@ impl RunFolder {
         self.plan.scope.trials.iter().any(|trial| !is_final(&self.attempts(trial).valid, retries))
     }
 
-    /// Takes a trial's lock; waits while another worker holds it. The kernel releases it when its holder dies.
-    pub(crate) fn lock(&self, trial: &PlannedTrial) -> io::Result<File> {
+    /// Takes a trial's lock; waits while another worker holds it, or returns none if `skips_busy`. The kernel releases it
+    /// when its holder dies.
+    pub(crate) fn lock(&self, trial: &PlannedTrial, skips_busy: bool) -> io::Result<Option<File>> {
         let name = format!("{}.{}", trial.case, trial.slug());
         let file = File::create(self.path.join("locks").join(name))?;
-        rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
-        Ok(file)
+        let operation =
+            if skips_busy { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::LockExclusive };
+        match rustix::fs::flock(&file, operation) {
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            locked => locked.map(|()| Some(file)).map_err(Into::into),
+        }
+    }
+
+    /// Appends what an attempt used to the run's ledger, which all machines share.
+    pub(crate) fn record_spending(&self, meta: &TrialMeta) -> io::Result<()> {
+        let entry = SpendingEntry {
+            eval_run_id: meta.eval_run_id.clone(),
+            case: meta.case_id.clone(),
+            microdollars: meta.cost.microdollars,
+            tokens: meta.tokens,
+            sessions: meta.metrics.map_or(0, |metrics| metrics.sessions),
+        };
+        let mut line = serde_json::to_vec(&entry)?;
+        line.push(b'\n');
+        File::options().create(true).append(true).open(self.file(LEDGER_FILE))?.write_all(&line)
+    }
+
+    /// What all attempts of the run used, on all machines.
+    pub(crate) fn spending(&self) -> SpendingSum {
+        let text = fs::read_to_string(self.file(LEDGER_FILE)).unwrap_or_default();
+        let mut sum = SpendingSum::default();
+        for entry in text.lines().filter_map(|line| serde_json::from_str::<SpendingEntry>(line).ok()) {
+            sum.microdollars += entry.microdollars.unwrap_or(0);
+            sum.tokens += entry.tokens.unwrap_or(0);
+            sum.has_unknown_cost |= entry.sessions > 0 && entry.microdollars.is_none();
+            sum.has_unknown_tokens |= entry.sessions > 0 && entry.tokens.is_none();
+        }
+        sum
+    }
+}
+
+/// The file with a line per attempt of any machine.
+const LEDGER_FILE: &str = "spending.jsonl";
+
+#[derive(Serialize, Deserialize)]
+struct SpendingEntry {
+    eval_run_id: String,
+    case: String,
+    microdollars: Option<u64>,
+    tokens: Option<u64>,
+    /// An attempt without a session used nothing.
+    sessions: u32,
+}
+
+/// What the attempts of a run used together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SpendingSum {
+    pub(crate) microdollars: u64,
+    pub(crate) tokens: u64,
+    pub(crate) has_unknown_cost: bool,
+    pub(crate) has_unknown_tokens: bool,
+}
+
+/// The budget of a whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RunBudget {
+    pub(crate) microdollars: Option<u64>,
+    pub(crate) tokens: Option<u64>,
+}
+
+impl RunBudget {
+    pub(crate) fn is_used_up(self, spent: SpendingSum) -> bool {
+        self.microdollars.is_some_and(|budget| spent.microdollars >= budget)
+            || self.tokens.is_some_and(|budget| spent.tokens >= budget)
+    }
+
+    /// Whether a limit cannot be enforced, because what some attempts used is unknown.
+    pub(crate) fn is_unenforceable(self, spent: SpendingSum) -> bool {
+        (self.microdollars.is_some() && spent.has_unknown_cost)
+            || (self.tokens.is_some() && spent.has_unknown_tokens)
     }
 }
 
@@ -191,4 +277,19 @@ fn random_key() -> io::Result<String> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budget_without_known_cost_is_not_ignored() {
+        let budget = RunBudget { microdollars: Some(10), tokens: None };
+        let spent = SpendingSum { microdollars: 3, ..SpendingSum::default() };
+        assert!(!budget.is_used_up(spent) && !budget.is_unenforceable(spent));
+        assert!(budget.is_unenforceable(SpendingSum { has_unknown_cost: true, ..spent }));
+        assert!(budget.is_used_up(SpendingSum { microdollars: 10, ..spent }));
+        assert!(!RunBudget::default().is_unenforceable(SpendingSum { has_unknown_cost: true, ..spent }));
+    }
 }

@@ -63,12 +63,27 @@ impl ResultSelection {
         last_attempts(&self.trials)
     }
 
-    /// Fails unless the results are of one agent.
-    pub(crate) fn require_one_agent(&self) -> Result<(), CommandError> {
+    /// The agents with results or planned trials.
+    pub(crate) fn agents(&self) -> Vec<String> {
         let mut agents: BTreeSet<&str> = self.trials.iter().map(|trial| trial.meta.agent.as_str()).collect();
         agents.extend(self.missing.iter().map(|trial| trial.agent.as_str()));
-        let Some(first) = agents.first().filter(|_| agents.len() > 1) else { return Ok(()) };
-        let list: Vec<&str> = agents.iter().copied().collect();
+        agents.into_iter().map(str::to_owned).collect()
+    }
+
+    /// The part of one agent.
+    pub(crate) fn only(&self, agent: &str) -> Self {
+        Self {
+            name: format!("{}@{agent}", self.name),
+            trials: self.trials.iter().filter(|trial| trial.meta.agent == agent).cloned().collect(),
+            unreadable: Vec::new(),
+            missing: self.missing.iter().filter(|trial| trial.agent == agent).cloned().collect(),
+        }
+    }
+
+    /// Fails unless the results are of one agent.
+    pub(crate) fn require_one_agent(&self) -> Result<(), CommandError> {
+        let list = self.agents();
+        let Some(first) = list.first().filter(|_| list.len() > 1) else { return Ok(()) };
         Err(CommandError::refused("many_agents", format!("`{}` has results of several agents", self.name))
             .cause(format!("the agents are {}", list.join(", ")))
             .hint(format!("choose one: {}@{first}", self.name)))
@@ -94,11 +109,11 @@ fn missing_trials(
         }
     }
     let mut missing = Vec::new();
-    for folder in RunFolder::all(results).filter(|folder| run.is_none_or(|run| run == folder.name().as_str()))
+    for plan in RunFolder::plans(results).iter().filter(|plan| run.is_none_or(|run| run == plan.run.as_str()))
     {
-        for planned in &folder.plan.scope.trials {
+        for planned in &plan.scope.trials {
             let PlannedTrial { case, agent: planned_agent, trial } = planned;
-            let key = TrialKey { case, agent: planned_agent, run: folder.name().as_str(), trial: *trial };
+            let key = TrialKey { case, agent: planned_agent, run: plan.run.as_str(), trial: *trial };
             if agent.is_none_or(|agent| agent == planned_agent) && !complete.contains(&key) {
                 missing.push(planned.clone());
             }

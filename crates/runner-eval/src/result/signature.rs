@@ -1,5 +1,5 @@
-//! Signs results with the key of their evaluation run, and verifies them. It keeps out an agent that writes plausible
-//! results, not one that can read the key.
+//! Signs results with the key of their evaluation run, and verifies them. The key is in the results folder, which trials in a
+//! sandbox cannot read; workers get it through a pipe.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use runner_core::model::digest::Sha256;
 use runner_core::strict::canonical_json;
+use serde::{Deserialize, Serialize};
 
 use crate::result::TrialInputs;
 use crate::result::stored_trial::{CHECKS_FILE, META_FILE, StoredTrial};
@@ -14,7 +15,7 @@ use crate::result::stored_trial::{CHECKS_FILE, META_FILE, StoredTrial};
 /// The files of a result whose digests are signed.
 const SIGNED_FILES: [&str; 4] = [META_FILE, CHECKS_FILE, "tree.json", "run_state.json"];
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SigningKey(String);
 
 impl SigningKey {

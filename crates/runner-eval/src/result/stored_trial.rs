@@ -65,12 +65,12 @@ pub fn load_results(results: &Path) -> io::Result<StoredResults> {
     for case in folders_in(results)? {
         for folder in folders_in(&case)? {
             match read_result(&folder) {
-                Ok(trial) if has_valid_signature(&trial, results, &mut keys) => loaded.trials.push(trial),
-                Ok(_) => {
-                    let why =
-                        "the signature is not valid: changed since, or not created by its run".to_owned();
-                    loaded.unreadable.push(UnreadableResult { path: folder, why });
-                }
+                Ok(trial) => match signature_fault(&trial, results, &mut keys) {
+                    None => loaded.trials.push(trial),
+                    Some(why) => {
+                        loaded.unreadable.push(UnreadableResult { path: folder, why: why.to_owned() });
+                    }
+                },
                 Err(error) => loaded.unreadable.push(error),
             }
         }
@@ -79,16 +79,18 @@ pub fn load_results(results: &Path) -> io::Result<StoredResults> {
     Ok(loaded)
 }
 
-/// Verifies the signature with the key of the result's run. A run that was made elsewhere has no key here, so its results
-/// cannot be verified and are accepted.
-fn has_valid_signature(
+/// Why a result is not proven to be of its run; none if it is. Without the key of the run nothing is proven.
+fn signature_fault(
     trial: &StoredTrial,
     results: &Path,
     keys: &mut BTreeMap<String, Option<SigningKey>>,
-) -> bool {
+) -> Option<&'static str> {
     let run = &trial.meta.run;
-    let key = keys.entry(run.clone()).or_insert_with(|| SigningKey::read(results, run));
-    key.as_ref().is_none_or(|key| key.verify(trial))
+    match keys.entry(run.clone()).or_insert_with(|| SigningKey::read(results, run)) {
+        None => Some("the key of its run is missing: copy the run's folder in _runs as well"),
+        Some(key) if key.verify(trial) => None,
+        Some(_) => Some("the signature is not valid: changed since, or not created by its run"),
+    }
 }
 
 /// The last attempt at each trial, which is the one that counts in scores.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use runner_term::CommandError;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::result::selection::ResultSelection;
@@ -19,8 +20,30 @@ pub(crate) struct PairedComparison {
     pub(crate) only_new: Vec<String>,
     /// Cases whose files differ between the two sides, or within one.
     pub(crate) changed: Vec<String>,
-    /// Trials of both sides that are not scored.
-    pub(crate) unscored: u32,
+    /// Cases that differ in the configuration, agent version, model, machine or isolation, with what differs.
+    pub(crate) conditions: Vec<String>,
+    pub(crate) base_lost: LostShare,
+    pub(crate) new_lost: LostShare,
+    /// The pairs if every lost trial had ended in the way that is worst for the new results.
+    pub(crate) worst_pairs: Vec<ScoredPair>,
+}
+
+/// How many trials of a side have no score.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct LostShare {
+    pub(crate) lost: u32,
+    pub(crate) trials: u32,
+}
+
+impl LostShare {
+    fn of(scores: &BTreeMap<String, Score>) -> Self {
+        let lost = scores.values().map(|score| score.unscored).sum();
+        Self { lost, trials: scores.values().map(|score| score.n).sum::<u32>() + lost }
+    }
+
+    pub(crate) fn share(self) -> f64 {
+        if self.trials == 0 { 0.0 } else { f64::from(self.lost) / f64::from(self.trials) }
+    }
 }
 
 impl PairedComparison {
@@ -36,12 +59,18 @@ impl PairedComparison {
             only_base: Vec::new(),
             only_new: Vec::new(),
             changed: Vec::new(),
-            unscored: base_scores.values().chain(new_scores.values()).map(|score| score.unscored).sum(),
+            conditions: changed_conditions(base, new),
+            base_lost: LostShare::of(&base_scores),
+            new_lost: LostShare::of(&new_scores),
+            worst_pairs: Vec::new(),
         };
         let names: BTreeSet<&String> = base_scores.keys().chain(new_scores.keys()).collect();
         for name in names {
             let base_counts = base_scores.get(name).and_then(Score::counts);
             let new_counts = new_scores.get(name).and_then(Score::counts);
+            let worst = base_scores.get(name).and_then(|score| score.counts_with_lost(true));
+            let worst = worst.zip(new_scores.get(name).and_then(|score| score.counts_with_lost(false)));
+            comparison.worst_pairs.extend(worst.map(|(base, new)| ScoredPair { base, new }));
             let is_changed = versions.get(name.as_str()).is_some_and(|versions| versions.len() > 1);
             match (base_counts, new_counts) {
                 (Some(_), Some(_)) if is_changed => comparison.changed.push(name.clone()),
@@ -71,7 +100,9 @@ impl PairedComparison {
             "only_base": self.only_base,
             "only_new": self.only_new,
             "changed": self.changed,
-            "unscored": self.unscored,
+            "unscored": self.base_lost.lost + self.new_lost.lost,
+            "lost": { "base": self.base_lost, "new": self.new_lost },
+            "conditions": self.conditions,
         })
     }
 
@@ -87,9 +118,14 @@ impl PairedComparison {
                 notes.push(format!("{what}: {}", names.join(", ")));
             }
         }
-        if self.unscored > 0 {
-            notes.push(format!("{} trials are not scored and not counted", self.unscored));
+        for (side, LostShare { lost, trials }) in [("base", self.base_lost), ("new", self.new_lost)] {
+            if lost > 0 {
+                notes.push(format!(
+                    "{lost} of {trials} trials of the {side} results are not scored and not counted"
+                ));
+            }
         }
+        notes.extend(self.conditions.iter().map(|what| format!("not the same on both sides: {what}")));
         notes
     }
 }
@@ -97,20 +133,53 @@ impl PairedComparison {
 /// The scores of a selection with one agent, by case.
 pub(crate) fn scores_by_case(selection: &ResultSelection) -> BTreeMap<String, Score> {
     let last = selection.last_attempts();
-    let scores = scores(last.iter().map(|trial| &trial.meta));
+    let scores = scores(last.iter().map(|trial| &trial.meta), []);
     scores.into_iter().map(|((_, case), score)| (case.to_owned(), score)).collect()
 }
 
-/// The versions of each case that were tried: the digests of its file, fixture and checks.
-fn case_versions<'a>(
-    trials: impl Iterator<Item = &'a StoredTrial>,
-) -> BTreeMap<&'a str, BTreeSet<[&'a str; 3]>> {
+/// The versions of each case that were tried.
+fn case_versions<'a>(trials: impl Iterator<Item = &'a StoredTrial>) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
     let mut versions: BTreeMap<&str, BTreeSet<_>> = BTreeMap::new();
     for trial in trials.filter(|trial| trial.meta.is_scored()) {
-        let inputs = &trial.inputs;
-        let fixture = inputs.fixture_sha256.as_deref().unwrap_or_default();
-        let version = [inputs.case_sha256.as_str(), fixture, inputs.checks_sha256.as_str()];
-        versions.entry(&trial.meta.case_id).or_default().insert(version);
+        versions.entry(&trial.meta.case_id).or_default().insert(trial.inputs.case_sha256.as_str());
     }
     versions
+}
+
+/// A property of a trial that could explain a difference.
+struct TrialCondition {
+    name: &'static str,
+    value: fn(&StoredTrial) -> String,
+}
+
+/// What else differs between two sides and could explain a difference, with the values of both.
+fn changed_conditions(base: &ResultSelection, new: &ResultSelection) -> Vec<String> {
+    let conditions = [
+        TrialCondition { name: "runner", value: |trial| trial.inputs.runner.version.clone() },
+        TrialCondition {
+            name: "agent version",
+            value: |trial| trial.inputs.agent_version.clone().unwrap_or_default(),
+        },
+        TrialCondition { name: "model", value: |trial| trial.inputs.model.clone().unwrap_or_default() },
+        TrialCondition {
+            name: "machine",
+            value: |trial| format!("{} {} cpus", trial.inputs.host.hostname, trial.inputs.host.cpus),
+        },
+        TrialCondition { name: "parallel trials", value: |trial| trial.inputs.host.jobs.to_string() },
+        TrialCondition { name: "isolation", value: |trial| trial.inputs.isolation.clone() },
+        TrialCondition { name: "evaluator", value: |trial| trial.inputs.evaluator.clone() },
+    ];
+    let mut changed = Vec::new();
+    for TrialCondition { name, value } in conditions {
+        let values = |selection: &ResultSelection| -> BTreeSet<String> {
+            let scored = selection.last_attempts().into_iter().filter(|trial| trial.meta.is_scored());
+            scored.map(value).collect()
+        };
+        let [base, new] = [values(base), values(new)];
+        if base != new && !base.is_empty() && !new.is_empty() {
+            let list = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(", ");
+            changed.push(format!("{name} ({} / {})", list(base), list(new)));
+        }
+    }
+    changed
 }

@@ -16,6 +16,12 @@ impl SeededRandom {
         mixed ^ (mixed >> 31)
     }
 
+    /// A number from 0 to `end` without `end`, which must not be 0.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        let scaled = (u128::from(self.next_bits()) * end as u128) >> 64;
+        usize::try_from(scaled).unwrap_or_default()
+    }
+
     /// Draws `drawn` of `n` trials without replacement and returns how many of them are among the `successes`
     /// (hypergeometric).
     pub(crate) fn draw_successes(&mut self, drawn: u32, n: u32, successes: u32) -> u32 {
@@ -29,12 +35,12 @@ impl SeededRandom {
 
     /// Simulates `n` trials that succeed with this probability and returns the number of successes (binomial).
     pub(crate) fn successes(&mut self, n: u32, probability: f64) -> u32 {
-        let mut successes = 0;
-        for _ in 0..n {
-            let uniform = (self.next_bits() >> 11) as f64 / (1_u64 << 53) as f64;
-            successes += u32::from(uniform < probability);
-        }
-        successes
+        (0..n).map(|_| u32::from(self.uniform() < probability)).sum()
+    }
+
+    /// A number from 0 to 1, without 1.
+    pub(crate) fn uniform(&mut self) -> f64 {
+        (self.next_bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 

@@ -38,10 +38,10 @@ fn invalid_case_is_reported_with_lines_and_suggestions() {
         "eval/cases/bad.toml",
         "[case]\nid = \"bad\"\ngaol = \"g\"\n[[checks]]\ntype = \"git_clean\"\n",
     );
-    let error = suite.eval(&["list"]).refused(2);
+    let error = suite.eval(&["run"]).refused(2);
     assert!(error.contains("line 3: `case.gaol` is not a known key; did you mean `goal`?"), "{error}");
     assert!(error.contains("line 1: `case.goal` is missing"), "{error}");
-    let mut command = suite.repo.runner_command(&["list", "--json"]);
+    let mut command = suite.repo.runner_command(&["run", "--json"]);
     let error: Value = serde_json::from_str(&run(&mut command).stderr).unwrap();
     assert_eq!((&error["code"], &error["exit"]), (&"case".into(), &2.into()));
 }
@@ -52,7 +52,7 @@ fn invalid_arguments_are_reported_with_a_suggestion() {
     for (arguments, hint) in [
         (&["run", "alphax"][..], "did you mean `alpha`?"),
         (&["run", "--agent", "cheat"], "none of these agents can run"),
-        (&["run", "alpha", "--agent", "cheat"], "`cheat` under [case]"),
+        (&["run", "alpha", "--agent", "cheat"], "`cheats` under [case]"),
         (&["run", "--agent", "codexx"], "the agents are codex, claude"),
         (&["run", "--partition", "half"], "slice:M/N or hash:M/N"),
         (&["run", "--run", "a/b"], "only letters, digits"),

@@ -19,10 +19,14 @@ fn worse_agent_is_a_regression() {
     assert_eq!(difference["mean"], -1.0);
     assert_eq!((&difference["wins"], &difference["losses"]), (&0.into(), &12.into()));
     assert_eq!((&difference["exact"], &difference["p_value"]), (&true.into(), &(2.0 / 4096.0).into()));
-    assert!(comparison["summary"].as_str().unwrap().contains("excludes zero"), "{comparison}");
+    assert!(comparison["summary"].as_str().unwrap().contains("worse"), "{comparison}");
     let gate = suite.eval(&["gate", "main", "branch"]);
     assert_eq!(gate.code, Some(7), "{}", gate.stdout);
-    assert!(gate.stdout.starts_with("verdict=regression base=main new=branch"), "{}", gate.stdout);
+    assert!(
+        gate.stdout.starts_with("verdict=regression worst_case=regression base=main new=branch"),
+        "{}",
+        gate.stdout
+    );
     let better = suite.eval(&["gate", "branch", "main"]).ok();
     assert!(better.stdout.starts_with("verdict=pass"), "{}", better.stdout);
     let error = suite.eval(&["gate", "main", "nowhere"]).refused(2);
@@ -37,14 +41,14 @@ fn inconclusive_and_incomplete_have_their_own_exit_codes() {
     let same = suite.eval(&["gate", "main", "branch"]);
     assert_eq!(same.code, Some(5), "{}", same.stdout);
     assert!(same.stdout.starts_with("verdict=inconclusive"), "{}", same.stdout);
-    assert!(same.stdout.contains("includes zero"), "{}", same.stdout);
-    suite.eval(&["gate", "main", "branch", "--margin", "0.3"]).ok();
-    let few = suite.eval(&["gate", "main", "branch", "--margin", "0.3", "--min-cases", "13"]);
+    assert!(same.stdout.contains("neither a difference"), "{}", same.stdout);
+    suite.eval(&["gate", "main", "branch", "--margin", "0.5"]).ok();
+    let few = suite.eval(&["gate", "main", "branch", "--margin", "0.5", "--min-cases", "13"]);
     assert_eq!(few.code, Some(5));
     assert!(few.stdout.contains("fewer than --min-cases 13"), "{}", few.stdout);
 
     std::fs::remove_dir_all(suite.repo.path("eval/results/c03/branch.oracle.t01.a1")).unwrap();
-    let incomplete = suite.eval(&["gate", "main", "branch", "--margin", "0.3"]);
+    let incomplete = suite.eval(&["gate", "main", "branch", "--margin", "0.5"]);
     assert_eq!(incomplete.code, Some(6), "{}", incomplete.stdout);
     assert!(
         incomplete.stdout.contains("1 planned trials of `branch` have no result"),

@@ -7,9 +7,11 @@
     reason = "a test that panics has failed"
 )]
 
+mod attribution;
 mod cheating_agents;
 mod command_line;
 mod compare_and_gate;
+mod experiments;
 mod generated;
 mod partitions;
 mod real_agents;
@@ -26,6 +28,11 @@ use testkit::test_repo::{RunOutput, TestRepo, run};
 /// A folder with cases.
 struct Suite {
     repo: TestRepo,
+}
+
+/// An agent's session that runs a shell script.
+fn shell(script: &str) -> String {
+    format!("[[session.do]]\nrun = {{ argv = [\"sh\", \"-c\", \'\'\'{script}\'\'\'] }}\n")
 }
 
 /// The cases of this repository.
@@ -71,6 +78,20 @@ impl Suite {
         );
         let session = format!("[[session]]\nanswer = {{ status = \"done\", summary = \"done\" }}\n{actions}");
         self.repo.write(&format!("eval/cases/{name}/agent.toml"), session);
+    }
+
+    /// Adds a case whose agent writes this program as `answer.py`, which must print 42. A judge decides.
+    fn add_judged(&self, name: &str, program: &str) {
+        let text = Value::from(program).to_string();
+        let write = format!("[[session.do]]\nwrite = {{ path = \"answer.py\", text = {text} }}\n");
+        self.add(name, "hidden = \"hidden\"\nrequires = [\"python3\"]\n", &write);
+        let judge = "from judging import equal, finish, run\n\
+                     equal(\"prints 42\", run(\"python3\", \"answer.py\").stdout, \"42\\n\")\nfinish()\n";
+        self.repo.write(&format!("eval/cases/{name}/hidden/judge.py"), judge);
+        let file = format!("eval/cases/{name}/case.toml");
+        let case = self.repo.read(&file);
+        let check = "type = \"judge\"\ncommand = [\"python3\", \"judge.py\"]";
+        self.repo.write(&file, case.replace("type = \"file_exists\"\npath = \"done.txt\"", check));
     }
 
     fn command(&self, arguments: &[&str]) -> Command {

@@ -1,5 +1,7 @@
 //! Evaluation runs that are executed in partitions.
 
+use testkit::test_repo::run;
+
 use crate::Suite;
 
 #[test]
@@ -19,7 +21,7 @@ fn partitions_make_a_complete_run_and_merge_lists_what_is_missing() {
     // The engine's environment selects the partition. Trials with a result are not repeated.
     let mut command = suite.command(&["run", "--continue", "--run", "p"]);
     command.env("SLURM_ARRAY_TASK_ID", "2").env("RUNNER_EVAL_PARTITIONS", "3");
-    let output = testkit::test_repo::run(&mut command).ok();
+    let output = run(&mut command).ok();
     assert!(output.stdout.contains("partition=slice:3/3 trials=2 already_done=0"), "{}", output.stdout);
     let again = suite.eval(&["run", "--continue", "--run", "p", "--partition", "hash:1/2"]).ok();
     assert!(!again.stdout.contains("event=trial"), "{}", again.stdout);
@@ -42,10 +44,67 @@ fn dry_run_prints_the_jobs_of_slurm_and_kubernetes() {
     ] {
         assert!(slurm.stdout.contains(part), "{part}: {}", slurm.stdout);
     }
-    let k8s = suite.eval(&[&["submit", "k8s", "--image", "x"], &common[..]].concat()).ok();
-    for part in ["completionMode: Indexed", "completions: 4", "backoffLimitPerIndex: 3", "value: \"4\""] {
-        assert!(k8s.stdout.contains(part), "{part}: {}", k8s.stdout);
+    let k8s = [
+        "submit",
+        "k8s",
+        "--image",
+        "x",
+        "--secret",
+        "keys",
+        "--cpu",
+        "2",
+        "--memory",
+        "4Gi",
+        "--deadline-secs",
+        "600",
+    ];
+    let k8s = suite.json(&[&k8s[..], &common[..]].concat());
+    let jobs: serde_json::Value = serde_json::from_str(k8s["files"][0]["text"].as_str().unwrap()).unwrap();
+    let job = &jobs["items"][0];
+    assert_eq!(job["spec"]["completionMode"], "Indexed");
+    assert_eq!(job["spec"]["completions"], 4);
+    assert_eq!(job["spec"]["activeDeadlineSeconds"], 600);
+    assert_eq!(job["metadata"]["generateName"], "eval-p-");
+    let container = &job["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["envFrom"][0]["secretRef"]["name"], "keys");
+    assert_eq!(container["resources"]["limits"]["memory"], "4Gi");
+    assert_eq!(container["env"][0]["value"], "4");
+    assert_eq!(jobs["items"][1]["metadata"]["generateName"], "eval-merge-p-");
+}
+
+#[test]
+fn shares_of_machines_without_a_shared_folder_are_merged() {
+    let suite = Suite::with_cases(&["a", "b"]);
+    suite.eval(&["plan", "--run", "p"]).ok();
+    for number in ["1", "2"] {
+        let share = format!("share-{number}");
+        std::fs::create_dir_all(suite.repo.path(&share)).unwrap();
+        let copied = run(suite.repo.command("cp").args(["-r", "eval/results/_runs", &share])).ok();
+        assert_eq!(copied.stderr, "");
+        let partition = format!("slice:{number}/2");
+        let mut arguments = vec!["run", "--continue", "--run", "p", "--partition", &partition];
+        arguments.extend(["--results", &share]);
+        suite.eval(&arguments).ok();
     }
-    let error = suite.eval(&["submit", "slurm", "--run", "p", "--trials", "9", "--dry-run"]).refused(2);
-    assert!(error.contains("other cases, agents or trials"), "{error}");
+    let merge = suite.eval(&["merge", "--run", "p", "--from", "share-1", "--from", "share-2"]).ok();
+    assert!(merge.stdout.contains("results=2") && merge.stdout.contains("missing=0"), "{}", merge.stdout);
+    assert_eq!(suite.outcomes(), ["a success", "b success"]);
+}
+
+#[test]
+fn workflow_runs_a_matrix_and_merges() {
+    let suite = Suite::with_cases(&["a"]);
+    suite
+        .eval(&["submit", "actions", "--run", "p", "--partitions", "3", "--arm", "max_attempts_default=1"])
+        .ok();
+    let workflow = suite.repo.read(".github/workflows/eval.yml");
+    for part in [
+        "partition: [1, 2, 3]",
+        "runner eval plan --run p --arm max_attempts_default=1 --trials 1",
+        "--partition slice:${{ matrix.partition }}/3",
+        "runner eval merge --run p",
+    ] {
+        assert!(workflow.contains(part), "{part}: {workflow}");
+    }
+    assert!(!suite.repo.path("eval/results/_runs").exists(), "the workflow plans the run");
 }

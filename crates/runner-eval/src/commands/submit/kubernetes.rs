@@ -1,0 +1,125 @@
+//! The Kubernetes manifests of a run: an Indexed Job with a pod per partition, and a Job that merges.
+
+use serde_json::{Value, json};
+
+use crate::args::{K8sArgs, SubmitScope};
+use crate::plan::partition::PARTITIONS_VARIABLE;
+
+/// `generateName` adds five characters, and the names of pods add an index; both must stay below 63.
+const NAME_PREFIX_MAX: usize = 40;
+/// Exit codes of `runner eval run` that another pod would only repeat: unexpected results, usage errors, budget.
+const FINAL_EXITS: [u8; 3] = [1, 2, 4];
+
+/// Both jobs as one document of JSON, which is also YAML.
+pub(super) fn manifests(args: &K8sArgs, run: &str) -> String {
+    let list = json!({
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": [indexed_job(args, run), merge_job(args, run)],
+    });
+    format!("{list:#}\n")
+}
+
+/// A name that Kubernetes accepts: lower case letters, digits and single dashes, not at the ends. Every submission gets a
+/// suffix of its own, so that the same run can be submitted again.
+fn name_prefix(kind: &str, run: &str) -> String {
+    let mut name = String::new();
+    for c in format!("{kind}-{run}").to_lowercase().chars() {
+        let is_dash = !c.is_ascii_alphanumeric();
+        if !(is_dash && name.ends_with('-')) {
+            name.push(if is_dash { '-' } else { c });
+        }
+    }
+    let short: String = name.chars().take(NAME_PREFIX_MAX).collect();
+    format!("{}-", short.trim_end_matches('-'))
+}
+
+fn metadata(kind: &str, run: &str) -> Value {
+    let label: String = name_prefix("run", run).trim_end_matches('-').to_owned();
+    json!({ "generateName": name_prefix(kind, run), "labels": { "app": "runner-eval", "run": label } })
+}
+
+fn indexed_job(args: &K8sArgs, run: &str) -> Value {
+    let SubmitScope { partitions, jobs, .. } = &args.common;
+    let mut command: Vec<String> =
+        ["runner-eval", "-C", &args.mount, "run", "--continue", "--run", run, "--jobs"]
+            .map(str::to_owned)
+            .into();
+    command.push(jobs.to_string());
+    command.extend(super::passed_options(&args.common));
+    let mut spec = json!({
+        "completionMode": "Indexed",
+        "completions": partitions,
+        "parallelism": args.throttle.unwrap_or(*partitions),
+        "backoffLimitPerIndex": 3,
+        "maxFailedIndexes": partitions,
+        "podFailurePolicy": { "rules": [
+            { "action": "FailIndex", "onExitCodes": { "operator": "In", "values": FINAL_EXITS } },
+            { "action": "Ignore", "onPodConditions": [{ "type": "DisruptionTarget" }] },
+        ] },
+        "template": { "spec": pod(args, &command, &[(PARTITIONS_VARIABLE, &partitions.to_string())]) },
+    });
+    if let (Some(deadline), Some(spec)) = (args.deadline_secs, spec.as_object_mut()) {
+        spec.insert("activeDeadlineSeconds".to_owned(), json!(deadline));
+    }
+    json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": metadata("eval", run), "spec": spec })
+}
+
+/// Waits until every trial has a result, because a Job cannot depend on another.
+fn merge_job(args: &K8sArgs, run: &str) -> Value {
+    let script = "until runner-eval -C \"$0\" merge --run \"$1\"; do sleep 30; done".to_owned();
+    let command = ["sh".to_owned(), "-c".to_owned(), script, args.mount.clone(), run.to_owned()];
+    let mut spec = json!({ "backoffLimit": 3, "template": { "spec": pod(args, &command, &[]) } });
+    if let (Some(deadline), Some(spec)) = (args.deadline_secs, spec.as_object_mut()) {
+        spec.insert("activeDeadlineSeconds".to_owned(), json!(deadline));
+    }
+    json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": metadata("eval-merge", run), "spec": spec })
+}
+
+fn pod(args: &K8sArgs, command: &[String], variables: &[(&str, &str)]) -> Value {
+    let mut env = Vec::new();
+    for (name, value) in variables {
+        env.push(json!({ "name": name, "value": value }));
+    }
+    let secrets: Vec<Value> =
+        args.secret.iter().map(|name| json!({ "secretRef": { "name": name } })).collect();
+    let mut resources = serde_json::Map::new();
+    for (name, value) in [("cpu", &args.cpu), ("memory", &args.memory)] {
+        if let Some(value) = value {
+            resources.insert(name.to_owned(), json!(value));
+        }
+    }
+    let mut spec = json!({
+        "restartPolicy": "Never",
+        "containers": [{
+            "name": "eval",
+            "image": args.image,
+            "command": command,
+            "env": env,
+            "envFrom": secrets,
+            "resources": { "requests": resources, "limits": resources },
+            "volumeMounts": [{ "name": "eval", "mountPath": args.mount }],
+        }],
+        "volumes": [{ "name": "eval", "persistentVolumeClaim": { "claimName": args.claim } }],
+    });
+    if let (Some(user), Some(spec)) = (args.user, spec.as_object_mut()) {
+        let context = json!({ "runAsUser": user, "runAsGroup": user, "fsGroup": user });
+        spec.insert("securityContext".to_owned(), context);
+    }
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_valid_for_every_run() {
+        for run in ["nightly", "run-", "A_b..c", &"x".repeat(128), "20261116T050003Z"] {
+            let name = name_prefix("eval-merge", run);
+            assert!(name.len() <= NAME_PREFIX_MAX + 1, "{name}");
+            assert!(name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'), "{name}");
+            assert!(!name.contains("--") && name.ends_with('-') && name.starts_with("eval"), "{name}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Agents that try to be excused from scores, to read what is hidden, or to forge results. Each gets its true score.
+
+use std::fs;
+use std::time::Duration;
+
+use testkit::oracle::assert_no_processes_of;
+use testkit::processes::wait_for;
+use testkit::test_repo::run;
+
+use crate::{RecordedAttempt, Suite, shell};
+
+fn only_result(suite: &Suite) -> RecordedAttempt {
+    let mut results = suite.results();
+    assert_eq!(results.len(), 1, "{results:?}");
+    results.remove(0)
+}
+
+fn assert_scored_failure(suite: &Suite) {
+    let result = only_result(suite);
+    assert_ne!(result.outcome, "success", "{result:?}");
+    let scored = ["agent", "guard", "limit", "runner"];
+    assert!(scored.contains(&result.cause.as_str()), "{result:?}");
+}
+
+#[test]
+fn self_reported_failure_of_the_provider_does_not_excuse() {
+    let report = "[[session.do]]\nreport = { fault = \"refused\", why = \"not today\" }\n[[session.do]]\nexit = { code = 1 }\n";
+    let suite = Suite::new();
+    suite.add("excuse", "", report);
+    suite.eval(&["run", "--retry-wait", "0"]);
+    assert_scored_failure(&suite);
+
+    // With a check that shows that the provider is down, the same report counts.
+    let suite = Suite::new();
+    suite.add("excuse", "", report);
+    suite.eval(&["run", "--retry-wait", "0", "--retries", "1", "--provider-check", "false"]);
+    let causes: Vec<String> = suite.results().iter().map(|result| result.cause.clone()).collect();
+    assert_eq!(causes, ["provider", "provider"]);
+
+    // The same check confirms nothing while the provider works.
+    let suite = Suite::new();
+    suite.add("excuse", "", report);
+    suite.eval(&["run", "--retry-wait", "0", "--provider-check", "true"]);
+    assert_scored_failure(&suite);
+}
+
+#[test]
+fn agent_that_removes_its_guard_is_scored() {
+    let suite = Suite::new();
+    suite.add("remover", "fixture = \"fixture\"\n", &shell("rm guard"));
+    suite.repo.write("eval/cases/remover/fixture/guard", "#!/bin/sh\ntest -e done.txt\n");
+    let file = suite.repo.path("eval/cases/remover/fixture/guard");
+    fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let case = suite.repo.read("eval/cases/remover/case.toml");
+    let guard = "command = [\"./guard\"]\nprotected = [\"nothing\"]";
+    suite.repo.write("eval/cases/remover/case.toml", case.replace("command = [\"true\"]", guard));
+    suite.eval(&["run"]);
+    assert_scored_failure(&suite);
+}
+
+/// Sends a signal to every process of the evaluation that it can see.
+fn signal_everything(signal: &str) -> String {
+    shell(&format!("for pid in $(ps -A -o pid= ); do kill -{signal} $pid; done 2>/dev/null; sleep 1"))
+}
+
+#[test]
+fn agent_that_signals_every_process_it_sees_is_scored() {
+    for signal in ["TERM", "INT", "KILL"] {
+        let suite = Suite::new();
+        suite.add("killer", "", &signal_everything(signal));
+        suite.eval(&["run"]);
+        assert_scored_failure(&suite);
+        assert_no_processes_of(suite.repo.outside());
+    }
+}
+
+#[test]
+fn killed_worker_is_a_result() {
+    let suite = Suite::new();
+    suite.add("victim", "", "[[session.do]]\nwrite = { path = \"begun\", text = \"x\" }\n[[session.do]]\nsleep = { ms = 20000 }\n");
+    let mut child = suite.command(&["run"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    wait_for("the agent's file", || suite.repo.path("eval/workspaces/victim_latest/begun").exists());
+    let children = run(suite.repo.command("ps").args(["-o", "pid=", "--ppid", &child.id().to_string()])).ok();
+    let worker: i32 = children.stdout.trim().parse().unwrap();
+    let worker = rustix::process::Pid::from_raw(worker).unwrap();
+    rustix::process::kill_process(worker, rustix::process::Signal::KILL).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let result = only_result(&suite);
+    assert_eq!((result.outcome.as_str(), result.cause.as_str()), ("error", "agent"));
+    assert_no_processes_of(suite.repo.outside());
+}
+
+#[test]
+fn sandboxed_trial_sees_only_its_workspace() {
+    let suite = Suite::with_cases(&["other"]);
+    suite.repo.write("eval/cases/other/hidden.txt", "hidden secret");
+    suite.eval(&["run", "other", "--run", "r"]).ok();
+    let look = "cd ../../..; grep -rs 'hidden[ ]secret\\|s[i]gnature' cases results workspaces > $OLDPWD/found.txt; \
+                cat results/_runs/*/key >> $OLDPWD/found.txt 2>/dev/null; touch results/x cases/x workspaces/x 2>/dev/null; \
+                cd $OLDPWD; touch done.txt";
+    suite.add("reader", "", &shell(look));
+    suite.eval(&["run", "reader", "--run", "s"]).ok();
+    assert_eq!(suite.repo.read("eval/workspaces/reader_latest/found.txt"), "");
+    assert!(!suite.repo.path("eval/cases/x").exists() && !suite.repo.path("eval/results/x").exists());
+}
+
+#[test]
+fn code_that_the_guard_runs_cannot_read_the_key_or_write_results() {
+    let suite = Suite::new();
+    let script = "cat ../../../results/_runs/*/key 2>/dev/null && echo found-key; \
+                  mkdir -p ../../../results/guarded/r.case.t02.a1 2>/dev/null; touch ../../../out 2>/dev/null; echo looked";
+    let write = format!("[[session.do]]\nwrite = {{ path = \"t.sh\", text = \'\'\'{script}\'\'\' }}\n");
+    suite.add("guarded", "", &write);
+    let case = suite.repo.read("eval/cases/guarded/case.toml");
+    suite.repo.write("eval/cases/guarded/case.toml", case.replace("[\"true\"]", "[\"sh\", \"t.sh\"]"));
+    suite.eval(&["run", "--run", "r", "--trials", "2"]);
+    let iterations = suite.repo.path("eval/results/guarded/r.case.t01.a1/iterations");
+    let run = fs::read_dir(iterations).unwrap().next().unwrap().unwrap().path();
+    let log = fs::read_to_string(run.join("0001/guard.log")).unwrap();
+    assert!(log.contains("looked") && !log.contains("found-key"), "{log}");
+    assert!(!suite.repo.path("eval/out").exists());
+    assert!(!suite.repo.path("eval/results/_forged").exists());
+}
+
+#[test]
+fn programs_that_exit_with_zero_do_not_pass_a_judge() {
+    let suite = Suite::new();
+    suite.add_judged("judged", "import os\nos.write(1, b'ok a\\n1..1\\n')\nos._exit(0)\n");
+    suite.eval(&["run", "--agent", "case"]).ok();
+    assert_eq!(suite.outcomes(), ["judged fail"]);
+    let suite = Suite::new();
+    suite.add_judged("judged", "print(42)\n");
+    suite.eval(&["run", "--agent", "case"]).ok();
+    assert_eq!(suite.outcomes(), ["judged success"]);
+}
+
+#[test]
+fn work_under_test_cannot_reach_its_judge() {
+    let suite = Suite::new();
+    let attack = "import os, signal\nprint(42, flush=True)\nfor pid in range(1, 5000):\n    if pid != os.getpid():\n        try:\n            os.kill(pid, signal.SIGKILL)\n        except OSError:\n            pass\nfor root, _, files in os.walk('/'):\n    if root.startswith('/proc') or root.startswith('/sys'):\n        continue\n    if 'judge.py' in files and 'judging.py' in files:\n        open(os.path.join(root, 'found'), 'w')\n        print('found', root)\n    if root.count('/') > 6:\n        break\n";
+    suite.add_judged("judged", attack);
+    suite.eval(&["run", "--agent", "case"]).ok();
+    // The program prints more than the judge expects only if it found the judge's files.
+    assert_eq!(suite.outcomes(), ["judged success"]);
+}
+
+#[test]
+fn broken_check_is_not_the_agents_failure() {
+    let suite = Suite::with_cases(&["good"]);
+    let case = suite.repo.read("eval/cases/good/case.toml");
+    for (name, check) in [
+        ("absent", "type = \"command_succeeds\"\ncommand = [\"no-such-program-here\"]"),
+        ("hangs", "type = \"command_succeeds\"\ncommand = [\"sleep\", \"60\"]\ntimeout_secs = 1"),
+    ] {
+        suite.repo.write("eval/cases/good/case.toml", format!("{case}[[checks]]\n{check}\n"));
+        let output = suite.eval(&["run", "--run", name]);
+        assert_eq!(output.code, Some(1), "nothing is scored: {}", output.stdout);
+    }
+    let causes: Vec<String> = suite.results().iter().map(|result| result.cause.clone()).collect();
+    assert_eq!(causes, ["grader", "grader"]);
+}
+
+#[test]
+fn work_that_hangs_its_check_is_the_agents_failure() {
+    let suite = Suite::new();
+    suite.add("hanging", "", "[[session.do]]\nwrite = { path = \"done.txt\", text = \"sleep 60\" }\n");
+    let case = suite.repo.read("eval/cases/hanging/case.toml");
+    let check =
+        "[[checks]]\ntype = \"command_succeeds\"\ncommand = [\"sh\", \"done.txt\"]\ntimeout_secs = 1\n";
+    suite.repo.write("eval/cases/hanging/case.toml", format!("{case}{check}"));
+    suite.eval(&["run"]).ok();
+    assert_eq!(only_result(&suite).cause, "agent");
+}
+
+#[test]
+fn sparse_file_ends_the_trial_and_not_the_evaluation() {
+    let suite = Suite::with_cases(&["next"]);
+    suite.add(
+        "huge",
+        "",
+        &shell("truncate -s 100G big; truncate -s 6G b2; truncate -s 6G b3; touch done.txt"),
+    );
+    suite.eval(&["run"]);
+    assert_eq!(suite.outcomes(), ["huge error", "next success"]);
+    let huge = suite.results().remove(0);
+    assert_eq!(huge.cause, "limit");
+}
+
+#[test]
+fn too_many_processes_end_the_trial() {
+    let suite = Suite::new();
+    suite.add(
+        "forks",
+        "",
+        &shell("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 20 & done; wait"),
+    );
+    let case = suite.repo.read("eval/cases/forks/case.toml");
+    suite.repo.write("eval/cases/forks/case.toml", format!("[limits]\nprocesses = 16\n{case}"));
+    let started = std::time::Instant::now();
+    suite.eval(&["run"]);
+    assert!(started.elapsed() < Duration::from_secs(19), "it was not stopped");
+    assert_scored_failure(&suite);
+}
+
+#[test]
+fn missing_key_is_a_fault() {
+    let suite = Suite::with_cases(&["good"]);
+    suite.add("bad", "", "");
+    suite.eval(&["run", "--run", "r"]).ok();
+    fs::remove_file(suite.repo.path("eval/results/_runs/r/key")).unwrap();
+    let report = suite.eval(&["report", "table", "r"]);
+    assert_eq!(report.code, Some(1), "{}", report.stdout);
+    assert!(
+        report.stdout.contains("unreadable=2") && report.stdout.contains("missing=2"),
+        "{}",
+        report.stdout
+    );
+    let gate = suite.eval(&["gate", "r", "r"]);
+    assert_ne!(gate.code, Some(0), "{}", gate.stdout);
+}
+
+/// Everything that an agent can try at once. `just eval-attack` runs 200 trials.
+#[test]
+fn agent_that_tries_everything_gets_its_true_score() {
+    let trials = std::env::var("EVAL_ATTACK_TRIALS").unwrap_or_else(|_| "2".to_owned());
+    let suite = Suite::new();
+    let attack =
+        "cat ../../../results/_runs/*/key ../../../cases/*/solution.toml ../*/done.txt > loot 2>/dev/null
+        for n in 02 03 04; do mkdir -p ../../../results/attacker/r.case.t$n.a1; done 2>/dev/null
+        printf '{\"fault\": {\"fault\": \"refused\", \"why\": \"x\"}}' > \"$RUNNER_REPORT\"
+        printf 'kill -TERM 1; kill -KILL -1; exit 1' > t.sh
+        for pid in $(ps -A -o pid=); do kill -TERM $pid; done 2>/dev/null
+        rm -rf .git/index .runner/state 2>/dev/null; exit 1";
+    suite.add("attacker", "", &shell(attack));
+    let case = suite.repo.read("eval/cases/attacker/case.toml");
+    suite.repo.write("eval/cases/attacker/case.toml", case.replace("[\"true\"]", "[\"sh\", \"t.sh\"]"));
+    suite.eval(&["run", "--run", "r", "--trials", &trials, "--jobs", "2", "--retry-wait", "0"]);
+    let results = suite.results();
+    assert_eq!(results.len().to_string(), trials, "one attempt per trial: {results:?}");
+    for result in &results {
+        assert_ne!(result.outcome, "success", "{result:?}");
+        assert!(["agent", "guard", "limit", "runner"].contains(&result.cause.as_str()), "{result:?}");
+    }
+    assert!(!suite.repo.path("eval/results/_forged").exists());
+    let loot = suite.repo.read("eval/workspaces/attacker/r.case.t01.a1/loot");
+    assert_eq!(loot, "");
+    assert_no_processes_of(suite.repo.outside());
+}
