@@ -27,13 +27,12 @@ pub(crate) struct PointPool<'a> {
     pub(crate) deadline: Option<Instant>,
 }
 
+/// Receives the verdict of every point.
+pub(crate) type VerdictReport<'r> = dyn FnMut(&PointSpec, PointVerdict) + Send + 'r;
+
 impl PointPool<'_> {
     /// Runs the points and reports each verdict as it arrives. Returns the number of points that there was no time for.
-    pub(crate) fn run(
-        &self,
-        points: Vec<PointSpec>,
-        report: &mut (dyn FnMut(&PointSpec, PointVerdict) + Send),
-    ) -> usize {
+    pub(crate) fn run(&self, points: Vec<PointSpec>, report: &mut VerdictReport<'_>) -> usize {
         let queue = Mutex::new(VecDeque::from(points));
         let report = Mutex::new(report);
         std::thread::scope(|scope| {

@@ -51,7 +51,6 @@ pub enum CommitKind {
 #[serde(tag = "target", content = "node", rename_all = "snake_case")]
 pub enum IterationTarget {
     Node(NodeId),
-    /// A rejected tree.
     Repair,
 }
 

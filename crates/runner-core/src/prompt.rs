@@ -230,7 +230,7 @@ fn section_texts(
     let errors = repair.map(|repair| {
         repair.error_lines().iter().map(|error| format!("- {}\n", one_line(error))).collect::<String>()
     });
-    let node_context = node_id.and_then(|id| snapshot.node_contexts.get(id));
+    let node_context = node_id.and_then(|id| snapshot.node_files.contexts.get(id));
     let sections = [
         (PromptSection::Project, Some(snapshot.goal.clone())),
         (PromptSection::Goal, Some(context.goal.clone())),
@@ -246,7 +246,10 @@ fn section_texts(
         (PromptSection::Feedback, non_empty_memory(&memory.feedback, Doc::Feedback)),
         (PromptSection::Improvements, non_empty_memory(&memory.improvements, Doc::Improvements)),
         (PromptSection::Context, node_context.cloned()),
-        (PromptSection::Artifacts, node_id.and_then(|id| artifact_list(id, snapshot.artifacts.get(id)?))),
+        (
+            PromptSection::Artifacts,
+            node_id.and_then(|id| artifact_list(id, snapshot.node_files.artifacts.get(id)?)),
+        ),
     ];
     let mut texts = Vec::new();
     for (section, text) in sections {

@@ -121,7 +121,6 @@ pub struct RunStatus {
     pub task: Option<String>,
     /// What a reader should know besides.
     pub details: Vec<String>,
-    /// What to type.
     pub next: Vec<NextCommand>,
 }
 

@@ -46,9 +46,11 @@ pub use merge::{EditKind, PlanEdit, merge, plan_edits};
 pub use meta::{IterationMeta, RecordedIteration};
 pub use next_state::{GUARD_OUTPUT_BYTES_MAX, NoteList, SUMMARY_BYTES_MAX};
 pub use outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
-pub use plan::{Job, NextStep, Ordinal, REPAIRS_MAX, SessionLimits, SessionMode, SessionTarget, plan};
+pub use plan::{
+    Job, NextStep, Ordinal, REPAIRS_MAX, SelectedTask, SessionLimits, SessionMode, SessionTarget, plan,
+};
 pub use settle::{AttemptCharge, FAILURES_MAX, Transition, settle};
-pub use snapshot::{Artifact, Memory, Snapshot, SnapshotInputs, SnapshotSource, TEXT_BYTES_MAX};
+pub use snapshot::{Artifact, Memory, NodeFiles, Snapshot, SnapshotInputs, SnapshotSource, TEXT_BYTES_MAX};
 pub use tree_rules::{Violation, tree_violations};
 
 use crate::model::cost::unenforceable_limits;
@@ -172,7 +174,7 @@ fn finish<W: IterationWorld>(
     world.announce(&Event::agent_ended(job, &claim));
     world.announce(&Event::checked(job, &claim));
     let guard = if claim.wants_guard(job) {
-        world.announce(&Event::GuardStarted { iter: job.iteration, command: job.guard.clone() });
+        world.announce(&Event::GuardStarted { iter: job.iteration, command: job.guard.command.clone() });
         let guard = world.run_guard(&mut iteration, job, &claim.protected.restore)?;
         world.announce(&Event::guard_ended(job, &guard));
         guard
@@ -195,9 +197,9 @@ fn finish<W: IterationWorld>(
 
 /// The event that names the budget limits which can no longer be enforced, if an iteration changed them.
 fn newly_unenforceable(snapshot: &Snapshot, job: &Job, transition: &Transition) -> Option<Event> {
-    let before = unenforceable_limits(&snapshot.config, &snapshot.state.spent, &job.executor);
-    let limits = unenforceable_limits(&snapshot.config, &transition.state.spent, &job.executor);
-    (before != limits).then(|| Event::BudgetUnenforceable { limits, agent: job.agent.clone() })
+    let before = unenforceable_limits(&snapshot.config, &snapshot.state.spent, &job.agent.executor);
+    let limits = unenforceable_limits(&snapshot.config, &transition.state.spent, &job.agent.executor);
+    (before != limits).then(|| Event::BudgetUnenforceable { limits, agent: job.agent.label() })
 }
 
 /// Steps until something stops the run, at most `iterations_max` times. A recorded wait comes first.
@@ -243,11 +245,11 @@ fn first_action<W: World>(world: &mut W, snapshot: &Snapshot) -> Result<NextActi
         NextStep::Stop(stop) => return Ok(NextAction::Stop(stop)),
         NextStep::Work(job) => job,
     };
-    let limits = unenforceable_limits(&snapshot.config, &snapshot.state.spent, &job.executor);
+    let limits = unenforceable_limits(&snapshot.config, &snapshot.state.spent, &job.agent.executor);
     if !limits.is_empty() {
-        world.announce(&Event::BudgetUnenforceable { limits, agent: job.agent.clone() });
+        world.announce(&Event::BudgetUnenforceable { limits, agent: job.agent.label() });
     }
-    Ok(pending_wait(&snapshot.state, &job.executor).cloned().map_or(NextAction::Go, NextAction::Wait))
+    Ok(pending_wait(&snapshot.state, &job.agent.executor).cloned().map_or(NextAction::Go, NextAction::Wait))
 }
 
 /// Why a loop ends after its last iteration: the run may have ended with it.

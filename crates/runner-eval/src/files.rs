@@ -9,7 +9,7 @@ use runner_core::model::digest::Sha256;
 
 /// A file or link below a folder. Its content stays on the disk: a suite may be larger than the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct TreeEntry {
+struct ListedEntry {
     /// Relative to the folder.
     path: PathBuf,
     kind: EntryKind,
@@ -22,17 +22,17 @@ enum EntryKind {
 }
 
 /// Lists everything in a folder, ordered by path; or the file itself, if `root` is one.
-fn list_tree(root: &Path) -> io::Result<Vec<TreeEntry>> {
+fn list_tree(root: &Path) -> io::Result<Vec<ListedEntry>> {
     let mut entries = Vec::new();
     if fs::symlink_metadata(root)?.is_dir() {
         list_folder(root, Path::new(""), &mut entries)?;
     } else {
-        entries.push(TreeEntry { path: PathBuf::new(), kind: entry_kind(root)? });
+        entries.push(ListedEntry { path: PathBuf::new(), kind: entry_kind(root)? });
     }
     Ok(entries)
 }
 
-fn list_folder(root: &Path, relative: &Path, entries: &mut Vec<TreeEntry>) -> io::Result<()> {
+fn list_folder(root: &Path, relative: &Path, entries: &mut Vec<ListedEntry>) -> io::Result<()> {
     let mut found: Vec<_> = fs::read_dir(root.join(relative))?.collect::<Result<_, _>>()?;
     found.sort_by_key(fs::DirEntry::file_name);
     for entry in found {
@@ -40,7 +40,7 @@ fn list_folder(root: &Path, relative: &Path, entries: &mut Vec<TreeEntry>) -> io
         if entry.file_type()?.is_dir() {
             list_folder(root, &path, entries)?;
         } else {
-            entries.push(TreeEntry { kind: entry_kind(&root.join(&path))?, path });
+            entries.push(ListedEntry { kind: entry_kind(&root.join(&path))?, path });
         }
     }
     Ok(())
@@ -64,7 +64,7 @@ fn entry_kind(path: &Path) -> io::Result<EntryKind> {
 /// of the file itself, if `root` is one.
 pub(crate) fn digest_tree(root: &Path, excluded: &[&str]) -> io::Result<Sha256> {
     let mut listing = String::new();
-    for TreeEntry { path, kind } in list_tree(root)? {
+    for ListedEntry { path, kind } in list_tree(root)? {
         if excluded.iter().any(|name| Path::new(name) == path) {
             continue;
         }
@@ -89,7 +89,7 @@ fn join(root: &Path, path: &Path) -> PathBuf {
 /// Copies the files below `source` into a folder and replaces whatever exists at their paths. It never writes through a
 /// link: a link in a parent path, perhaps an agent's, is replaced by a folder.
 pub(crate) fn copy_files_into(source: &Path, folder: &Path) -> io::Result<()> {
-    for TreeEntry { path, kind } in list_tree(source)? {
+    for ListedEntry { path, kind } in list_tree(source)? {
         let mut parent = folder.to_owned();
         for component in path.parent().into_iter().flat_map(Path::components) {
             parent.push(component);

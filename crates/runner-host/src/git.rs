@@ -66,12 +66,36 @@ pub struct Git {
     settings: RwLock<GitSettings>,
     /// The value of [`WRITER_MARKER`] in the environment of every git process, if this process holds the runner's lock.
     writer: Option<PathBuf>,
+    processes: GitProcesses,
+    /// The result of the last search for a run's start.
+    known_start: Mutex<Option<KnownStart>>,
+}
+
+/// The git processes that answer many requests.
+#[derive(Debug)]
+struct GitProcesses {
     hash_object: GitProcess,
     update_ref: GitProcess,
     cat_file: GitProcess,
     mktree: GitProcess,
-    /// The result of the last search for a run's start.
-    known_start: Mutex<Option<KnownStart>>,
+}
+
+impl GitProcesses {
+    const fn new() -> Self {
+        Self {
+            hash_object: GitProcess::new(&[
+                "hash-object",
+                "-w",
+                "-t",
+                "commit",
+                "--no-filters",
+                "--stdin-paths",
+            ]),
+            update_ref: GitProcess::new(&["update-ref", "-m", REFLOG_MESSAGE, "--stdin"]),
+            cat_file: GitProcess::new(&["cat-file", "--batch"]),
+            mktree: GitProcess::new(&["mktree", "-z", "--batch"]),
+        }
+    }
 }
 
 /// Names the git directory in the environment of git processes that may change the repository.
@@ -100,17 +124,7 @@ impl Git {
             id_digits: location.id_digits,
             settings,
             writer: None,
-            hash_object: GitProcess::new(&[
-                "hash-object",
-                "-w",
-                "-t",
-                "commit",
-                "--no-filters",
-                "--stdin-paths",
-            ]),
-            update_ref: GitProcess::new(&["update-ref", "-m", REFLOG_MESSAGE, "--stdin"]),
-            cat_file: GitProcess::new(&["cat-file", "--batch"]),
-            mktree: GitProcess::new(&["mktree", "-z", "--batch"]),
+            processes: GitProcesses::new(),
             known_start: Mutex::new(None),
         })
     }

@@ -20,7 +20,6 @@ export interface PageSnapshot {
   task: string | null;
   /** What a reader should know besides. */
   details: string[];
-  /** What to type. */
   next: NextCommand[];
   /** What shows why the run stopped; null while it has not. */
   evidence: StopEvidence | null;
@@ -151,7 +150,6 @@ export interface VerifyResult {
 /** Whether git alone proves that every rule held. */
 export type VerifyVerdict = "verified" | "violated" | "unknown";
 
-/** A violated rule. */
 export interface VerifyFinding {
   rule: string;
   /** What the rule requires. */
@@ -655,12 +653,16 @@ export interface EvalComparison {
 export interface EvalDifference {
   mean: number;
   interval: EvalInterval;
+  /** Whether the interval is about these cases, or about the population that they come from. */
+  scope: string;
   /** In how many cases the new results are better. */
   wins: number;
   ties: number;
   losses: number;
   /** The probability of such a difference by chance. */
   p_value: number;
+  /** The probability of such a drop by chance. */
+  p_drop: number;
   exact: boolean;
 }
 

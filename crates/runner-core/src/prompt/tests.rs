@@ -6,7 +6,7 @@ use crate::model::id::{IterationNumber, RunId};
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::{NodeHistory, PendingRepair, RunState};
 use crate::model::tree::{Node, Tree};
-use crate::step::{Memory, NextStep, Outcome, SessionMode, plan};
+use crate::step::{Memory, NextStep, NodeFiles, Outcome, SessionMode, plan};
 use crate::strict::BoundedInt;
 
 fn node(name: &str, children: Vec<Node>) -> Node {
@@ -52,9 +52,10 @@ fn snapshot() -> Snapshot {
             feedback: "learned F".to_owned(),
             improvements: "wished I".to_owned(),
         },
-        node_contexts: BTreeMap::from([(NodeId::new("leaf").unwrap(), "context C".to_owned())]),
-        tools: BTreeMap::new(),
-        artifacts: BTreeMap::new(),
+        node_files: NodeFiles {
+            contexts: BTreeMap::from([(NodeId::new("leaf").unwrap(), "context C".to_owned())]),
+            ..NodeFiles::default()
+        },
         templates: BTreeMap::new(),
         user_commits: 0,
     }
@@ -100,7 +101,7 @@ fn flooded(bytes: usize) -> Snapshot {
         feedback: flood.clone(),
         improvements: flood.clone(),
     };
-    snapshot.node_contexts.insert(NodeId::new("leaf").unwrap(), flood.clone());
+    snapshot.node_files.contexts.insert(NodeId::new("leaf").unwrap(), flood.clone());
     snapshot.state.node_history[0].summary.clone_from(&flood);
     snapshot.state.node_history[0].guard_output = Some(flood.clone());
     let mut root = snapshot.tree.root().clone();
@@ -252,7 +253,7 @@ fn the_first_artifacts_of_a_node_are_listed_by_name() {
     let artifact = |name: &str, bytes: u64| Artifact { path: RepoPath::of_bytes(name.as_bytes()), bytes };
     let listed = |artifacts: Vec<Artifact>| {
         let mut snapshot = snapshot();
-        snapshot.artifacts.insert(NodeId::new("leaf").unwrap(), artifacts);
+        snapshot.node_files.artifacts.insert(NodeId::new("leaf").unwrap(), artifacts);
         let text = prompt(&snapshot).unwrap().text;
         text.lines()
             .filter(|line| line.contains("artifacts/") || line.starts_with("… and "))

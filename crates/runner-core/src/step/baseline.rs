@@ -67,7 +67,7 @@ pub fn begin_loop<W: BaselineWorld + LoopWorld>(world: &mut W) -> Result<RunStar
 /// the state is loaded again.
 fn run_baseline<W: BaselineWorld>(world: &mut W, run: LoadedRun) -> Result<RunStart, W::Error> {
     let NextStep::Work(job) = plan(&run.snapshot)? else { return Ok(RunStart::Ready(Box::new(run))) };
-    world.announce(&Event::BaselineStarted { command: job.guard.clone() });
+    world.announce(&Event::BaselineStarted { command: job.guard.command.clone() });
     let guard = world.run_baseline_guard(&run, &job)?;
     if let GuardRun::Interrupted { by } = guard {
         return Ok(RunStart::Stopped(StopReason::Interrupted { by }));
@@ -75,7 +75,7 @@ fn run_baseline<W: BaselineWorld>(world: &mut W, run: LoadedRun) -> Result<RunSt
     let baseline = to_baseline(&guard);
     world.commit_baseline(&run, &baseline_commit(&run.snapshot, baseline.clone()))?;
     let Baseline { guard, exit, .. } = baseline;
-    world.announce(&Event::BaselineEnded { guard, exit, command: job.guard });
+    world.announce(&Event::BaselineEnded { guard, exit, command: job.guard.command });
     Ok(RunStart::Ready(Box::new(world.load()?)))
 }
 

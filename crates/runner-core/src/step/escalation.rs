@@ -39,6 +39,13 @@ pub struct AgentChoice {
     pub limit: Option<UsageLimit>,
 }
 
+impl AgentChoice {
+    /// The agent's name, as configured.
+    pub fn label(&self) -> String {
+        self.executor.label()
+    }
+}
+
 /// A leaf, as far as the choice of its agent depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeafRef<'t> {

@@ -107,7 +107,7 @@ impl SessionFinding {
 
 /// Parses what a session left, strictly, and checks it against all rules at once.
 pub fn interpret(snapshot: &Snapshot, job: &Job, attempt: Attempt) -> Claim {
-    let protected = protected_report(snapshot, job.protect, attempt.protected);
+    let protected = protected_report(snapshot, job.guard.protect, attempt.protected);
     let finding = match parse_answer(&attempt.exit, &attempt.answer) {
         Ok(answer) => check_tree(snapshot, job, answer, &attempt.tree, &protected),
         Err(no_answer) => no_answer,
@@ -145,7 +145,7 @@ fn check_tree(
     protected: &ProtectedReport,
 ) -> SessionFinding {
     let mut of_files = Vec::new();
-    if job.protect == ProtectPolicy::Reject {
+    if job.guard.protect == ProtectPolicy::Reject {
         of_files.extend(protected.restore.iter().map(|path| Violation::Protected { path: path.clone() }));
     }
     let agent_tree = match read_tree(&snapshot.tree, left) {

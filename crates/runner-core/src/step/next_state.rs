@@ -104,7 +104,7 @@ impl Settling<'_> {
 
     /// What the session cost.
     pub(super) fn cost(&self) -> SessionCost {
-        let price = self.snapshot.config.prices.get(self.job.executor.priced_as()).copied();
+        let price = self.snapshot.config.prices.get(self.job.agent.executor.priced_as()).copied();
         SessionCost::of(&self.claim.exit, self.claim.usage, price)
     }
 
@@ -114,7 +114,7 @@ impl Settling<'_> {
             return Vec::new();
         }
         let limit = UsageLimit {
-            agent: self.job.agent.clone(),
+            agent: self.job.agent.label(),
             node: leaf_of(&self.job.target).clone(),
             resets_unix_secs: self.claim.exit.resets_unix_secs(),
         };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::escalation::{AgentChoice, next_agent};
 use super::outcome::StopReason;
 use super::snapshot::Snapshot;
-use crate::config::{CommandArgv, Executor, OnStuck, ProtectPolicy};
+use crate::config::{GuardConfig, OnStuck};
 use crate::model::cost::{ReachedLimit, reached};
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::run_state::PendingRepair;
@@ -90,27 +90,25 @@ pub struct Job {
     pub run_id: RunId,
     pub iteration: IterationNumber,
     pub target: SessionTarget,
+    pub task: SelectedTask,
+    /// The files for `.runner/context/`.
+    pub context: ContextFiles,
+    pub prompt: Prompt,
+    pub agent: AgentChoice,
+    pub guard: GuardConfig,
+    pub limits: SessionLimits,
+    /// The tools that the agent may use, from tools.json of the node and its ancestors.
+    pub tools: Tools,
+}
+
+/// The task of a session, as people read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SelectedTask {
     /// The ids from the root to the selected node, `root/api/login`; empty in a repair.
     pub path: String,
     /// The selected node's title; empty in a repair.
     pub title: String,
     pub attempt: Ordinal,
-    /// The files for `.runner/context/`.
-    pub context: ContextFiles,
-    pub prompt: Prompt,
-    pub executor: Executor,
-    pub agent: String,
-    /// The agent's rung on the ladder.
-    pub rung: Ordinal,
-    /// The guard's program and arguments.
-    pub guard: CommandArgv,
-    /// The patterns of protected paths.
-    pub protected: Vec<String>,
-    /// What to do about changes of them.
-    pub protect: ProtectPolicy,
-    pub limits: SessionLimits,
-    /// The tools that the agent may use, from tools.json of the node and its ancestors.
-    pub tools: Tools,
 }
 
 /// The n-th of a number of things: attempt 2 of 3.
@@ -163,18 +161,16 @@ pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
     Ok(NextStep::Work(Box::new(Job {
         run_id: snapshot.run_id.clone(),
         iteration: snapshot.state.next_iter,
-        path: selected.as_ref().map(|selected| path_text(&selected.path)).unwrap_or_default(),
-        title: selected.map(|selected| selected.leaf.title.clone()).unwrap_or_default(),
+        task: SelectedTask {
+            path: selected.as_ref().map(|selected| path_text(&selected.path)).unwrap_or_default(),
+            title: selected.map(|selected| selected.leaf.title.clone()).unwrap_or_default(),
+            attempt,
+        },
         target,
-        attempt,
         context,
         prompt,
-        agent: agent.executor.label(),
-        executor: agent.executor,
-        rung: agent.rung,
-        guard: config.guard.command.clone(),
-        protected: config.guard.protected.clone(),
-        protect: config.guard.protect,
+        agent,
+        guard: config.guard.clone(),
         limits: SessionLimits {
             iteration_secs: limit(config.iteration_timeout_secs.get()),
             idle_secs: Some(limit(config.idle_timeout_secs.get())).filter(|secs| *secs > 0),
@@ -189,7 +185,7 @@ pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
 /// of the ladder's first rung only: a higher rung has its own model on purpose.
 fn agent_and_tools(snapshot: &Snapshot, path: &[&Node]) -> Result<(AgentChoice, Tools), ToolsError> {
     let mut agent = next_agent(&snapshot.config, &snapshot.state, path.last().copied());
-    let files = path.iter().filter_map(|node| Some((&node.id, snapshot.tools.get(&node.id)?)));
+    let files = path.iter().filter_map(|node| Some((&node.id, snapshot.node_files.tools.get(&node.id)?)));
     let effective = EffectiveTools::along(files)?;
     effective.check(&agent.executor)?;
     if let (1, Some(model)) = (agent.rung.nth, &effective.tools.model) {

@@ -344,7 +344,7 @@ impl Settling<'_> {
     /// A backoff for the agent of this session that nothing is known about but the failure itself.
     fn backoff(&self) -> Backoff {
         Backoff {
-            agent: self.job.agent.clone(),
+            agent: self.job.agent.label(),
             outcome: self.claim.exit.without_answer(),
             failures_in_row: self.snapshot.state.transients_in_row.saturating_add(1),
             retry_after_secs: None,

@@ -24,16 +24,22 @@ pub struct Snapshot {
     pub tree: Tree,
     pub state: RunState,
     pub memory: Memory,
-    /// `nodes/<node-id>/context.md`, at least for the node that [`select`] returns.
-    pub node_contexts: BTreeMap<NodeId, String>,
-    /// `nodes/<node-id>/tools.json`, at least for the session's node and its ancestors.
-    pub tools: BTreeMap<NodeId, Tools>,
-    /// The files in `nodes/<node-id>/artifacts/`, at least for the selected node, by name.
-    pub artifacts: BTreeMap<NodeId, Vec<Artifact>>,
+    pub node_files: NodeFiles,
     /// The user's prompt templates by file name (`contract.md`); the others are built in.
     pub templates: BTreeMap<String, String>,
     /// How many of the user's own commits follow the runner's last one.
     pub user_commits: u32,
+}
+
+/// The files in `nodes/<node-id>/`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeFiles {
+    /// context.md, at least for the node that [`select`] returns.
+    pub contexts: BTreeMap<NodeId, String>,
+    /// tools.json, at least for the session's node and its ancestors.
+    pub tools: BTreeMap<NodeId, Tools>,
+    /// The files in `artifacts/`, at least for the selected node, by name.
+    pub artifacts: BTreeMap<NodeId, Vec<Artifact>>,
 }
 
 /// The documents of a snapshot, decoded. A caller reports one that cannot be decoded in its own way.
@@ -91,13 +97,13 @@ impl Snapshot {
                 tools.insert(node.clone(), found);
             }
         }
-        let mut node_contexts = BTreeMap::new();
+        let mut contexts = BTreeMap::new();
         let mut artifacts = BTreeMap::new();
         if let Some(node) = path.last() {
             if let Some(context) =
                 source.node_context(node).and_then(|bytes| short_text(&bytes)).filter(|text| !text.is_empty())
             {
-                node_contexts.insert(node.clone(), context);
+                contexts.insert(node.clone(), context);
             }
             artifacts.insert(node.clone(), source.artifacts(node));
         }
@@ -110,9 +116,7 @@ impl Snapshot {
                 feedback: text(Doc::Feedback),
                 improvements: text(Doc::Improvements),
             },
-            node_contexts,
-            tools,
-            artifacts,
+            node_files: NodeFiles { contexts, tools, artifacts },
             templates: templates.filter_map(|(name, bytes)| Some((name, short_text(&bytes)?))).collect(),
             run_id,
             goal,

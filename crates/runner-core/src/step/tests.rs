@@ -46,9 +46,7 @@ fn snapshot() -> Snapshot {
         tree: Tree::new(root).unwrap(),
         state: RunState { next_iter: IterationNumber::new(7).unwrap(), ..RunState::new(Some(run_id)) },
         memory: Memory::default(),
-        node_contexts: BTreeMap::new(),
-        tools: BTreeMap::new(),
-        artifacts: BTreeMap::new(),
+        node_files: NodeFiles::default(),
         templates: BTreeMap::new(),
         user_commits: 0,
     }
@@ -122,10 +120,10 @@ fn leaf<'t>(tree: &'t Tree, name: &str) -> &'t Node {
 fn the_job_names_the_leftmost_open_leaf_and_is_complete() {
     let job = job(&snapshot());
     assert_eq!(job.target, SessionTarget::Leaf(id("second")));
-    assert_eq!((job.path.as_str(), job.title.as_str()), ("root/second", "Title of second"));
-    assert_eq!(job.attempt, Ordinal { nth: 1, of: 3 });
+    assert_eq!((job.task.path.as_str(), job.task.title.as_str()), ("root/second", "Title of second"));
+    assert_eq!(job.task.attempt, Ordinal { nth: 1, of: 3 });
     assert_eq!(job.iteration.to_string(), "0007");
-    assert_eq!(job.guard.words(), ["just", "ci"]);
+    assert_eq!(job.guard.command.words(), ["just", "ci"]);
     assert_eq!(job.limits.iteration_secs, 1800);
     assert_eq!(job.limits.idle_secs, Some(600));
     assert_eq!((job.context.history, job.context.failure), (None, None));

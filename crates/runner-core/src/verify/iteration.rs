@@ -115,7 +115,7 @@ impl IterationAudit<'_> {
                 exists: auditor.protected.contains(path),
             };
             // A pinned file that was restored is unchanged in the commit; one that was not is a violation of its own.
-            let is_flagged = reported.changed && self.job.protect == ProtectPolicy::Flag;
+            let is_flagged = reported.changed && self.job.guard.protect == ProtectPolicy::Flag;
             if !reported.existed_at_start || is_flagged {
                 paths.push(reported);
             }

@@ -88,7 +88,7 @@ fn session_exit(snapshot: &Snapshot, job: &Job, facts: &RecordedFacts<'_>) -> Se
     } else if facts.outcome == Outcome::UsageLimit {
         let resets = match snapshot.config.on_usage_limit {
             OnUsageLimit::Next => {
-                let limit = facts.state.usage_limits.iter().find(|limit| limit.agent == job.agent);
+                let limit = facts.state.usage_limits.iter().find(|limit| limit.agent == job.agent.label());
                 limit.and_then(|limit| limit.resets_unix_secs)
             }
             OnUsageLimit::Wait => wait.and_then(|wait| wait.until_unix_secs),

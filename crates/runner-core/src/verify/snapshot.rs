@@ -185,17 +185,18 @@ mod tests {
     #[test]
     fn files_of_the_selected_node_are_in_the_snapshot() {
         let root = NodeId::root();
-        let context = |bytes: &[u8]| snapshot_with(".runner/nodes/root/context.md", bytes).node_contexts;
+        let context =
+            |bytes: &[u8]| snapshot_with(".runner/nodes/root/context.md", bytes).node_files.contexts;
         assert_eq!(context(b"by hand\n"), BTreeMap::from([(root.clone(), "by hand\n".to_owned())]));
         assert_eq!(context(b""), BTreeMap::new());
         assert_eq!(context(&vec![b'x'; TEXT_BYTES_MAX]).len(), 1);
         assert_eq!(context(&vec![b'x'; TEXT_BYTES_MAX + 1]).len(), 0, "too long");
-        let tools = |bytes: &[u8]| snapshot_with(".runner/nodes/root/tools.json", bytes).tools;
+        let tools = |bytes: &[u8]| snapshot_with(".runner/nodes/root/tools.json", bytes).node_files.tools;
         let model = br#"{"model": "small"}"#;
         assert_eq!(tools(model), BTreeMap::from([(root.clone(), Tools::decode(model).unwrap())]));
         assert_eq!(tools(b""), BTreeMap::new());
         let artifact = Artifact { path: RepoPath::of_bytes(b"a/b.png"), bytes: 5 };
-        let kept = snapshot_with(".runner/nodes/root/artifacts/a/b.png", b"12345").artifacts;
+        let kept = snapshot_with(".runner/nodes/root/artifacts/a/b.png", b"12345").node_files.artifacts;
         assert_eq!(kept, BTreeMap::from([(root, vec![artifact])]));
     }
 

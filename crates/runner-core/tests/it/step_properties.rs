@@ -9,8 +9,8 @@ use runner_core::model::id::{NodeId, RunId};
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{AgentTree, Node, Tree};
 use runner_core::step::{
-    Attempt, AttemptCharge, ChangeScope, GuardExit, GuardRun, Job, LeftFile, Memory, NextStep, Outcome,
-    SessionExit, Snapshot, Transition, Usage, interpret, merge, plan, settle,
+    Attempt, AttemptCharge, ChangeScope, GuardExit, GuardRun, Job, LeftFile, Memory, NextStep, NodeFiles,
+    Outcome, SessionExit, Snapshot, Transition, Usage, interpret, merge, plan, settle,
 };
 
 use crate::count_from_env;
@@ -111,9 +111,7 @@ fn snapshot(tree: Tree) -> Snapshot {
         tree,
         state: RunState::new(Some(run_id)),
         memory: Memory::default(),
-        node_contexts: BTreeMap::new(),
-        tools: BTreeMap::new(),
-        artifacts: BTreeMap::new(),
+        node_files: NodeFiles::default(),
         templates: BTreeMap::new(),
         user_commits: 0,
     }

@@ -50,7 +50,6 @@ pub(crate) struct TrialHome {
 const COPIED_HOME_FILES: [&str; 1] = [".claude.json"];
 
 impl TrialHome {
-    /// Creates the folder.
     pub(crate) fn create(path: PathBuf, private: PathBuf) -> io::Result<Self> {
         fs::create_dir_all(&private)?;
         for entry in fs::read_dir(&path).into_iter().flatten().flatten() {

@@ -46,6 +46,14 @@ pub(crate) const LOOP_LOG: &str = "runner.loop.log";
 /// The folder of iterations, under `.runner/` and in a result.
 pub(crate) const ITERATIONS: &str = "iterations";
 
+/// How the code of a trial is kept away from what it may not read.
+struct TrialConfinement {
+    /// None if the trial runs without a sandbox.
+    sandbox: Option<SandboxPrograms>,
+    /// What the agent's code may not read.
+    hidden: Vec<PathBuf>,
+}
+
 pub(crate) struct TrialAttempt<'a> {
     job: &'a WorkerJob,
     loaded: &'a LoadedCase,
@@ -53,9 +61,7 @@ pub(crate) struct TrialAttempt<'a> {
     send: &'a dyn Fn(WorkerMessage),
     workspace: Workspace,
     agent: EvalAgent,
-    sandbox: Option<SandboxPrograms>,
-    /// What the agent's code may not read.
-    hidden: Vec<PathBuf>,
+    confinement: TrialConfinement,
     eval_run_id: String,
     number: u32,
     /// The folder in which the result is assembled.
@@ -109,8 +115,7 @@ impl<'a> TrialAttempt<'a> {
             send,
             workspace,
             agent,
-            sandbox,
-            hidden,
+            confinement: TrialConfinement { sandbox, hidden },
             eval_run_id,
             number,
             staging,
@@ -265,14 +270,14 @@ impl<'a> TrialAttempt<'a> {
 
     /// The sandbox around the runner, the agent and the guard: only the repository and the agent's own state are writable.
     fn loop_sandbox(&self, config: Option<&TrialConfig>) -> Option<CommandSandbox<'_>> {
-        let programs = self.sandbox.as_ref()?;
+        let programs = self.confinement.sandbox.as_ref()?;
         let limits = &self.loaded.case.limits;
         let mut readable = vec![self.workspace.scenario(), self.goal_file()];
         readable.retain(|path| path.exists());
         let mut writable = vec![self.workspace.repository.clone()];
         writable.extend(config.into_iter().flat_map(|config| configured_agents::state_folders(&config.text)));
         let access = SandboxAccess {
-            hidden: self.hidden.clone(),
+            hidden: self.confinement.hidden.clone(),
             readable,
             writable,
             temporary: self.temporary(),
@@ -359,8 +364,8 @@ impl<'a> TrialAttempt<'a> {
             loaded: self.loaded,
             commands: self.commands,
             runner: &self.job.runner,
-            sandbox: self.sandbox.as_ref(),
-            hidden: &self.hidden,
+            sandbox: self.confinement.sandbox.as_ref(),
+            hidden: &self.confinement.hidden,
             scratch: &self.workspace.private,
             is_completed: loop_result.end == LoopEnd::Exited(0),
         };
@@ -458,7 +463,7 @@ impl<'a> TrialAttempt<'a> {
             evaluator: env!("CARGO_PKG_VERSION").to_owned(),
             agent_version: identity.as_ref().and_then(|iteration| iteration.identity.version.clone()),
             model: identity.and_then(|iteration| iteration.identity.model),
-            isolation: if self.sandbox.is_some() { "bubblewrap" } else { "none" }.to_owned(),
+            isolation: if self.confinement.sandbox.is_some() { "bubblewrap" } else { "none" }.to_owned(),
             host: machine_info(self.job.jobs),
             files: file_digests(&self.staging),
             signature: String::new(),

@@ -41,19 +41,12 @@ pub(crate) fn loop_summary<'a>(metas: impl IntoIterator<Item = &'a TrialMeta>) -
 #[derive(Default)]
 struct LoopSums {
     trials: u32,
-    leaves: u32,
-    leaves_passed: u32,
-    depth: u32,
-    sessions: u32,
-    guard_runs: u32,
-    guard_failures: u32,
-    rule_violations: u32,
+    /// The counts and times of all trials.
+    totals: LoopMetrics,
     claimed: u32,
     false_claims: u32,
     with_both_kinds: u32,
     visible_only: u32,
-    agent_secs: f64,
-    guard_secs: f64,
     loop_secs: f64,
     /// None once the cost of a trial is unknown.
     microdollars: Option<u64>,
@@ -64,13 +57,13 @@ impl LoopSums {
         let cost = if self.trials == 0 { Some(0) } else { self.microdollars };
         self.microdollars = cost.zip(meta.cost.microdollars).map(|(sum, cost)| sum + cost);
         self.trials += 1;
-        self.leaves += metrics.leaves;
-        self.leaves_passed += metrics.leaves_passed;
-        self.depth += metrics.depth;
-        self.sessions += metrics.sessions;
-        self.guard_runs += metrics.guard_runs;
-        self.guard_failures += metrics.guard_failures;
-        self.rule_violations += metrics.rule_violations;
+        self.totals.leaves += metrics.leaves;
+        self.totals.leaves_passed += metrics.leaves_passed;
+        self.totals.depth += metrics.depth;
+        self.totals.sessions += metrics.sessions;
+        self.totals.guard_runs += metrics.guard_runs;
+        self.totals.guard_failures += metrics.guard_failures;
+        self.totals.rule_violations += metrics.rule_violations;
         let is_claimed = meta.runner_exit == Some(0);
         self.claimed += u32::from(is_claimed);
         self.false_claims += u32::from(is_claimed && meta.outcome == TrialOutcome::Fail);
@@ -78,8 +71,8 @@ impl LoopSums {
             self.with_both_kinds += 1;
             self.visible_only += u32::from(is_claimed && visible && !hidden);
         }
-        self.agent_secs += metrics.agent_secs;
-        self.guard_secs += metrics.guard_secs;
+        self.totals.agent_secs += metrics.agent_secs;
+        self.totals.guard_secs += metrics.guard_secs;
         self.loop_secs += meta.loop_secs;
     }
 
@@ -88,21 +81,21 @@ impl LoopSums {
         let share = |part: f64| (self.loop_secs > 0.0).then(|| (part / self.loop_secs).clamp(0.0, 1.0));
         LoopSummary {
             trials: self.trials,
-            leaves_mean: rate(self.leaves, self.trials),
-            depth_mean: rate(self.depth, self.trials),
-            sessions_mean: rate(self.sessions, self.trials),
-            sessions_per_passed_leaf: rate(self.sessions, self.leaves_passed),
-            guard_failure_rate: rate(self.guard_failures, self.guard_runs),
-            rule_violation_rate: rate(self.rule_violations, self.sessions),
+            leaves_mean: rate(self.totals.leaves, self.trials),
+            depth_mean: rate(self.totals.depth, self.trials),
+            sessions_mean: rate(self.totals.sessions, self.trials),
+            sessions_per_passed_leaf: rate(self.totals.sessions, self.totals.leaves_passed),
+            guard_failure_rate: rate(self.totals.guard_failures, self.totals.guard_runs),
+            rule_violation_rate: rate(self.totals.rule_violations, self.totals.sessions),
             false_done_rate: rate(self.false_claims, self.claimed),
             hacking_gap: rate(self.visible_only, self.with_both_kinds),
             usd_per_passed_leaf: self
                 .microdollars
-                .filter(|_| self.leaves_passed > 0)
-                .map(|micro| micro as f64 / 1e6 / f64::from(self.leaves_passed)),
-            agent_time: share(self.agent_secs),
-            guard_time: share(self.guard_secs),
-            other_time: share((self.loop_secs - self.agent_secs - self.guard_secs).max(0.0)),
+                .filter(|_| self.totals.leaves_passed > 0)
+                .map(|micro| micro as f64 / 1e6 / f64::from(self.totals.leaves_passed)),
+            agent_time: share(self.totals.agent_secs),
+            guard_time: share(self.totals.guard_secs),
+            other_time: share((self.loop_secs - self.totals.agent_secs - self.totals.guard_secs).max(0.0)),
         }
     }
 }

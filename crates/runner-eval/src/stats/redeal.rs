@@ -99,7 +99,6 @@ impl Lattice {
 
 /// The distribution of the sum of all differences.
 struct DealtSum {
-    /// In units.
     low: i64,
     stride: i64,
     probabilities: Vec<f64>,
@@ -198,26 +197,26 @@ mod tests {
     use super::*;
     use crate::stats::paired::ScoredCounts;
 
-    fn pair(base: (u32, u32), new: (u32, u32)) -> ScoredPair {
-        let counts = |(successes, n)| ScoredCounts { successes, n };
+    fn pair(base: [u32; 2], new: [u32; 2]) -> ScoredPair {
+        let counts = |[successes, n]: [u32; 2]| ScoredCounts { successes, n };
         ScoredPair { base: counts(base), new: counts(new) }
     }
 
     #[test]
     fn single_case_is_fishers_exact_test() {
         // 5 of 5 against 0 of 5: one of the 252 ways to deal 5 successes to 5 of 10 trials.
-        let test = redeal_test(&[pair((5, 5), (0, 5))], 99);
+        let test = redeal_test(&[pair([5, 5], [0, 5])], 99);
         assert!((test.lower - 1.0 / 252.0).abs() < 1e-12, "{test:?}");
         assert!((test.two_sided - 2.0 / 252.0).abs() < 1e-12 && test.exact, "{test:?}");
-        let test = redeal_test(&[pair((0, 5), (1, 1))], 99);
+        let test = redeal_test(&[pair([0, 5], [1, 1])], 99);
         assert!((test.two_sided - 1.0 / 6.0).abs() < 1e-12 && test.exact, "{test:?}");
     }
 
     #[test]
     fn one_trial_per_side_is_mcnemars_exact_test() {
-        let mut pairs = vec![pair((1, 1), (0, 1)); 7];
-        pairs.push(pair((0, 1), (1, 1)));
-        pairs.extend(vec![pair((1, 1), (1, 1)); 5]);
+        let mut pairs = vec![pair([1, 1], [0, 1]); 7];
+        pairs.push(pair([0, 1], [1, 1]));
+        pairs.extend(vec![pair([1, 1], [1, 1]); 5]);
         let test = redeal_test(&pairs, 99);
         // 8 discordant pairs, at most 1 in favour: (1 + 8) / 256.
         assert!((test.lower - 9.0 / 256.0).abs() < 1e-12 && test.exact, "{test:?}");
@@ -226,7 +225,7 @@ mod tests {
 
     #[test]
     fn exact_and_sampled_tests_agree() {
-        let pairs = [pair((4, 5), (2, 3)), pair((1, 4), (0, 5)), pair((3, 3), (1, 4)), pair((2, 6), (3, 6))];
+        let pairs = [pair([4, 5], [2, 3]), pair([1, 4], [0, 5]), pair([3, 3], [1, 4]), pair([2, 6], [3, 6])];
         let exact = redeal_test(&pairs, 1);
         let sampled = sampled_test(&pairs, 200_000);
         assert!(exact.exact && (exact.lower - sampled.lower).abs() < 0.005, "{exact:?} {sampled:?}");
@@ -236,7 +235,7 @@ mod tests {
     #[test]
     fn equal_sides_have_p_one() {
         assert_eq!(
-            redeal_test(&[pair((5, 5), (5, 5))], 99),
+            redeal_test(&[pair([5, 5], [5, 5])], 99),
             RedealTest { lower: 1.0, two_sided: 1.0, exact: true }
         );
         assert_eq!(redeal_test(&[], 99).two_sided, 1.0);
@@ -244,9 +243,9 @@ mod tests {
 
     #[test]
     fn large_suites_are_exact_and_odd_ones_sampled() {
-        assert!(redeal_test(&vec![pair((300, 500), (280, 500)); 20], 9).exact);
+        assert!(redeal_test(&vec![pair([300, 500], [280, 500]); 20], 9).exact);
         let odd: Vec<ScoredPair> =
-            [101, 103, 107, 109].iter().map(|n| pair((n / 2, *n), (n / 3, n + 2))).collect();
+            [101, 103, 107, 109].iter().map(|n| pair([n / 2, *n], [n / 3, n + 2])).collect();
         assert!(!redeal_test(&odd, 9).exact);
     }
 }

@@ -54,10 +54,10 @@ pub(crate) struct SessionPaths {
 
 /// The command of a job's agent, or why it cannot be started.
 pub(crate) fn agent_command(job: &Job, paths: &SessionPaths) -> Result<PreparedCommand, String> {
-    let mut command = match (job.executor.agent(), &job.executor.scenario) {
+    let mut command = match (job.agent.executor.agent(), &job.agent.executor.scenario) {
         (Some(agent), _) => known_agent_command(agent, job, paths)?,
         (None, None) => {
-            let words = job.executor.command.as_ref().map(CommandArgv::words).unwrap_or_default();
+            let words = job.agent.executor.command.as_ref().map(CommandArgv::words).unwrap_or_default();
             PreparedCommand::of(resolve_argv(words, &paths.root)?)
         }
         (None, Some(scenario)) => {
@@ -104,7 +104,8 @@ fn known_agent_command(
     job: &Job,
     paths: &SessionPaths,
 ) -> Result<PreparedCommand, String> {
-    let path = find_program(job.executor.program.as_deref(), agent.program, agent.package, &paths.root)?;
+    let path =
+        find_program(job.agent.executor.program.as_deref(), agent.program, agent.package, &paths.root)?;
     let CommandLine { arguments, environment, files, folders } = command_line(agent, job, paths);
     let argv = std::iter::once(path.into()).chain(arguments).collect();
     if agent.is_preset() {
@@ -131,7 +132,7 @@ fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLi
         user: &user,
         is_root: rustix::process::geteuid().is_root(),
     };
-    agent.command_line(&job.executor, &job.tools, &context)
+    agent.command_line(&job.agent.executor, &job.tools, &context)
 }
 
 /// Finds the configured program or the default one; `Err` has how to install it.
@@ -150,7 +151,7 @@ fn find_program(
 
 /// The command of a job's guard, or why it cannot be started.
 pub(crate) fn guard_command(job: &Job, root: &Path) -> Result<PreparedCommand, String> {
-    resolve_command(job.guard.words(), root)
+    resolve_command(job.guard.command.words(), root)
 }
 
 /// Resolves a command to run in a work tree, or returns why it cannot be started.

@@ -214,7 +214,7 @@ impl SandboxSpec {
     pub(crate) fn for_agent(git: &Git, job: &Job, protected: &PathSet) -> Result<Self, Error> {
         let paths = git.paths();
         // With `flag`, changes to protected files are allowed.
-        let protected_max = if job.protect == ProtectPolicy::Flag { 0 } else { PROTECTED_MAX };
+        let protected_max = if job.guard.protect == ProtectPolicy::Flag { 0 } else { PROTECTED_MAX };
         let docs = Doc::ALL.into_iter().filter(|doc| !doc.is_for_agents()).map(|doc| paths.doc(doc));
         let read_only = [git.root().join(".git"), git.git_dir().to_owned(), git.common_dir().to_owned()]
             .into_iter()
@@ -264,7 +264,7 @@ pub(crate) fn shared_temp_dirs() -> Vec<PathBuf> {
 /// The folders outside of the repository that a job's agent may write to, as far as they exist.
 pub(crate) fn writable_folders(job: &Job) -> Vec<PathBuf> {
     let of_node = job.tools.writable.iter().flatten().map(|folder| PathBuf::from(folder.as_str()));
-    let configured = job.executor.writable.iter().filter_map(|path| expand_home(path));
+    let configured = job.agent.executor.writable.iter().filter_map(|path| expand_home(path));
     configured.chain(of_node).filter(|path| path.exists()).collect()
 }
 
@@ -280,7 +280,7 @@ fn is_file_or_folder(path: &Path) -> bool {
 
 /// The folders in which a preset keeps its state. Without a sandbox it creates them itself.
 fn create_state_folders(job: &Job) -> Result<Vec<PathBuf>, Error> {
-    let (Some(preset), Some(home)) = (job.executor.preset, std::env::var_os("HOME")) else {
+    let (Some(preset), Some(home)) = (job.agent.executor.preset, std::env::var_os("HOME")) else {
         return Ok(Vec::new());
     };
     let folders: Vec<PathBuf> =

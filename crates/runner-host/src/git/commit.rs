@@ -25,7 +25,7 @@ impl Git {
         let path = self.paths().new_commit();
         atomic::overwrite(&path, text.as_bytes())?;
         let request = [quoted(path.as_os_str().as_bytes()), b"\n".to_vec()].concat();
-        let id = self.hash_object.ask(self, &request, 1)?.into_iter().next().unwrap_or_default();
+        let id = self.processes.hash_object.ask(self, &request, 1)?.into_iter().next().unwrap_or_default();
         atomic::remove_any(&path)?;
         CommitId::new(id).map_err(|_| Error::GitOutput { command: "hash-object -t commit".to_owned() })
     }

@@ -152,14 +152,14 @@ impl Git {
     ) -> Result<(), Error> {
         let from = from.map_or_else(|| self.null_id(), ToString::to_string);
         let request = format!("start\nupdate {reference} {to} {from}\ncommit\n");
-        let moved = self.update_ref.ask(self, request.as_bytes(), 2);
+        let moved = self.processes.update_ref.ask(self, request.as_bytes(), 2);
         moved.map(drop).or_else(|error| if self.points_to(reference, to) { Ok(()) } else { Err(error) })
     }
 
     /// Points a reference of the runner's to a commit, wherever it points now.
     pub(crate) fn point_ref(&self, reference: &str, to: &CommitId) -> Result<(), Error> {
         let request = format!("start\nupdate {reference} {to}\ncommit\n");
-        self.update_ref.ask(self, request.as_bytes(), 2).map(drop)
+        self.processes.update_ref.ask(self, request.as_bytes(), 2).map(drop)
     }
 
     fn points_to(&self, reference: &str, commit: &CommitId) -> bool {

@@ -47,7 +47,7 @@ impl Git {
     }
 
     fn replace_in_tree(&self, tree: &str, files: &[Replacement<'_>]) -> Result<Option<TreeId>, Error> {
-        let bytes = self.cat_file.read(self, tree)?;
+        let bytes = self.processes.cat_file.read(self, tree)?;
         let Some(mut entries) = parse_tree(&bytes, self.id_digits / 2) else { return Ok(None) };
         let mut replaced = 0;
         for entry in &mut entries {
@@ -71,7 +71,7 @@ impl Git {
         }
         let mut request: Vec<u8> = entries.iter().flat_map(StoredEntry::mktree_line).collect();
         request.push(0);
-        let id = self.mktree.ask(self, &request, 1)?.into_iter().next().unwrap_or_default();
+        let id = self.processes.mktree.ask(self, &request, 1)?.into_iter().next().unwrap_or_default();
         TreeId::new(id).map(Some).map_err(|_| Error::GitOutput { command: "mktree --batch".to_owned() })
     }
 }

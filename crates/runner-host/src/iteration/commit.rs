@@ -204,7 +204,7 @@ fn write_logs(
     let host_facts = json!({
         "commit_before": setup.base,
         "commit_after": commit,
-        "executor": job.executor.kind.as_str(),
+        "executor": job.agent.executor.kind.as_str(),
         "sandbox": setup.sandbox,
         "identity": iteration.identity,
         "restored": iteration.restored,

@@ -44,7 +44,6 @@ struct RemovedFile {
 pub(super) struct RetentionScope<'a> {
     pub(super) root: &'a Path,
     pub(super) run: &'a RunId,
-    /// The newest iteration.
     pub(super) newest: IterationNumber,
     pub(super) tree_bytes: u64,
     pub(super) config: &'a LogsConfig,

@@ -100,7 +100,7 @@ impl EndedSession {
         notices.extend(worktree::keep_edits(git, &job.run_id, job.iteration, &withheld)?);
         let index = StagedIndex { git, path: &setup.index, base: &setup.base, staged: &staged };
         let SessionChanges { changed, protected_now, protected } =
-            setup.protected.changes(&index, &job.protected)?;
+            setup.protected.changes(&index, &job.guard.protected)?;
         let attempt = attempt(outcome, answer, tree, &changed, protected);
         let candidate = if changed.is_empty() { None } else { Some(git.write_candidate(&setup.index)?) };
         let commit = match &candidate {

@@ -36,14 +36,14 @@ pub(super) struct SessionChanges {
 impl ProtectedPaths {
     /// Reads the protected paths of an iteration from an index that describes its base commit.
     pub(super) fn read(git: &Git, job: &Job, base: &CommitId, index: &Path) -> Result<Self, Error> {
-        let at_base = git.matching_in_index(index, &job.protected)?;
-        Ok(Self { at_start: at_start(git, &job.run_id, base, &job.protected)?, at_base })
+        let at_base = git.matching_in_index(index, &job.guard.protected)?;
+        Ok(Self { at_start: at_start(git, &job.run_id, base, &job.guard.protected)?, at_base })
     }
 
     /// Reads the protected paths from commits, where no index describes the base commit any more.
     pub(super) fn read_from_commits(git: &Git, job: &Job, base: &CommitId) -> Result<Self, Error> {
-        let at_base = git.matching_in(base, &job.protected)?;
-        Ok(Self { at_start: at_start(git, &job.run_id, base, &job.protected)?, at_base })
+        let at_base = git.matching_in(base, &job.guard.protected)?;
+        Ok(Self { at_start: at_start(git, &job.run_id, base, &job.guard.protected)?, at_base })
     }
 
     /// Compares the state after a session with these paths.

@@ -107,7 +107,7 @@ impl InterruptedSession<'_> {
             candidate,
             index_stamp: atomic::stamp(&index),
             notices: recorded_notices(git, job.iteration),
-            protected_now: git.matching_in_index(&index, &job.protected)?,
+            protected_now: git.matching_in_index(&index, &job.guard.protected)?,
             setup,
         };
         Ok(ResumedIteration { iteration, attempt, saved })
@@ -130,7 +130,7 @@ fn outcome(git: &Git, job: &Job, output: &Path, entry: &IterationEntry) -> Sessi
 /// The usage that the agent had printed when the runner died.
 fn printed_usage(output: &Path, job: &Job) -> Option<Usage> {
     let bytes = atomic::read(output, job.limits.executor_output_bytes.saturating_mul(2)).ok()??;
-    let mut transcript = Transcript::new(job.executor.agent()?);
+    let mut transcript = Transcript::new(job.agent.executor.agent()?);
     transcript.push(&bytes);
     transcript.finish();
     let usage = transcript.usage();

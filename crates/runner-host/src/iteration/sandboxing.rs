@@ -43,24 +43,24 @@ pub(super) enum AgentWrapping {
 
 /// How a native agent is sandboxed; none for any other agent, which runs in bubblewrap itself.
 fn agent_sandbox(job: &Job) -> Option<AgentSandbox> {
-    job.executor.agent().and_then(AgentSpec::native).map(|native| native.sandbox)
+    job.agent.executor.agent().and_then(AgentSpec::native).map(|native| native.sandbox)
 }
 
 impl SandboxProbe {
     /// Chooses the sandbox for a job. Refuses a job that needs one where none works: because the configuration requires it,
     /// or because its node has restrictions that only a sandbox can enforce.
     pub(super) fn choose(&mut self, git: &Git, job: &Job) -> Result<SessionSandbox, Error> {
-        if job.executor.sandbox == SandboxMode::Off {
+        if job.agent.executor.sandbox == SandboxMode::Off {
             return Ok(SessionSandbox::None);
         }
         if agent_sandbox(job) == Some(AgentSandbox::BuiltIn) {
             return Ok(SessionSandbox::Own);
         }
-        let is_needed = job.executor.sandbox == SandboxMode::Require
+        let is_needed = job.agent.executor.sandbox == SandboxMode::Require
             || job.tools.network == Some(false)
             || job.tools.writable.is_some();
         let bubblewrap = match self.result.get_or_insert_with(|| Bubblewrap::find(git.root())) {
-            Ok(bubblewrap) => obstacle(git, job.executor.agent()).map_or(Ok(bubblewrap), Err),
+            Ok(bubblewrap) => obstacle(git, job.agent.executor.agent()).map_or(Ok(bubblewrap), Err),
             Err(why) => Err((why.clone(), SANDBOX_FIX)),
         };
         match bubblewrap {

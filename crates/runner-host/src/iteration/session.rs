@@ -114,7 +114,8 @@ impl PreparedSession {
             (Some(agent), Some(program)) => env.version.of(agent, program),
             (_, _) => None,
         };
-        let recorder = RefCell::new(TranscriptRecorder::new(job.executor.agent(), job.iteration, env.events));
+        let recorder =
+            RefCell::new(TranscriptRecorder::new(job.agent.executor.agent(), job.iteration, env.events));
         let result = self.run_process(git, env.programs, job, &paths, confined, &recorder)?;
         let by = env.programs.interruption().unwrap_or(Interruption::Int);
         let session = recorder.into_inner().conclude(session_exit(result.exit, by), &paths.context_full);
@@ -126,7 +127,7 @@ impl PreparedSession {
         let processes_left = u32::try_from(result.leftovers.killed).unwrap_or(u32::MAX);
         let identity = SessionIdentity {
             session_id: session.identity.session_id,
-            model: session.identity.model.or_else(|| job.executor.model.clone()),
+            model: session.identity.model.or_else(|| job.agent.executor.model.clone()),
             version: session.identity.version.or(version),
         };
         let outcome = SessionOutcome { exit: session.exit, usage: session.usage, processes_left };
@@ -148,7 +149,7 @@ impl PreparedSession {
             path: self.setup.dir.file(name),
             bytes_max: job.limits.executor_output_bytes,
         };
-        let output = match job.executor.agent() {
+        let output = match job.agent.executor.agent() {
             Some(_) => OutputTarget::Separate { stdout: log(OUTPUT), stderr: log("executor.err.log") },
             None => OutputTarget::Combined(log(OUTPUT)),
         };

@@ -143,7 +143,6 @@ pub struct VerifyResult {
     pub command: Option<String>,
 }
 
-/// A violated rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct VerifyFinding {
     pub rule: String,

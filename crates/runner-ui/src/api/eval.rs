@@ -159,12 +159,16 @@ pub struct EvalComparison {
 pub struct EvalDifference {
     pub mean: f64,
     pub interval: EvalInterval,
+    /// Whether the interval is about these cases, or about the population that they come from.
+    pub scope: String,
     /// In how many cases the new results are better.
     pub wins: u32,
     pub ties: u32,
     pub losses: u32,
     /// The probability of such a difference by chance.
     pub p_value: f64,
+    /// The probability of such a drop by chance.
+    pub p_drop: f64,
     pub exact: bool,
 }
 

@@ -48,6 +48,15 @@ pub(crate) struct RepoReader {
 /// The version of the branches: how often they moved, and the time, in steps of [`BRANCHES_SECS_MAX`].
 type BranchesVersion = (u64, u64);
 
+/// The documents of runs, by their versions.
+#[derive(Debug)]
+struct DocumentCaches {
+    trees: VersionedCache<RunId, DocVersion, ReadTree>,
+    states: VersionedCache<RunId, DocVersion, Option<Arc<RunState>>>,
+    configs: VersionedCache<RunId, DocVersion, Option<Arc<Config>>>,
+    goals: VersionedCache<RunId, DocVersion, String>,
+}
+
 #[derive(Debug)]
 struct RepoCaches {
     branches: VersionedCache<(), BranchesVersion, Arc<Vec<RunBranch>>>,
@@ -55,10 +64,7 @@ struct RepoCaches {
     commits: VersionedCache<RunId, CommitId, Arc<Vec<IterationCommit>>>,
     /// By the version of meta.json.
     records: VersionedCache<(RunId, IterationNumber), FileVersion, IterationRecord>,
-    trees: VersionedCache<RunId, DocVersion, ReadTree>,
-    states: VersionedCache<RunId, DocVersion, Option<Arc<RunState>>>,
-    configs: VersionedCache<RunId, DocVersion, Option<Arc<Config>>>,
-    goals: VersionedCache<RunId, DocVersion, String>,
+    documents: DocumentCaches,
     /// The run that is checked out, by the version of run_state.json.
     here: VersionedCache<(), FileVersion, Option<RunId>>,
     rows: RowCache,
@@ -75,10 +81,12 @@ impl Default for RepoCaches {
             commits: VersionedCache::new(64),
             records: VersionedCache::new(100_000),
             // A tree may be large.
-            trees: VersionedCache::new(2),
-            states: VersionedCache::new(64),
-            configs: VersionedCache::new(64),
-            goals: VersionedCache::new(64),
+            documents: DocumentCaches {
+                trees: VersionedCache::new(2),
+                states: VersionedCache::new(64),
+                configs: VersionedCache::new(64),
+                goals: VersionedCache::new(64),
+            },
             here: VersionedCache::new(1),
             rows: RowCache::default(),
             changes: VersionedCache::new(20_000),
@@ -232,7 +240,7 @@ impl RepoReader {
             Ok(Arc::new(tree))
         };
         match self.doc_version(run, Doc::Tree) {
-            Some(version) => self.caches.trees.get_or_read(run.id.clone(), version, read),
+            Some(version) => self.caches.documents.trees.get_or_read(run.id.clone(), version, read),
             None => read(),
         }
     }
@@ -252,19 +260,21 @@ impl RepoReader {
 
     /// The state of a run, if it is valid.
     pub(crate) fn state(&self, run: &RunSource) -> Option<Arc<RunState>> {
-        self.parsed(run, Doc::RunState, &self.caches.states, |bytes| {
+        self.parsed(run, Doc::RunState, &self.caches.documents.states, |bytes| {
             RunState::decode(bytes).ok().map(Arc::new)
         })
     }
 
     /// The configuration of a run, if it is valid.
     pub(crate) fn config(&self, run: &RunSource) -> Option<Arc<Config>> {
-        self.parsed(run, Doc::Config, &self.caches.configs, |bytes| Config::decode(bytes).ok().map(Arc::new))
+        self.parsed(run, Doc::Config, &self.caches.documents.configs, |bytes| {
+            Config::decode(bytes).ok().map(Arc::new)
+        })
     }
 
     /// The heading of a run's goal.
     pub(crate) fn goal(&self, run: &RunSource) -> String {
-        self.parsed(run, Doc::Goal, &self.caches.goals, |bytes| {
+        self.parsed(run, Doc::Goal, &self.caches.documents.goals, |bytes| {
             Goal::parse(bytes).map(|goal| goal.summary().title).unwrap_or_default()
         })
     }

@@ -17,7 +17,6 @@ pub(crate) const NO_PAGE: &str = "This binary was built without its page; the AP
 pub(crate) struct PageFile {
     pub(crate) name: &'static str,
     pub(crate) bytes: &'static [u8],
-    /// The content type.
     pub(crate) kind: &'static str,
 }
 

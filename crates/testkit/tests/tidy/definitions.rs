@@ -21,18 +21,23 @@ const LARGE_STRUCTS: &[(&str, &str)] = &[
     ("Executor", "[executor] in config.toml"),
     ("IterationMeta", "meta.json"),
     ("IterationRow", "wire type of the page"),
+    ("LoopMetrics", "meta.json of a trial"),
+    ("LoopSummary", "the report of runner-eval, as JSON"),
     ("NodeDetail", "wire type of the page"),
     ("RunProgress", "wire type of the page"),
     ("RunState", "run_state.json"),
+    ("ScoreRow", "the report of runner-eval, as JSON"),
     ("TreeColumns", "wire type of the page"),
+    ("TrialInputs", "inputs.json of a trial"),
     ("TrialMeta", "meta.json of a trial"),
     ("UiCli", "the arguments of runner-ui"),
+    ("WorkerJob", "the request to a worker of runner-eval, as JSON"),
 ];
 
 // How many violations of each rule are left: lower these numbers, never raise them.
-const LARGE_STRUCTS_LEFT: usize = 9;
-const SHORT_DOCS_LEFT: usize = 416;
-const TUPLE_PARAMETERS_LEFT: usize = 34;
+const LARGE_STRUCTS_LEFT: usize = 0;
+const SHORT_DOCS_LEFT: usize = 47;
+const TUPLE_PARAMETERS_LEFT: usize = 0;
 
 struct FunctionSignature<'a> {
     name: &'a str,

@@ -43,8 +43,9 @@ impl TrackedFile {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
+    /// Whether this is Rust code of the project. The fixtures of evaluation cases are projects of their own.
     pub(crate) fn is_rust(&self) -> bool {
-        self.path.ends_with(".rs")
+        self.path.ends_with(".rs") && !self.path.starts_with("eval/cases/")
     }
 
     /// Whether this is code that users run: a source of a crate that is not test support, and not a unit test (`tests.rs`, or

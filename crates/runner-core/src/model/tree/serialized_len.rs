@@ -98,7 +98,6 @@ mod tests {
     use super::*;
     use crate::model::tree::sample::{inner, leaf, passed, tree};
 
-    /// The computed length.
     fn computed(root: &Node) -> Option<usize> {
         fn add(len: &mut SerializedLen, node: &Node, level: usize) {
             len.add(node, level);

@@ -16,7 +16,7 @@ fn an_invalid_tree_is_restored_and_repaired_a_bounded_number_of_times() {
     for (nth, outcome) in [(1, Outcome::RepairFailed), (2, Outcome::RepairAbandoned)] {
         let job = job(&now);
         assert_eq!(
-            (job.target.mode(), job.target.node(), job.attempt),
+            (job.target.mode(), job.target.node(), job.task.attempt),
             (SessionMode::Repair, None, Ordinal { nth, of: 2 })
         );
         assert!(job.prompt.text.contains("{\"version\": 1"));
@@ -42,7 +42,7 @@ fn a_repair_accepts_a_valid_tree() {
     root.children[1].children.push(node("part", 0, Vec::new()));
     let transition = settled(&now, attempt("done", &root), &GuardRun::Skipped);
     assert_eq!((transition.outcome, &transition.state.repair), (Outcome::Repaired, &None));
-    assert_eq!(job(&after(&now, &transition)).path, "root/second/part");
+    assert_eq!(job(&after(&now, &transition)).task.path, "root/second/part");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_stuck_leaf_is_replanned_once_and_must_change() {
     let split = settled(&stuck, attempt("decomposed", &root), &GuardRun::Skipped);
     assert_eq!(split.outcome, Outcome::Replanned);
     assert_eq!(leaf(&split.tree, "second").max_attempts, 3);
-    assert_eq!(job(&after(&stuck, &split)).path, "root/second/part");
+    assert_eq!(job(&after(&stuck, &split)).task.path, "root/second/part");
     let crashed = Attempt { exit: SessionExit::TimedOut, ..attempt("retry", &root) };
     let crashed = settled(&stuck, crashed, &GuardRun::Skipped);
     assert_eq!(

@@ -100,9 +100,9 @@ fn check_agent(
         let mut of_leaf = state.usage_limits.iter().filter(|limit| limit.node == *leaf);
         of_leaf.any(|limit| limit.agent == executor.label())
     };
-    let at = usize::try_from(job.rung.nth).unwrap() - 1;
-    assert_eq!((rungs[at], job.rung.of), (&job.executor, u32::try_from(rungs.len()).unwrap()));
-    assert_eq!(job.agent, job.executor.label());
+    let at = usize::try_from(job.agent.rung.nth).unwrap() - 1;
+    assert_eq!((rungs[at], job.agent.rung.of), (&job.agent.executor, u32::try_from(rungs.len()).unwrap()));
+    assert_eq!(job.agent.label(), job.agent.executor.label());
     if config.on_usage_limit == OnUsageLimit::Wait {
         assert!(state.usage_limits.is_empty());
     }
@@ -110,7 +110,7 @@ fn check_agent(
         seen.insert("all limited");
         return;
     }
-    assert!(!is_limited(&job.executor), "an agent with a usage limit was chosen");
+    assert!(!is_limited(&job.agent.executor), "an agent with a usage limit was chosen");
     if !is_limited(rungs[base]) {
         assert_eq!(at, base);
     }
@@ -132,7 +132,7 @@ fn check_wait(job: &Job, transition: &Transition, config: &Config, seen: &mut Br
         assert!(is_transient.contains(&outcome), "{outcome} is not a reason to wait");
         assert!((0..=3600).contains(&wait.secs.get()));
         assert!(wait.secs.get() > 0 || wait.until_unix_secs.is_some());
-        seen.insert(if wait.agent == job.agent { "waits" } else { "waits for another agent" });
+        seen.insert(if wait.agent == job.agent.label() { "waits" } else { "waits for another agent" });
         return;
     }
     assert_eq!(recorded, None);
@@ -149,7 +149,7 @@ fn cost(job: &Job, transition: &Transition, config: &Config, seen: &mut Branches
         matches!(transition.meta.exit, SessionExit::NotStarted { .. } | SessionExit::Provider { .. });
     let input = usage.input_tokens.unwrap_or(0);
     let output = usage.output_tokens.unwrap_or(0);
-    let price = config.prices.get(job.executor.model.as_deref().unwrap_or("codex"));
+    let price = config.prices.get(job.agent.executor.model.as_deref().unwrap_or("codex"));
     let (word, dollars) = match (usage.cost_microdollars, price) {
         (None, _) if usage == Usage::default() && had_no_session => ("cost reported", 0),
         (Some(cost), _) => ("cost reported", cost),

@@ -14,8 +14,8 @@ use runner_core::model::tree::Tree;
 use runner_core::prompt::PromptError;
 use runner_core::step::{
     Attempt, ChangeScope, Event, GuardExit, GuardRun, Interruption, IterationWorld, Job, LeftFile, LoadedRun,
-    LoopWorld, Memory, NextStep, ProtectedPath, SessionExit, Snapshot, StopReason, Transition, Usage, Wait,
-    WaitResult, World, plan, resume,
+    LoopWorld, Memory, NextStep, NodeFiles, ProtectedPath, SessionExit, Snapshot, StopReason, Transition,
+    Usage, Wait, WaitResult, World, plan, resume,
 };
 use runner_core::strict::BoundedInt;
 
@@ -235,7 +235,7 @@ impl IterationWorld for Sim {
             // A guard that was replaced by `true` succeeds whatever the work.
             let weakened = self.guard_files_work.get("justfile") == Some(&"true");
             assert!(
-                !weakened || job.protect == ProtectPolicy::Flag,
+                !weakened || job.guard.protect == ProtectPolicy::Flag,
                 "the guard is the one that existed at the start"
             );
             let done = job.target.node().is_some_and(|node| self.done.contains(node));
@@ -301,9 +301,7 @@ impl World for Sim {
             tree,
             state,
             memory: self.memory.clone(),
-            node_contexts: BTreeMap::new(),
-            tools: BTreeMap::new(),
-            artifacts: BTreeMap::new(),
+            node_files: NodeFiles::default(),
             templates: BTreeMap::new(),
             user_commits: 0,
         };
