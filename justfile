@@ -7,7 +7,7 @@ default:
     @{{ quote(just_executable()) }} --list --unsorted
 
 # Everything CI runs, fast checks first
-ci: fmt-check spell deny ui-check lint test ui-browse (eval-slurm "16") untouched
+ci: fmt-check spell deny ui-check lint test crash-sample ui-browse (eval-slurm "16") untouched
 
 # Check formatting
 fmt-check:
@@ -191,6 +191,30 @@ mutants *ARGS:
     export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target/mutants}
     export RUNNER_SIMULATION_RUNS=${RUNNER_SIMULATION_RUNS:-200} RUNNER_PROPERTY_CASES=${RUNNER_PROPERTY_CASES:-32}
     nice -n 10 cargo mutants -p runner-core {{ ARGS }}
+
+# The crash campaign. Families and scenarios: `just crash-list`. Everything takes hours; `just crash step --family kill-all` a
+# minute. A report prints the command that repeats a bad point: `just crash --point kill-all/step/37`.
+
+# Crash, starve and cut the power of a run at every system call: `just crash [SCENARIO…] [--family NAME] [--every K] [--minutes N]`
+crash *ARGS: programs
+    target/debug/crash-campaign run {{ ARGS }}
+
+# List the families of faults and the scenarios of the crash campaign
+crash-list: programs
+    target/debug/crash-campaign list
+
+# A sample of all families that differs for every commit, within about a minute
+[private]
+crash-sample: programs
+    target/debug/crash-campaign run --sample "$(git rev-parse HEAD)" --minutes 1
+
+# Remove one safety measure at a time from the runner, and check that the campaign notices
+crash-mutants *NAMES: programs
+    scripts/crash-mutants {{ NAMES }}
+
+# Run N iterations with an agent that behaves differently every time; print times, memory and sizes
+soak N="2000": programs
+    target/debug/crash-campaign soak {{ N }}
 
 # Install the agents that CI does not need: 1 GB, a few minutes
 agents:

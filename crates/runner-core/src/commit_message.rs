@@ -252,6 +252,18 @@ pub fn stray_files_subject(run: &str) -> String {
     format!("{SUBJECT_PREFIX}save stray files of run {run}")
 }
 
+/// The subject of a commit that stores what a session left, before anything is decided about it. It is on a ref of its own,
+/// never on a run's branch.
+pub fn snapshot_subject(run: &str, iter: IterationNumber) -> String {
+    format!("{SUBJECT_PREFIX}store the session of run {run} iter {iter}")
+}
+
+/// The subject of a commit that keeps the user's edits of the run's files during a session. It is on a ref of its own, never
+/// on a run's branch.
+pub fn edits_subject(run: &str, iter: IterationNumber) -> String {
+    format!("{SUBJECT_PREFIX}keep edits during run {run} iter {iter}")
+}
+
 /// A trailer of the runner's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trailer {

@@ -3,7 +3,7 @@
 //! A document is opened as a [`FieldReader`], which hands out its keys one by one; keys that are left over are unknown.
 //! The task tree has its own decoder, because its errors name a node instead of a line.
 
-pub(crate) mod bytes_or_text;
+pub mod bytes_or_text;
 mod canonical;
 mod inline_schema;
 mod int;

@@ -94,6 +94,14 @@ pub enum UserError {
         /// How many paths are not listed.
         more: usize,
     },
+    /// Changes that git does not show, and that a session's commit would contain.
+    #[error("the work tree has changes behind marks in git's index")]
+    HiddenChanges {
+        /// The first few files, each with the command that removes its mark.
+        paths: Vec<String>,
+        /// How many paths are not listed.
+        more: usize,
+    },
     #[error("branch `{branch}` is checked out in another work tree")]
     HeldElsewhere { branch: String, worktree: String },
     /// git cannot store a branch beside one whose name is a folder of its name, or the other way round.
@@ -180,6 +188,9 @@ pub enum UserError {
         /// What the user can do about it.
         fix: &'static str,
     },
+    /// Something kills the runner, perhaps the agent.
+    #[error("the runner was killed during {crashes} sessions in a row, last in iteration {iter}")]
+    CrashLoop { crashes: u32, iter: String },
     #[error("run `{0}` is not finished, and `init --force` would reset it")]
     RunInProgress(String),
 }

@@ -5,24 +5,29 @@
 //! is read as bytes, separated by NUL where git offers it.
 
 mod batch_process;
+mod child_io;
 mod command;
 mod commit;
 mod config;
 mod history;
+mod ignored;
 mod index;
+mod kept_files;
 mod loose;
 mod loose_pack;
+mod marks;
 mod objects;
 mod ref_check;
 mod refs;
 mod repository;
 mod status;
+mod unconverted;
 mod write_tree;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use batch_process::GitProcess;
 pub use command::TruncatedBytes;
@@ -31,7 +36,9 @@ use config::GitSettings;
 pub use history::DiffFormat;
 use history::KnownStart;
 pub(crate) use history::{CatFileBatch, LogEntry};
-pub(crate) use index::{CheckoutMode, IndexEntry, PathSet};
+pub(crate) use ignored::IgnoredPath;
+pub(crate) use index::{CheckoutMode, Conversion, IndexEntry, PathSet};
+pub(crate) use kept_files::KeptFile;
 pub(crate) use loose_pack::LoosePack;
 pub(crate) use objects::{DiffFilter, EntryMode, TreeEntry};
 pub(crate) use refs::LocalBranch;
@@ -41,6 +48,7 @@ pub use status::{Head, RepoStatus};
 pub(crate) use write_tree::ReplacedFile;
 
 use crate::error::{Error, UserError};
+use crate::fs::atomic;
 use crate::repo::paths::RepoPaths;
 use supervise::executables;
 
@@ -55,7 +63,9 @@ pub struct Git {
     common_dir: PathBuf,
     /// Hexadecimal digits of an object id: 40 with SHA-1, 64 with SHA-256.
     id_digits: usize,
-    settings: GitSettings,
+    settings: RwLock<GitSettings>,
+    /// The value of [`WRITER_MARKER`] in the environment of every git process, if this process holds the runner's lock.
+    writer: Option<PathBuf>,
     hash_object: GitProcess,
     update_ref: GitProcess,
     cat_file: GitProcess,
@@ -63,6 +73,9 @@ pub struct Git {
     /// The result of the last search for a run's start.
     known_start: Mutex<Option<KnownStart>>,
 }
+
+/// Names the git directory in the environment of git processes that may change the repository.
+const WRITER_MARKER: &str = "RUNNER_GIT_WRITER";
 
 /// The reflog message of every reference update.
 const REFLOG_MESSAGE: &str = "runner";
@@ -74,13 +87,19 @@ impl Git {
         let location = repository::discover(&program, dir)?;
         // Only now is it known which programs on the PATH are inside the repository and must not be used.
         let program = executables::find("git", Some(&location.root)).ok_or(UserError::NoGit)?;
-        let settings = GitSettings::read(&program, &location.root)?;
+        let settings = RwLock::new(GitSettings::read(
+            &program,
+            &location.root,
+            &location.git_dir,
+            &location.common_dir,
+        )?);
         Ok(Self {
             paths: RepoPaths::new(&location.root, &location.git_dir),
             program,
             common_dir: location.common_dir,
             id_digits: location.id_digits,
             settings,
+            writer: None,
             hash_object: GitProcess::new(&[
                 "hash-object",
                 "-w",
@@ -126,7 +145,7 @@ impl Git {
 
     /// The configured author of commits as `Name <email>`, if both are set.
     pub fn author(&self) -> Option<String> {
-        self.settings.author()
+        self.settings().author()
     }
 
     /// The git directory of this work tree.
@@ -145,17 +164,57 @@ impl Git {
 
     /// Whether the repository's own configuration defines filters, which only run if they are allowed.
     pub(crate) fn defines_filters(&self) -> bool {
-        self.settings.defines_filters()
+        self.settings().defines_filters()
     }
 
     /// Allows the filters with these names, and refuses if files in this repository need any other.
     pub(crate) fn allow_filters(&mut self, names: &[String]) -> Result<(), Error> {
-        self.settings.allow_filters(names);
-        for name in self.settings.forbidden_filters() {
+        self.settings.get_mut().unwrap_or_else(PoisonError::into_inner).allow_filters(names);
+        let forbidden: Vec<String> = self.settings().forbidden_filters().map(str::to_owned).collect();
+        for name in forbidden {
             let spec = format!(":(attr:filter={name})");
             let args = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", &spec];
             if !self.call(&args).run()?.is_empty() {
-                return Err(UserError::Filter(name.to_owned()).into());
+                return Err(UserError::Filter(name).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the configuration again if its files changed, so that a program defined meanwhile does not run.
+    pub(crate) fn reload_settings(&self) -> Result<(), Error> {
+        let stamps = config::file_stamps(self.paths.git_dir(), &self.common_dir);
+        if self.settings().stamps() == stamps {
+            return Ok(());
+        }
+        let settings = GitSettings::read(&self.program, self.root(), self.paths.git_dir(), &self.common_dir)?;
+        let mut current = self.settings.write().unwrap_or_else(PoisonError::into_inner);
+        *current = settings.with_allowed_of(&current);
+        Ok(())
+    }
+
+    fn settings(&self) -> RwLockReadGuard<'_, GitSettings> {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Marks every later git process as one of the runner that holds the lock, so that the next runner can find those that
+    /// outlive it.
+    pub(crate) fn mark_as_writer(&mut self) {
+        self.writer = Some(self.git_dir());
+    }
+
+    /// Kills the git processes of a runner that died: they would go on changing the repository. The caller holds the lock.
+    pub(crate) fn kill_orphans(&self) {
+        supervise::kill_by_env_marker(WRITER_MARKER.as_ref(), self.paths.git_dir().as_os_str());
+    }
+
+    /// Waits until everything that was written to the repository is on disk: its objects, its work tree and its index. Called
+    /// before the journal or a reference names any of it.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        atomic::sync_file_system(&self.common_dir)?;
+        for folder in [self.root(), self.paths.git_dir()] {
+            if !atomic::is_same_file_system(folder, &self.common_dir) {
+                atomic::sync_file_system(folder)?;
             }
         }
         Ok(())
@@ -164,7 +223,10 @@ impl Git {
     /// A git command in this repository.
     pub(crate) fn call<S: AsRef<OsStr>>(&self, args: &[S]) -> GitCommand<'_> {
         let mut command = hardened(&self.program, self.root());
-        self.settings.apply(&mut command);
+        self.settings().apply(&mut command);
+        if let Some(git_dir) = &self.writer {
+            command.env(WRITER_MARKER, git_dir);
+        }
         GitCommand::new(command, args)
     }
 }

@@ -7,7 +7,7 @@ mod agent_version;
 mod baseline;
 mod commit;
 pub(crate) mod event_log;
-mod guard;
+pub(crate) mod guard;
 mod hooks;
 pub mod iteration_dir;
 mod known_state;
@@ -23,6 +23,7 @@ mod sandboxing;
 mod session;
 mod session_files;
 mod step_inputs;
+pub(crate) mod stored_attempt;
 mod transcript_recorder;
 mod wait;
 

@@ -4,6 +4,7 @@
 pub(crate) mod commit_scope;
 pub(crate) mod documents;
 pub(crate) mod exclude_file;
+mod git_dir_repair;
 pub(crate) mod journal;
 pub mod locked_repo;
 pub(crate) mod paths;

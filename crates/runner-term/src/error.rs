@@ -80,7 +80,7 @@ impl CommandError {
         let advice = host_error_advice(&error);
         let exit = match &error {
             // An agent broke the repository, not the user's input.
-            Error::Refused(UserError::GitFolderGone(_)) => CommandExit::FAILURE,
+            Error::Refused(UserError::GitFolderGone(_) | UserError::CrashLoop { .. }) => CommandExit::FAILURE,
             Error::Refused(_) => CommandExit::REFUSED,
             Error::Locked { .. }
             | Error::Io { .. }
@@ -238,6 +238,11 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
             let hint = "commit them, or stash them with 'git stash -u', then run 'runner start'";
             advice("dirty", hint).with_details(paths.iter().cloned().chain(rest).collect())
         }
+        UserError::HiddenChanges { paths, more } => {
+            let rest = (*more > 0).then(|| format!("and {more} more"));
+            let hint = "remove the marks, and commit or undo the changes, then run 'runner start'";
+            advice("hidden_changes", hint).with_details(paths.iter().cloned().chain(rest).collect())
+        }
         UserError::HeldElsewhere { worktree, .. } => {
             ErrorAdvice::new("held_elsewhere", format!("run it there: runner -C {worktree} start"))
                 .with_details(vec![worktree.clone()])
@@ -281,6 +286,10 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
         )
         .with_details(vec![why.clone()]),
         UserError::TooLarge { .. } => advice("too_large", "make it smaller, or restore it from git"),
+        UserError::CrashLoop { iter, .. } => ErrorAdvice::new(
+            "crash_loop",
+            format!("look at the session with 'runner log {iter}'; to go on, run 'runner loop' again"),
+        ),
         UserError::GitFolderGone(_) => {
             advice("git_folder_gone", "find out what happened to it before you run anything else")
         }

@@ -18,13 +18,16 @@ impl KeyReader {
         let mut key_mode = saved_mode.clone();
         key_mode.local_modes.remove(rustix::termios::LocalModes::ICANON | rustix::termios::LocalModes::ECHO);
         rustix::termios::tcsetattr(&stdin, rustix::termios::OptionalActions::Now, &key_mode).ok()?;
-        std::thread::spawn(move || {
+        let reader = Self { saved_mode };
+        let pass_keys = move || {
             let mut key = [0];
             while std::io::stdin().lock().read(&mut key).is_ok_and(|count| count == 1) {
                 key.into_iter().for_each(&on_key);
             }
-        });
-        Some(Self { saved_mode })
+        };
+        // Without a thread there are no keys; dropping the reader restores the terminal.
+        std::thread::Builder::new().name("keys".to_owned()).spawn(pass_keys).ok()?;
+        Some(reader)
     }
 }
 

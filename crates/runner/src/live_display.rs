@@ -259,6 +259,7 @@ impl LiveView {
             | Event::BaselineEnded { .. }
             | Event::Recovered { .. }
             | Event::AgentEnded { .. }
+            | Event::FileNoticed { .. }
             | Event::Checked { .. }
             | Event::GuardEnded { .. }
             | Event::Committed { .. }

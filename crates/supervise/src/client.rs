@@ -47,20 +47,22 @@ pub fn run(
     let report = process.event_loop(spec, cancel);
     cancel.end_handling_suspend();
     let SupervisedProcess { supervisor, pump, .. } = process;
-    let (exit, leftovers) = match report {
+    let ProgramEnd { exit, leftovers, active } = match report {
         Some(report) => {
             slot.0.set(Some(supervisor));
-            decode_report(&report)
+            ProgramEnd::of_report(&report)
         }
         None => {
             drop(supervisor);
-            (ExitReason::Lost, process_tree::kill_orphans())
+            let leftovers = process_tree::kill_orphans();
+            ProgramEnd { exit: ExitReason::Lost, leftovers, active: started.elapsed() }
         }
     };
     let output = pump.finish(spec.on_output);
     Ok(ProcessResult {
         exit,
         elapsed: started.elapsed(),
+        active,
         leftovers,
         stdout: output.stdout,
         stderr: output.stderr,
@@ -72,6 +74,7 @@ fn stopped_before_start() -> ProcessResult {
     ProcessResult {
         exit: ExitReason::Stopped,
         elapsed: Duration::ZERO,
+        active: Duration::ZERO,
         leftovers: LeftoverProcesses::default(),
         stdout: ByteCounts::default(),
         stderr: ByteCounts::default(),
@@ -272,12 +275,27 @@ enum SupervisorMessage {
     Closed,
 }
 
-fn decode_report(report: &ExitReport) -> (ExitReason, LeftoverProcesses) {
-    match report {
-        ExitReport::CouldNotStart(errno) => {
-            (ExitReason::CouldNotStart(io::Error::from_raw_os_error(*errno)), LeftoverProcesses::default())
+/// How a program ended, as its supervisor reported it.
+struct ProgramEnd {
+    exit: ExitReason,
+    leftovers: LeftoverProcesses,
+    active: Duration,
+}
+
+impl ProgramEnd {
+    fn of_report(report: &ExitReport) -> Self {
+        match report {
+            ExitReport::CouldNotStart(errno) => Self {
+                exit: ExitReason::CouldNotStart(io::Error::from_raw_os_error(*errno)),
+                leftovers: LeftoverProcesses::default(),
+                active: Duration::ZERO,
+            },
+            ExitReport::Ended { status, cause, leftovers, active_ms } => Self {
+                exit: exit_reason(*status, *cause),
+                leftovers: *leftovers,
+                active: Duration::from_millis(*active_ms),
+            },
         }
-        ExitReport::Ended { status, cause, leftovers } => (exit_reason(*status, *cause), *leftovers),
     }
 }
 

@@ -66,8 +66,8 @@ pub fn capture_sibling(
     let mut command = Command::new(sibling_binary(program)?);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().ok()?;
-    let stdout = read_on_thread(child.stdout.take()?, bytes_max);
-    let stderr = read_on_thread(child.stderr.take()?, STDERR_BYTES_MAX);
+    let stdout = read_on_thread(child.stdout.take()?, bytes_max).ok()?;
+    let stderr = read_on_thread(child.stderr.take()?, STDERR_BYTES_MAX).ok()?;
     let deadline = Instant::now() + timeout;
     while child.try_wait().ok()?.is_none() {
         if Instant::now() > deadline {
@@ -83,8 +83,11 @@ pub fn capture_sibling(
 const STDERR_BYTES_MAX: u64 = 64 << 10;
 
 /// Reads on a thread, so that a program that writes much to both streams does not block on either.
-fn read_on_thread(from: impl Read + Send + 'static, bytes_max: u64) -> JoinHandle<io::Result<Vec<u8>>> {
-    std::thread::spawn(move || {
+fn read_on_thread(
+    from: impl Read + Send + 'static,
+    bytes_max: u64,
+) -> io::Result<JoinHandle<io::Result<Vec<u8>>>> {
+    std::thread::Builder::new().spawn(move || {
         let mut bytes = Vec::new();
         from.take(bytes_max).read_to_end(&mut bytes).map(|_| bytes)
     })
@@ -95,8 +98,7 @@ pub fn show_in_browser(url: &str) -> io::Result<()> {
     let mut command = Command::new(if cfg!(target_os = "macos") { "open" } else { "xdg-open" });
     command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn()?;
-    std::thread::spawn(move || child.wait());
-    Ok(())
+    std::thread::Builder::new().spawn(move || child.wait()).map(drop)
 }
 
 fn is_program(path: &Path) -> bool {

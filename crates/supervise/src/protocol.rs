@@ -76,6 +76,8 @@ pub(super) enum ExitReport {
         status: ProgramStatus,
         cause: Option<StopCause>,
         leftovers: LeftoverProcesses,
+        /// How long the program ran, without the time in which it was suspended.
+        active_ms: u64,
     },
 }
 
@@ -194,6 +196,7 @@ mod tests {
             status: ProgramStatus::Exited(3),
             cause: Some(StopCause::Idle),
             leftovers: LeftoverProcesses { killed: 7, alive: 0 },
+            active_ms: 7,
         };
         let mut bytes = Vec::new();
         send_report(&report, &mut bytes).unwrap();

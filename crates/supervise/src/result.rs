@@ -14,6 +14,9 @@ pub struct ProcessResult {
     pub exit: ExitReason,
     /// From start to end, including the time to kill leftover processes.
     pub elapsed: Duration,
+    /// How long the program itself ran: without the time in which it was suspended, and without waiting for a runner that
+    /// was stopped.
+    pub active: Duration,
     /// Processes that were still running when the program had ended.
     pub leftovers: LeftoverProcesses,
     /// Standard output, or both streams if they are combined.

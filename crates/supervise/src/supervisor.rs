@@ -68,8 +68,10 @@ fn run(
     };
     let mut watch = ProgramWatch::new(request, child, socket, sigchld_rx);
     let status = watch.wait_for_end();
+    let active_ms = watch.active_ms();
     let leftovers = process_tree::kill_descendants(child);
-    ExitReport::Ended { status: status.unwrap_or(ProgramStatus::Killed), cause: watch.cause, leftovers }
+    let status = status.unwrap_or(ProgramStatus::Killed);
+    ExitReport::Ended { status, cause: watch.cause, leftovers, active_ms }
 }
 
 /// Errors that the standard library raises itself, such as a NUL byte in an argument, become EINVAL.
@@ -108,7 +110,10 @@ struct ProgramWatch<'a> {
     sigchld_rx: &'a UnixStream,
     /// The end of the wall limit; after a stop signal, the end of the grace period.
     deadline: Option<Instant>,
+    started: Instant,
     suspended_at: Option<Instant>,
+    /// The time that the program was suspended so far.
+    suspended: Duration,
     /// Why the program got a stop signal, if it did.
     cause: Option<StopCause>,
 }
@@ -120,8 +125,26 @@ impl<'a> ProgramWatch<'a> {
         socket: &'a UnixStream,
         sigchld_rx: &'a UnixStream,
     ) -> Self {
-        let deadline = Instant::now().checked_add(Duration::from_millis(request.wall_ms));
-        Self { request, child, socket, sigchld_rx, deadline, suspended_at: None, cause: None }
+        let started = Instant::now();
+        let deadline = started.checked_add(Duration::from_millis(request.wall_ms));
+        Self {
+            request,
+            child,
+            socket,
+            sigchld_rx,
+            deadline,
+            started,
+            suspended_at: None,
+            suspended: Duration::ZERO,
+            cause: None,
+        }
+    }
+
+    /// How long the program has run, without the time in which it was suspended.
+    fn active_ms(&self) -> u64 {
+        let pending = self.suspended_at.map_or(Duration::ZERO, |since| since.elapsed());
+        let active = self.started.elapsed().saturating_sub(self.suspended + pending);
+        u64::try_from(active.as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Watches until the program has exited or must be killed. `None` if it must be killed.
@@ -202,7 +225,9 @@ impl<'a> ProgramWatch<'a> {
 
     fn resume(&mut self) {
         let Some(since) = self.suspended_at.take() else { return };
-        self.deadline = self.deadline.and_then(|deadline| deadline.checked_add(since.elapsed()));
+        let suspended = since.elapsed();
+        self.suspended += suspended;
+        self.deadline = self.deadline.and_then(|deadline| deadline.checked_add(suspended));
         process_tree::resume_descendants();
     }
 

@@ -3,12 +3,23 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::processes::wait_for;
-use crate::run_builder::{BRANCH, RUN};
+use crate::run_builder::RUN;
 use crate::test_repo::TestRepo;
+
+/// How long the last processes of a run may take to exit.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Checks one run of a repository. A check that fails becomes a violation, so that one call reports all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct RunOracle<'a> {
+    repo: &'a TestRepo,
+    run: &'a str,
+}
 
 /// One iteration, read from its commit.
 #[derive(Clone, Debug)]
@@ -21,21 +32,15 @@ struct CommittedIteration {
 
 /// Asserts all invariants: the history, the tree, the repository, and that no process is left.
 pub fn assert_sound(repo: &TestRepo) {
-    assert_idle(repo);
-    assert_clean(repo);
-    let history = history(repo);
-    assert_rules_hold(repo, &history);
-    let state: Value = serde_json::from_str(&repo.read(".runner/state/run_state.json")).expect("a state");
-    assert_eq!(state.get("next_iter"), Some(&(history.len() + 1).into()), "next_iter");
-    assert_eq!(repo.runner(&["validate"]).ok().value("valid"), Some("true problems=0"));
-    assert_verified(repo);
+    let violations = RunOracle::new(repo, RUN).violations();
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
 /// Asserts that `runner verify` finds no violation and checks every rule.
 pub fn assert_verified(repo: &TestRepo) {
-    let output = repo.runner(&["verify", RUN]);
-    let is_verified = output.code == Some(0) && !output.stdout.contains("unchecked=");
-    assert!(is_verified, "{}\n{}", output.stdout, output.stderr);
+    let mut violations = Vec::new();
+    RunOracle::new(repo, RUN).check_verified(&mut violations);
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
 /// Asserts that no process uses the folder (see [`processes_of`]). Waits, because the last ones may still be exiting.
@@ -45,16 +50,239 @@ pub fn assert_no_processes_of(folder: &Path) {
 
 /// Asserts that no process uses the test's folder, the lock is free, and there is no journal.
 pub fn assert_idle(repo: &TestRepo) {
-    assert_no_processes_of(repo.outside());
-    let lock = repo.path(".git/runner/lock");
-    if lock.exists() {
-        File::open(&lock).expect("the lock").try_lock().expect("a free lock");
+    let mut violations = Vec::new();
+    RunOracle::new(repo, RUN).check_idle(&mut violations);
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
+}
+
+impl<'a> RunOracle<'a> {
+    pub fn new(repo: &'a TestRepo, run: &'a str) -> Self {
+        Self { repo, run }
     }
-    assert!(!repo.path(".git/runner/journal.json").exists(), "the journal has an unfinished operation");
+
+    /// Everything that does not hold, in words.
+    pub fn violations(&self) -> Vec<String> {
+        let mut violations = Vec::new();
+        self.check_idle(&mut violations);
+        self.check_clean(&mut violations);
+        let history = self.history(&mut violations);
+        self.check_rules(&history, &mut violations);
+        let path = self.repo.path(".runner/state/run_state.json");
+        let state: Value = serde_json::from_slice(&fs::read(path).unwrap_or_default()).unwrap_or_default();
+        let next = history.len() + 1;
+        if state.get("next_iter") != Some(&next.into()) {
+            violations.push(format!(
+                "next_iter is {:?} after {} iterations",
+                state.get("next_iter"),
+                next - 1
+            ));
+        }
+        let output = self.repo.runner(&["validate"]);
+        if output.value("valid") != Some("true problems=0") {
+            violations.push(format!("validate: {}{}", output.stdout, output.stderr));
+        }
+        self.check_verified(&mut violations);
+        violations
+    }
+
+    fn check_verified(&self, violations: &mut Vec<String>) {
+        let output = self.repo.runner(&["verify", self.run]);
+        if output.code != Some(0) || output.stdout.contains("unchecked=") {
+            violations.push(format!("verify: exit {:?}: {}{}", output.code, output.stdout, output.stderr));
+        }
+    }
+
+    /// No process uses the folder, the lock is free, and no operation is unfinished.
+    fn check_idle(&self, violations: &mut Vec<String>) {
+        let deadline = Instant::now() + EXIT_TIMEOUT;
+        let mut left = processes_of(self.repo.outside());
+        while !left.is_empty() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+            left = processes_of(self.repo.outside());
+        }
+        if !left.is_empty() {
+            violations.push(format!("processes are left: {left:?}"));
+        }
+        let folder = self.git_dir().join("runner");
+        let is_locked = |lock: File| lock.try_lock().is_err();
+        if File::open(folder.join("lock")).is_ok_and(is_locked) {
+            violations.push("the runner's lock is held".to_owned());
+        }
+        if folder.join("journal.json").exists() {
+            violations.push("the journal has an unfinished operation".to_owned());
+        }
+    }
+
+    /// The git folder of the work tree, also if the repository is broken.
+    fn git_dir(&self) -> PathBuf {
+        let folder = self.git(&["rev-parse", "--path-format=absolute", "--git-dir"]);
+        folder.map_or_else(|_| self.repo.path(".git"), PathBuf::from)
+    }
+
+    fn check_clean(&self, violations: &mut Vec<String>) {
+        let branch = format!("refs/heads/runner/{}", self.run);
+        let expected: [(&[&str], &str); 3] = [
+            (&["symbolic-ref", "HEAD"], &branch),
+            (&["status", "--porcelain", "-uall"], ""),
+            (&["fsck", "--strict", "--no-dangling", "--no-progress"], ""),
+        ];
+        for (args, output) in expected {
+            match self.git(args) {
+                Ok(actual) if actual == output => {}
+                Ok(actual) => violations.push(format!("git {}: `{actual}`", args.join(" "))),
+                Err(error) => violations.push(error),
+            }
+        }
+        let mut leftovers = Vec::new();
+        let common = self.git(&["rev-parse", "--path-format=absolute", "--git-common-dir"]);
+        let git_dir = common.map_or_else(|_| self.repo.path(".git"), PathBuf::from);
+        collect_leftovers(&git_dir, &mut leftovers);
+        collect_leftovers(&self.repo.path(".runner"), &mut leftovers);
+        if !leftovers.is_empty() {
+            violations.push(format!("files are left: {leftovers:?}"));
+        }
+    }
+
+    fn git(&self, args: &[&str]) -> Result<String, String> {
+        let output = self.repo.try_git(args);
+        if output.code == Some(0) {
+            return Ok(output.stdout.trim_end().to_owned());
+        }
+        Err(format!("git {}: exit {:?}: {}", args.join(" "), output.code, output.stderr.trim_end()))
+    }
+
+    /// The iterations on the run's branch. They must be numbered from 1 without a gap and form a linear history.
+    fn history(&self, violations: &mut Vec<String>) -> Vec<CommittedIteration> {
+        let format = "--format=%H%x09%P%x09%(trailers:key=Runner-Attempt,valueonly,separator=)%x09%s";
+        let branch = format!("refs/heads/runner/{}", self.run);
+        let log = self.git(&["log", "--reverse", "--first-parent", format, &branch]);
+        let log = log.unwrap_or_else(|error| {
+            violations.push(error);
+            String::new()
+        });
+        let mut previous = String::new();
+        let mut is_of_run = false;
+        let mut iterations = Vec::new();
+        for line in log.lines() {
+            let mut fields = line.splitn(4, '\t');
+            let mut field = || fields.next().unwrap_or_default().to_owned();
+            let commit = field();
+            let parents = field();
+            let attempt = field();
+            let subject = field();
+            // Below the run's first commit, the history is the user's.
+            is_of_run |= subject.starts_with("chore(loop): ");
+            if is_of_run && parents != previous {
+                violations.push(format!("{subject}: its parent is not the previous commit"));
+            }
+            previous.clone_from(&commit);
+            let Some((_, rest)) = subject.split_once(" iter ") else { continue };
+            let is_iteration = subject.starts_with("chore(loop): run ");
+            if !is_iteration {
+                continue;
+            }
+            let words: Vec<&str> = rest.split(' ').collect();
+            if words.first().copied() != Some(format!("{:04}", iterations.len() + 1).as_str()) {
+                violations.push(format!("{subject}: expected number {}", iterations.len() + 1));
+            }
+            let value = |key: &str| words.iter().find_map(|word| word.strip_prefix(key)).map(str::to_owned);
+            let node = words.iter().position(|word| *word == "node").and_then(|at| words.get(at + 1));
+            if !matches!(attempt.as_str(), "charged" | "free") || value("status=").is_none() {
+                violations.push(format!("{subject}: attempt `{attempt}`"));
+            }
+            iterations.push(CommittedIteration {
+                commit,
+                node: node.map(|node| (*node).to_owned()),
+                guard: value("guard=").unwrap_or_default(),
+                is_charged: attempt == "charged",
+            });
+        }
+        iterations
+    }
+
+    /// Every commit has a valid tree, a leaf passed only with a successful guard and never changed afterwards, and attempts
+    /// equal the charged iterations.
+    fn check_rules(&self, history: &[CommittedIteration], violations: &mut Vec<String>) {
+        let Some(first) = history.first() else { return };
+        let mut before = self.tree_of(&format!("{}^", first.commit), violations);
+        let mut charged: BTreeMap<String, u64> = BTreeMap::new();
+        for iteration in history {
+            let after = self.tree_of(&iteration.commit, violations);
+            if let Some(node) = iteration.node.as_ref().filter(|_| iteration.is_charged) {
+                *charged.entry(node.clone()).or_default() += 1;
+            }
+            for (id, old) in before.iter().filter(|(_, entry)| entry.passes()) {
+                if after.get(id) != Some(old) {
+                    violations.push(format!("{id} passed and was changed by {iteration:?}"));
+                }
+            }
+            for (id, TreeEntry { node, .. }) in &after {
+                let attempts = charged.get(id).copied().unwrap_or_default();
+                if node["attempts"] != attempts {
+                    let count = &node["attempts"];
+                    violations
+                        .push(format!("{id} has {count} attempts, {attempts} are charged: {iteration:?}"));
+                }
+                let is_new = before.get(id).is_none_or(|old| !old.passes());
+                let is_leaf = node["children"].as_array().is_some_and(Vec::is_empty);
+                let is_pass = iteration.node.as_ref() == Some(id) && iteration.guard == "pass";
+                if node["passes"] == true && is_new && is_leaf && !is_pass {
+                    violations.push(format!("{id} passes without its guard: {iteration:?}"));
+                }
+            }
+            before = after;
+        }
+    }
+
+    fn tree_of(&self, commit: &str, violations: &mut Vec<String>) -> TreeNodes {
+        let text = self.git(&["show", &format!("{commit}:.runner/state/tree.json")]).unwrap_or_default();
+        let mut nodes = TreeNodes::new();
+        match serde_json::from_str::<Value>(&text) {
+            Ok(tree) => collect_nodes(tree.get("root").unwrap_or(&Value::Null), "", &mut nodes, violations),
+            Err(error) => violations.push(format!("{commit}: tree.json: {error}")),
+        }
+        nodes
+    }
+}
+
+/// One node of a tree, with its children inside of it.
+#[derive(Debug, PartialEq)]
+struct TreeEntry {
+    parent: String,
+    node: Value,
+}
+
+impl TreeEntry {
+    fn passes(&self) -> bool {
+        self.node.get("passes") == Some(&Value::Bool(true))
+    }
+}
+
+type TreeNodes = BTreeMap<String, TreeEntry>;
+
+fn collect_nodes(node: &Value, parent: &str, nodes: &mut TreeNodes, violations: &mut Vec<String>) {
+    let id = node["id"].as_str().unwrap_or_default().to_owned();
+    let Some(children) = node["children"].as_array() else {
+        violations.push(format!("`{id}` has no list of children"));
+        return;
+    };
+    children.iter().for_each(|child| collect_nodes(child, &id, nodes, violations));
+    let passes = children.iter().all(|child| child["passes"] == true);
+    if !children.is_empty() && node["passes"] != passes {
+        violations.push(format!("{id} must pass exactly when all its children do"));
+    }
+    if node["attempts"].as_u64() > node["max_attempts"].as_u64() {
+        violations.push(format!("{id} has too many attempts"));
+    }
+    let entry = TreeEntry { parent: parent.to_owned(), node: node.clone() };
+    if nodes.insert(id.clone(), entry).is_some() {
+        violations.push(format!("{id} is not unique"));
+    }
 }
 
 /// The processes that have the folder as working directory, or its path in their environment or command line.
 pub fn processes_of(folder: &Path) -> Vec<String> {
+    let own = std::process::id();
     let name = folder.as_os_str().as_encoded_bytes();
     let mentions = |file: PathBuf| {
         let bytes = fs::read(file).unwrap_or_default();
@@ -64,8 +292,10 @@ pub fn processes_of(folder: &Path) -> Vec<String> {
         let is_inside = fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder));
         is_inside || mentions(process.join("environ")) || mentions(process.join("cmdline"))
     };
-    let is_process = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().parse::<u32>().is_ok();
-    let all = fs::read_dir("/proc").expect("/proc").flatten().filter(is_process).map(|entry| entry.path());
+    let is_other = |entry: &fs::DirEntry| {
+        entry.file_name().to_string_lossy().parse::<u32>().is_ok_and(|process| process != own)
+    };
+    let all = fs::read_dir("/proc").expect("/proc").flatten().filter(is_other).map(|entry| entry.path());
     all.filter(|process| uses_folder(process))
         .map(|process| {
             let line = fs::read(process.join("cmdline")).unwrap_or_default();
@@ -74,22 +304,11 @@ pub fn processes_of(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-fn assert_clean(repo: &TestRepo) {
-    assert_eq!(repo.git(&["symbolic-ref", "HEAD"]), format!("refs/heads/{BRANCH}"));
-    assert_eq!(repo.git(&["status", "--porcelain", "-uall"]), "", "the work tree is clean");
-    assert_eq!(repo.git(&["fsck", "--strict", "--no-dangling", "--no-progress"]), "");
-    let mut leftovers = Vec::new();
-    for folder in [".git", ".runner"] {
-        collect_leftovers(&repo.path(folder), &mut leftovers);
-    }
-    assert!(leftovers.is_empty(), "{leftovers:?} left behind");
-}
-
 /// Collects lock files and temporary files. Files that the runner moved aside and iterations' own files do not count.
 fn collect_leftovers(folder: &Path, leftovers: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        if path.ends_with(".git/runner/aside") || path.ends_with(".runner/iterations") {
+        if path.ends_with("runner/aside") || path.ends_with(".runner/iterations") {
             continue;
         }
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -97,95 +316,5 @@ fn collect_leftovers(folder: &Path, leftovers: &mut Vec<PathBuf>) {
         } else if path.extension().is_some_and(|end| end == "lock" || end == "tmp") {
             leftovers.push(path);
         }
-    }
-}
-
-/// The iterations on the run's branch; asserts that they are numbered from 1 without a gap and form a linear history.
-fn history(repo: &TestRepo) -> Vec<CommittedIteration> {
-    let format = "--format=%H%x09%P%x09%(trailers:key=Runner-Attempt,valueonly,separator=)%x09%s";
-    let mut previous = String::new();
-    let mut iterations = Vec::new();
-    for line in repo.git(&["log", "--reverse", "--first-parent", format, BRANCH]).lines() {
-        let mut fields = line.splitn(4, '\t');
-        let mut field = || fields.next().unwrap_or_default().to_owned();
-        let commit = field();
-        let parents = field();
-        let attempt = field();
-        let subject = field();
-        assert_eq!(parents, previous, "{subject}: its parent is the previous commit");
-        previous.clone_from(&commit);
-        let Some(rest) = subject.strip_prefix(&format!("chore(loop): run {RUN} iter ")) else { continue };
-        let words: Vec<&str> = rest.split(' ').collect();
-        assert_eq!(
-            words.first().copied(),
-            Some(format!("{:04}", iterations.len() + 1).as_str()),
-            "{subject}"
-        );
-        let value = |key: &str| words.iter().find_map(|word| word.strip_prefix(key)).map(str::to_owned);
-        let node = words.iter().position(|word| *word == "node").and_then(|at| words.get(at + 1));
-        assert!(matches!(attempt.as_str(), "charged" | "free"), "{subject}: {attempt}");
-        assert!(value("status=").is_some(), "{subject}");
-        iterations.push(CommittedIteration {
-            commit,
-            node: node.map(|node| (*node).to_owned()),
-            guard: value("guard=").unwrap_or_default(),
-            is_charged: attempt == "charged",
-        });
-    }
-    iterations
-}
-
-/// Parent id and node, by id.
-type Nodes = BTreeMap<String, (String, Value)>;
-
-fn nodes_of(tree: &Value) -> Nodes {
-    fn walk(node: &Value, parent: &str, nodes: &mut Nodes) {
-        let id = node["id"].as_str().expect("an id").to_owned();
-        let children = node["children"].as_array().expect("children");
-        children.iter().for_each(|child| walk(child, &id, nodes));
-        if !children.is_empty() {
-            let passes = children.iter().all(|child| child["passes"] == true);
-            assert_eq!(node["passes"], passes, "{id} passes exactly when all its children do");
-        }
-        assert!(node["attempts"].as_u64() <= node["max_attempts"].as_u64(), "{id} has too many attempts");
-        assert!(nodes.insert(id.clone(), (parent.to_owned(), node.clone())).is_none(), "{id} is not unique");
-    }
-    let mut nodes = Nodes::new();
-    walk(&tree["root"], "", &mut nodes);
-    nodes
-}
-
-/// Asserts that every commit has a valid tree, that a leaf passed only with a successful guard and never changed afterwards,
-/// and that attempts equal the charged iterations.
-fn assert_rules_hold(repo: &TestRepo, history: &[CommittedIteration]) {
-    let tree_of = |commit: &str| {
-        let text = repo.git(&["show", &format!("{commit}:.runner/state/tree.json")]);
-        nodes_of(&serde_json::from_str(&text).expect("a tree"))
-    };
-    let Some(first) = history.first() else { return };
-    let mut before = tree_of(&format!("{}^", first.commit));
-    let mut charged: BTreeMap<String, u64> = BTreeMap::new();
-    for iteration in history {
-        let after = tree_of(&iteration.commit);
-        if let Some(node) = iteration.node.as_ref().filter(|_| iteration.is_charged) {
-            *charged.entry(node.clone()).or_default() += 1;
-        }
-        for (id, old) in before.iter().filter(|(_, (_, node))| node["passes"] == true) {
-            assert_eq!(after.get(id), Some(old), "{id} passed and was changed by {iteration:?}");
-        }
-        for (id, (_, node)) in &after {
-            let attempts = charged.get(id).copied().unwrap_or_default();
-            assert_eq!(node["attempts"], attempts, "attempts of {id} after {iteration:?}");
-            let is_new = before.get(id).is_none_or(|(_, old)| old["passes"] == false);
-            let is_leaf = node["children"].as_array().is_some_and(Vec::is_empty);
-            if node["passes"] == true && is_new && is_leaf {
-                assert_eq!(
-                    (iteration.node.as_ref(), iteration.guard.as_str()),
-                    (Some(id), "pass"),
-                    "{iteration:?}"
-                );
-            }
-        }
-        before = after;
     }
 }

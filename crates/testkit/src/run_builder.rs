@@ -31,6 +31,8 @@ pub struct RunBuilder {
     files: Vec<(String, Vec<u8>)>,
     /// Keys of the table `[executor]`.
     executor_keys: String,
+    /// Whether the configuration finds the agent's script through `HOME`.
+    is_movable: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -55,6 +57,7 @@ impl RunBuilder {
             goal: "# Port it\n\nFrom one to the other.\n\n## Acceptance\n\n- it runs\n".to_owned(),
             files: Vec::new(),
             executor_keys: "sandbox = \"off\"".to_owned(),
+            is_movable: false,
         }
     }
 
@@ -119,6 +122,12 @@ impl RunBuilder {
         self
     }
 
+    /// Keeps the path of the folder out of the repository, so that a copy of the folder works too.
+    pub fn movable(mut self) -> Self {
+        self.is_movable = true;
+        self
+    }
+
     pub fn goal(mut self, text: &str) -> Self {
         self.goal = text.to_owned();
         self
@@ -159,8 +168,11 @@ impl RunBuilder {
         };
         let executor = match &self.executor {
             TestExecutor::Shell(script) => {
-                let path = write_outside("agent.sh", format!("{PRELUDE}\n{script}\n"));
-                format!("kind = \"command\"\ncommand = [\"sh\", \"{path}\"]")
+                let name = if self.is_movable { "home/agent.sh" } else { "agent.sh" };
+                let path = write_outside(name, format!("{PRELUDE}\n{script}\n"));
+                let movable = r#""-c", ". \"$HOME/agent.sh\"""#.to_owned();
+                let script = if self.is_movable { movable } else { format!("\"{path}\"") };
+                format!("kind = \"command\"\ncommand = [\"sh\", {script}]")
             }
             TestExecutor::Scenario(text) => {
                 format!("kind = \"script\"\nscenario = \"{}\"", write_outside("play.toml", text.clone()))

@@ -56,6 +56,12 @@ impl TestRepo {
         Self { folder, root, binary: binary.into() }
     }
 
+    /// The repository in a folder that has the layout of [`TestRepo::empty`] already.
+    pub fn open(binary: &str, folder: TempDir) -> Self {
+        let root = folder.path().join("work");
+        Self { folder, root, binary: binary.into() }
+    }
+
     /// A repository on branch `main` with one commit.
     pub fn with_commit(binary: &str) -> Self {
         let repo = Self::empty(binary);
@@ -165,7 +171,7 @@ impl TestRepo {
 
 /// The folder for temporary folders: `/dev/shm` if it exists and `TMPDIR` is not set, because the runner calls fsync all the
 /// time, and a test need not wait for a disk.
-fn temporary_root() -> PathBuf {
+pub fn temporary_root() -> PathBuf {
     let shared_memory = PathBuf::from("/dev/shm");
     let is_usable = std::env::var_os("TMPDIR").is_none() && shared_memory.is_dir();
     if is_usable { shared_memory } else { std::env::temp_dir() }

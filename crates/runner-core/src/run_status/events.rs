@@ -20,7 +20,9 @@ impl<'e> RunActivity<'e> {
     fn of(event: &'e Event) -> Option<Self> {
         match event {
             Event::Planned { .. } | Event::Recovered { .. } | Event::Agent { .. } => Some(Self::Agent),
-            Event::AgentEnded { .. } | Event::Checked { .. } => Some(Self::Checking),
+            Event::AgentEnded { .. } | Event::FileNoticed { .. } | Event::Checked { .. } => {
+                Some(Self::Checking)
+            }
             Event::GuardStarted { .. } | Event::BaselineStarted { .. } => Some(Self::Guard),
             Event::GuardEnded { .. } | Event::Decided { .. } => Some(Self::Committing),
             Event::Committed { .. } | Event::Resumed | Event::BaselineEnded { .. } => {

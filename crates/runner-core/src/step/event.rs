@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::annotations::Annotation;
 use super::attempt::{GuardExit, GuardRun, SessionExit, Usage};
 use super::backoff::Wait;
+use super::file_notice::FileNotice;
 use super::interpret::{Claim, SessionFinding};
 use super::outcome::{NextAction, Outcome, StopReason};
 use super::plan::{Job, Ordinal, SessionMode};
@@ -57,6 +58,12 @@ pub enum Event {
     },
     /// The agent's session ended.
     AgentEnded { iter: IterationNumber, exit: SessionExit, usage: Usage, processes_left: u32 },
+    /// A file of the session is not committed as it is, or the session changed an ignored file.
+    FileNoticed {
+        iter: IterationNumber,
+        #[serde(flatten)]
+        notice: FileNotice,
+    },
     /// The answer and the tree of the session were checked.
     Checked {
         iter: IterationNumber,
@@ -231,6 +238,7 @@ impl Event {
             Self::Recovered { .. } => "recovered",
             Self::Agent { .. } => "agent",
             Self::AgentEnded { .. } => "agent_ended",
+            Self::FileNoticed { .. } => "file_noticed",
             Self::Checked { .. } => "checked",
             Self::GuardStarted { .. } => "guard_started",
             Self::GuardEnded { .. } => "guard_ended",

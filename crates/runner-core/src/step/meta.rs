@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::annotations::Annotation;
 use super::attempt::{ChangeScope, GuardExit, SessionExit, Usage};
+use super::file_notice::FileNotice;
 use super::merge::PlanEdit;
 use super::outcome::{NextAction, Outcome};
 use super::plan::{Ordinal, SessionMode};
@@ -88,6 +89,9 @@ pub struct RecordedIteration {
     pub executor: String,
     /// Session id, model and version, as the agent reported them.
     pub identity: SessionIdentity,
+    /// Files that are not committed as the session left them.
+    #[serde(default)]
+    pub file_notices: Vec<FileNotice>,
 }
 
 impl RecordedIteration {

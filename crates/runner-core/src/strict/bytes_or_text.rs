@@ -9,7 +9,7 @@ enum TextOrBytes<'a> {
     Bytes { hex: String },
 }
 
-pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     let value = match std::str::from_utf8(bytes) {
         Ok(text) => TextOrBytes::Text(text.into()),
         Err(_) => TextOrBytes::Bytes { hex: bytes.iter().map(|byte| format!("{byte:02x}")).collect() },
@@ -17,7 +17,7 @@ pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S:
     value.serialize(serializer)
 }
 
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     match TextOrBytes::deserialize(deserializer)? {
         TextOrBytes::Text(text) => Ok(text.into_owned().into_bytes()),
         TextOrBytes::Bytes { hex } => {

@@ -16,6 +16,8 @@ pub const SCRIPTED_AGENT_ARG: &str = "__scripted-agent";
 
 /// The variable with the path of the prompt. It also marks every process of a session, so that recovery can find them.
 pub(crate) const SESSION_MARKER: &str = "RUNNER_PROMPT";
+/// A variable that every process of a guard run has: the path of its log.
+pub(crate) const GUARD_MARKER: &str = "RUNNER_GUARD_LOG";
 
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
 

@@ -84,6 +84,20 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     sync_parent(path)
 }
 
+/// Like [`write`], for a file that only its owner may read. Whatever is in its place is replaced.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    use std::os::unix::fs::PermissionsExt;
+    if !fs::symlink_metadata(path).map_or(true, |metadata| metadata.is_file()) {
+        remove_any(path)?;
+    }
+    remove_any(&temporary_path(path))?;
+    let owner_only = |file: &fs::File| {
+        file.set_permissions(fs::Permissions::from_mode(0o600)).and_then(|()| file.sync_all())
+    };
+    write_renamed(path, bytes, owner_only)?;
+    sync_parent(path)
+}
+
 /// Like [`write`] for readers and for a killed runner, but not safe against a power cut. For files that can be written again,
 /// and where [`sync_file_system`] follows.
 pub(crate) fn write_no_sync(path: &Path, bytes: &[u8]) -> Result<(), Error> {
@@ -197,6 +211,51 @@ pub(crate) fn overwrite_any(root: &Path, path: &Path, bytes: &[u8]) -> Result<()
     commit_prepared(path)
 }
 
+/// Replaces a file below `root` by one rename, so that a reader, and the disk after a power cut, has either the old or the
+/// new content. Anything else in its place, or in the place of a parent folder, is removed first.
+pub(crate) fn replace_durably(root: &Path, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let temporary = prepare(root, path, bytes)?;
+    sync_file(&temporary)?;
+    commit_prepared(path)?;
+    sync_parent(path)
+}
+
+/// Waits until the content of a file is on disk.
+pub(crate) fn sync_file(path: &Path) -> Result<(), Error> {
+    fs::File::open(path).and_then(|file| file.sync_all()).map_err(Error::io("write", path))
+}
+
+/// Moves a folder to `to`; whatever is there goes to `replaced`, which is on the same file system.
+pub(crate) fn move_in_place(from: &Path, to: &Path, replaced: &Path) -> Result<(), Error> {
+    if to.symlink_metadata().is_ok() {
+        remove_any(replaced)?;
+        replaced.parent().map_or(Ok(()), |folder| create_folders(from, folder))?;
+        fs::rename(to, replaced).map_err(Error::io("move", to))?;
+    }
+    fs::rename(from, to).map_err(Error::io("move", from))?;
+    sync_parent(to)
+}
+
+/// Gives the owner access to a folder and to every folder below it, as far as the system permits. Links are not followed.
+pub(crate) fn open_folders(folder: &Path) {
+    open_to_owner(folder);
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            open_folders(&entry.path());
+        }
+    }
+}
+
+fn open_to_owner(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let Ok(metadata) = folder.symlink_metadata() else { return };
+    let mode = metadata.permissions().mode();
+    if metadata.is_dir() && mode & 0o700 != 0o700 {
+        // A failure shows up when the folder is used.
+        let _ = fs::set_permissions(folder, fs::Permissions::from_mode(mode | 0o700));
+    }
+}
+
 /// A fingerprint of a file's metadata. Every change to the file changes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
@@ -218,11 +277,25 @@ pub(crate) fn stamp(path: &Path) -> Option<FileStamp> {
     })
 }
 
-/// Removes whatever is at a path: a file, a link, or a folder with its content.
+/// Removes whatever is at a path: a file, a link, or a folder with its content. Where permissions prevent that, gives the owner
+/// access first: to the parent folder, and to every folder below the path. Go's module cache consists of read-only folders.
 pub(crate) fn remove_any(path: &Path) -> Result<(), Error> {
+    let removed = remove_tree(path).or_else(|error| {
+        if error.kind() != io::ErrorKind::PermissionDenied {
+            return Err(error);
+        }
+        path.parent().into_iter().for_each(open_to_owner);
+        open_folders(path);
+        remove_tree(path)
+    });
+    removed.map_err(Error::io("remove", path))
+}
+
+fn remove_tree(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path).map_err(Error::io("remove", path)),
-        Ok(_) => fs::remove_file(path).map_err(Error::io("remove", path)),
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
         Err(_) => Ok(()),
     }
 }
@@ -236,7 +309,7 @@ pub(crate) fn remove_file(path: &Path) -> Result<(), Error> {
     }
 }
 
-fn sync_parent(path: &Path) -> Result<(), Error> {
+pub(crate) fn sync_parent(path: &Path) -> Result<(), Error> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::File::open(parent).and_then(|folder| folder.sync_all()).map_err(Error::io("write", parent))
 }
@@ -249,6 +322,12 @@ pub(crate) fn sync_file_system(path: &Path) -> Result<(), Error> {
     #[cfg(not(target_os = "linux"))]
     folder.sync_all().map_err(Error::io("write", path))?;
     Ok(())
+}
+
+pub(crate) fn is_same_file_system(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let device = |path: &Path| fs::metadata(path).ok().map(|metadata| metadata.dev());
+    device(one) == device(other)
 }
 
 /// Drops a file that is on disk from the page cache. Otherwise the records of a long run, which nothing reads soon, would fill

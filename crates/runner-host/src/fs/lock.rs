@@ -2,9 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::error::Error;
 use crate::fs::atomic;
@@ -15,6 +17,20 @@ pub(crate) struct Lock {
     _file: File,
     /// The folder above the file's own folder is locked too: an agent can remove the lock file, but not the repository.
     _folder: Option<File>,
+    /// Exists while the lock is held. Its name is on the disk before that of anything that its holder writes.
+    marker: PathBuf,
+    last_holder: LastHolder,
+}
+
+/// The name of the file beside the lock that exists while the lock is held.
+pub(crate) const MARKER: &str = "active";
+
+/// How the last holder of the lock ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LastHolder {
+    Released,
+    /// It was killed, or the power was cut, no earlier than at this time.
+    Died(SystemTime),
 }
 
 impl Lock {
@@ -23,10 +39,14 @@ impl Lock {
         loop {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o666));
+            if let Err(Errno::ISDIR | Errno::LOOP | Errno::NXIO) = file {
+                remove_obstacle(path)?;
+                continue;
+            }
             let mut file = File::from(file.map_err(Error::io("open the lock", path))?);
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
-                Err(rustix::io::Errno::WOULDBLOCK) => {
+                Err(Errno::WOULDBLOCK) => {
                     return Err(Error::Locked { holder: holder_of(&mut file) });
                 }
                 Err(errno) => return Err(Error::io("lock", path)(errno)),
@@ -36,11 +56,47 @@ impl Lock {
                 let holder = format!("pid {}\n", std::process::id());
                 let _ = file.set_len(0).and_then(|()| file.write_all(holder.as_bytes()));
                 path.parent().map_or(Ok(()), remove_stale_index_locks)?;
-                return Ok(Self { _file: file, _folder: folder });
+                let marker = path.with_file_name(MARKER);
+                let last_holder = last_holder(&marker);
+                if last_holder == LastHolder::Released {
+                    atomic::overwrite(&marker, b"")?;
+                }
+                return Ok(Self { _file: file, _folder: folder, marker, last_holder });
             }
             // The file was removed or replaced before the lock was taken, so the lock on it protects nothing: try again.
         }
     }
+}
+
+impl Lock {
+    pub(crate) fn last_holder(&self) -> LastHolder {
+        self.last_holder
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A marker that stays makes the next holder look for damage, and nothing else.
+        let _ = fs::remove_file(&self.marker);
+    }
+}
+
+fn last_holder(marker: &Path) -> LastHolder {
+    match fs::symlink_metadata(marker).and_then(|metadata| metadata.modified()) {
+        Ok(time) => LastHolder::Died(time),
+        Err(_) => LastHolder::Released,
+    }
+}
+
+/// Removes what an agent put in the place of the lock file: a folder, a link or a socket. A runner that held the lock before
+/// still holds the lock on the repository's folder.
+fn remove_obstacle(path: &Path) -> Result<(), Error> {
+    if let Some(folder) = path.ancestors().nth(2).and_then(|folder| File::open(folder).ok())
+        && rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+    {
+        return Err(Error::Locked { holder: String::new() });
+    }
+    atomic::remove_any(path)
 }
 
 /// Locks the folder above the file's own folder, if the file system can lock folders.
@@ -49,7 +105,7 @@ fn lock_repository_folder(path: &Path, file: &mut File) -> Result<Option<File>, 
     let Some(folder) = folder else { return Ok(None) };
     match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(folder)),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Locked { holder: holder_of(file) }),
+        Err(Errno::WOULDBLOCK) => Err(Error::Locked { holder: holder_of(file) }),
         Err(_) => Ok(None),
     }
 }

@@ -1,13 +1,13 @@
 //! One git invocation: its hardened environment, its input, and how its output is read.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
 use runner_core::model::object_id::TreeId;
 use supervise::executables;
 
+use super::child_io::{self, ChildOutput};
 use super::lossy;
 use crate::error::Error;
 
@@ -41,7 +41,7 @@ const FIXED: [(&str, &str); 9] = [
 ];
 
 /// Settings that every call overrides, whatever the configuration contains.
-pub(super) const PINNED: [(&str, &str); 12] = [
+pub(super) const PINNED: [(&str, &str); 15] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("core.untrackedCache", "false"),
@@ -49,7 +49,14 @@ pub(super) const PINNED: [(&str, &str); 12] = [
     ("core.trustCtime", "true"),
     ("core.checkStat", "default"),
     ("core.ignoreStat", "false"),
-    ("core.fsync", "committed,loose-object"),
+    // A split index is a second file that a private copy would share with the user's index.
+    ("core.splitIndex", "false"),
+    // Line ends that git would not restore are not a reason to refuse a file.
+    ("core.safecrlf", "false"),
+    // A cache that can disagree with the commits.
+    ("core.commitGraph", "false"),
+    // Objects are not synced one by one: one sync of the file system covers them all, before anything names them.
+    ("core.fsync", "reference,pack,pack-metadata"),
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
     ("submodule.recurse", "false"),
@@ -135,40 +142,36 @@ impl<'i> GitCommand<'i> {
     }
 
     /// Runs the command and reads at most `bytes_max` bytes of its output; beyond that, kills git.
-    pub(crate) fn run_truncated(mut self, bytes_max: usize) -> Result<TruncatedBytes, Error> {
-        let program = PathBuf::from(self.command.get_program());
-        self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = self.command.spawn().map_err(Error::io("run", &program))?;
-        let mut bytes = Vec::new();
-        let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
-        let stdout = child.stdout.take();
-        let read = stdout.map_or(Ok(0), |stdout| stdout.take(limit).read_to_end(&mut bytes));
-        let is_truncated = bytes.len() > bytes_max;
-        if is_truncated || read.is_err() {
-            let _ = child.kill();
-        }
-        let status = child.wait().map_err(Error::io("run", &program))?;
-        read.map_err(Error::io("read the output of", &program))?;
+    pub(crate) fn run_truncated(self, bytes_max: usize) -> Result<TruncatedBytes, Error> {
+        let command = self.arguments.clone();
+        let ChildOutput { status, stdout, stderr, is_truncated } = self.run_child(bytes_max)?;
         if !is_truncated && !status.success() {
-            return Err(Error::Git { command: self.arguments, stderr: String::new() });
+            return Err(Error::Git { command, stderr: lossy(&stderr) });
         }
-        bytes.truncate(bytes_max);
-        Ok(TruncatedBytes { bytes, is_truncated })
+        Ok(TruncatedBytes { bytes: stdout, is_truncated })
     }
 
     /// Runs the command and returns its output, whatever its exit code.
-    pub(super) fn output(mut self) -> Result<Output, Error> {
+    pub(super) fn output(self) -> Result<ChildOutput, Error> {
+        self.run_child(usize::MAX)
+    }
+
+    /// Runs a query that git answers with a result, or with exit code 1 and no message for "there is none". Anything else
+    /// is an error: a git that failed has not answered.
+    pub(super) fn query(self) -> Result<Option<Vec<u8>>, Error> {
+        let command = self.arguments.clone();
+        let output = self.output()?;
+        if output.status.success() {
+            return Ok(Some(output.stdout));
+        }
+        if output.status.code() == Some(1) && output.stderr.is_empty() {
+            return Ok(None);
+        }
+        Err(Error::Git { command, stderr: lossy(&output.stderr) })
+    }
+
+    fn run_child(mut self, stdout_max: usize) -> Result<ChildOutput, Error> {
         let program = PathBuf::from(self.command.get_program());
-        let Some(input) = self.input else {
-            return self.command.stdin(Stdio::null()).output().map_err(Error::io("run", program));
-        };
-        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = self.command.spawn().map_err(Error::io("run", &program))?;
-        let stdin = child.stdin.take();
-        // A separate thread writes the input: git may print output before it has read all of it.
-        std::thread::scope(|scope| {
-            scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
-            child.wait_with_output().map_err(Error::io("run", program))
-        })
+        child_io::run(&mut self.command, self.input, stdout_max).map_err(Error::io("run", program))
     }
 }

@@ -10,18 +10,18 @@ use crate::error::Error;
 use crate::fs::atomic;
 
 impl Git {
-    /// Stores a commit that no reference points to yet.
-    pub(crate) fn store_commit(
+    /// Stores a commit that no reference points to yet; without a parent, the first of a history.
+    pub(crate) fn store_commit<'c>(
         &self,
         tree: &TreeId,
-        parent: &CommitId,
+        parent: impl Into<Option<&'c CommitId>>,
         message: &str,
     ) -> Result<CommitId, Error> {
-        let [author, committer] = self.settings.author_and_committer();
+        let [author, committer] = self.settings().author_and_committer();
         let now = clock::stamp();
-        let text = format!(
-            "tree {tree}\nparent {parent}\nauthor {author} {now}\ncommitter {committer} {now}\n\n{message}"
-        );
+        let parent = parent.into().map(|parent| format!("parent {parent}\n")).unwrap_or_default();
+        let text =
+            format!("tree {tree}\n{parent}author {author} {now}\ncommitter {committer} {now}\n\n{message}");
         let path = self.paths().new_commit();
         atomic::overwrite(&path, text.as_bytes())?;
         let request = [quoted(path.as_os_str().as_bytes()), b"\n".to_vec()].concat();

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use super::child_io;
 use super::command::{PINNED, configure, hardened};
 use super::lossy;
 use crate::error::Error;
+use crate::fs::atomic::{self, FileStamp};
 
 /// The commit identity if none is configured.
 const DEFAULT_IDENTITY: (&str, &str) = ("runner", "runner@localhost");
@@ -34,6 +36,17 @@ pub(super) struct GitSettings {
     has_unknown_extension: bool,
     /// Whether a remote may have objects that this clone lacks.
     has_promisor: bool,
+    /// The names in the last call of [`Self::allow_filters`].
+    allowed: Vec<String>,
+    /// The repository's configuration files when they were read.
+    stamps: ConfigStamps,
+}
+
+/// The stamps of the repository's configuration and of this work tree's own.
+pub(super) type ConfigStamps = [Option<FileStamp>; 2];
+
+pub(super) fn file_stamps(git_dir: &Path, common_dir: &Path) -> ConfigStamps {
+    [atomic::stamp(&common_dir.join("config")), atomic::stamp(&git_dir.join("config.worktree"))]
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,15 +56,23 @@ enum AllowedFilter {
 }
 
 impl GitSettings {
-    pub(super) fn read(program: &Path, root: &Path) -> Result<Self, Error> {
+    pub(super) fn read(
+        program: &Path,
+        root: &Path,
+        git_dir: &Path,
+        common_dir: &Path,
+    ) -> Result<Self, Error> {
+        // Taken before git reads the files: a change in between is noticed by the next comparison.
+        let stamps = file_stamps(git_dir, common_dir);
         let args = ["config", "--list", "-z", "--show-scope", "--includes"];
         let mut command = hardened(program, root);
         configure(&mut command, PINNED.into_iter());
-        let output = command.args(args).output().map_err(Error::io("run", program))?;
+        command.args(args);
+        let output = child_io::run(&mut command, None, usize::MAX).map_err(Error::io("run", program))?;
         if !output.status.success() {
             return Err(Error::Git { command: args.join(" "), stderr: lossy(&output.stderr) });
         }
-        Ok(Self::parse(&output.stdout))
+        Ok(Self { stamps, ..Self::parse(&output.stdout) })
     }
 
     /// Parses pairs of a scope and `key\nvalue`, each terminated by NUL.
@@ -111,7 +132,18 @@ impl GitSettings {
         !self.filters.is_empty()
     }
 
+    pub(super) fn stamps(&self) -> ConfigStamps {
+        self.stamps
+    }
+
+    /// Allows the filters that another reading of the configuration allowed.
+    pub(super) fn with_allowed_of(mut self, other: &Self) -> Self {
+        self.allow_filters(&other.allowed);
+        self
+    }
+
     pub(super) fn allow_filters(&mut self, names: &[String]) {
+        self.allowed = names.to_vec();
         for (name, allowed) in &mut self.filters {
             if names.contains(name) {
                 *allowed = AllowedFilter::Yes;
@@ -119,9 +151,9 @@ impl GitSettings {
         }
     }
 
-    pub(super) fn forbidden_filters(&self) -> Vec<&str> {
+    pub(super) fn forbidden_filters(&self) -> impl Iterator<Item = &str> {
         let forbidden = self.filters.iter().filter(|(_, allowed)| **allowed == AllowedFilter::No);
-        forbidden.map(|(name, _)| name.as_str()).collect()
+        forbidden.map(|(name, _)| name.as_str())
     }
 
     /// Applies the pinned settings and the commit identity, and turns configured programs off.
@@ -209,10 +241,10 @@ mod tests {
         let mut settings = GitSettings::parse(listing);
         assert_eq!(settings.name.as_deref(), Some("B"));
         assert_eq!(settings.author(), None);
-        assert_eq!(settings.forbidden_filters(), ["a.b", "w"]);
+        assert!(settings.forbidden_filters().eq(["a.b", "w"]));
         assert_eq!(settings.hooks, ["h"]);
         assert!(!settings.has_promisor());
         settings.allow_filters(&["w".to_owned(), "other".to_owned()]);
-        assert_eq!(settings.forbidden_filters(), ["a.b"]);
+        assert!(settings.forbidden_filters().eq(["a.b"]));
     }
 }

@@ -89,7 +89,7 @@ impl Git {
         let mut known = self.known_start.lock().unwrap_or_else(PoisonError::into_inner);
         let earlier = known.take().filter(|known| known.run == *run);
         let earlier = match earlier {
-            Some(earlier) if self.is_ancestor(&earlier.from, from)? => Some(earlier),
+            Some(earlier) if self.is_ancestor(earlier.from.as_str(), from.as_str())? => Some(earlier),
             Some(_) | None => None,
         };
         let found = self.search_start(run, from, earlier.as_ref().map(|earlier| &earlier.from))?;
@@ -112,11 +112,6 @@ impl Git {
             return Ok(None);
         }
         CommitId::new(found).map(Some).map_err(|_| Error::GitOutput { command: args.join(" ") })
-    }
-
-    fn is_ancestor(&self, ancestor: &CommitId, of: &CommitId) -> Result<bool, Error> {
-        let args = ["merge-base", "--is-ancestor", ancestor.as_str(), of.as_str()];
-        Ok(self.call(&args).output()?.status.success())
     }
 
     /// When the last iteration was committed, in seconds since 1970; later edits and starts do not count. Without an
@@ -197,7 +192,12 @@ impl Git {
         let commit = format!("{revision}^{{commit}}");
         let output =
             self.call(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]).output()?;
-        Ok(if output.status.success() { CommitId::new(lossy(&output.stdout)).ok() } else { None })
+        match output.status.code() {
+            Some(0) => Ok(CommitId::new(lossy(&output.stdout)).ok()),
+            // Git explains why a revision is not a commit; a process that was killed has no exit code.
+            Some(1 | 128) => Ok(None),
+            _ => Err(Error::Git { command: "rev-parse".to_owned(), stderr: lossy(&output.stderr) }),
+        }
     }
 
     /// The branches of runs; local ones come first.
@@ -269,12 +269,15 @@ impl Git {
         if paths.is_empty() {
             args.extend([".", &without_runner]);
         }
-        self.call(&args).run()
+        self.call(&args).run().or_else(|_| {
+            // An attribute file that git refuses to read: newer versions of git can do without.
+            self.call(&args).variable("GIT_ATTR_SOURCE", self.empty_tree()).run()
+        })
     }
 
     pub(crate) fn head(&self) -> Result<Head, Error> {
-        let output = self.call(&["symbolic-ref", "--quiet", "--short", "HEAD"]).output()?;
-        let branch = output.status.success().then(|| BranchName::new(lossy(&output.stdout)));
+        let output = self.call(&["symbolic-ref", "--quiet", "--short", "HEAD"]).query()?;
+        let branch = output.map(|name| BranchName::new(lossy(&name)));
         Ok(Head::new(branch, self.resolve("HEAD")?))
     }
 

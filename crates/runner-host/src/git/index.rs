@@ -1,15 +1,15 @@
 //! Private index files: filled from a commit or the work tree, edited, written as trees, and checked out.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use runner_core::model::object_id::{CommitId, TreeId};
 
 use super::objects::{TreeEntry, Treeish};
 use super::status::ScanResult;
-use super::{Git, lossy, nul_separated, nul_terminated, paths_in};
+use super::{Git, lossy, nul_terminated, paths_in};
 use crate::error::Error;
+use crate::fs::atomic;
 
 /// For an index that is written again before git or the user reads it, so that it needs no checksum yet.
 const NO_CHECKSUM: &str = "index.skipHash=true";
@@ -24,6 +24,14 @@ pub(crate) type PathSet = BTreeSet<Vec<u8>>;
 pub(crate) enum IndexEntry {
     Put(TreeEntry),
     Remove(Vec<u8>),
+}
+
+/// Whether git converts files on their way into an index, as attributes and configuration ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conversion {
+    Configured,
+    /// Byte for byte.
+    None,
 }
 
 /// Whether [`Git::switch_files`] changes files.
@@ -71,43 +79,55 @@ impl Git {
             return Ok(());
         }
         let args = ["checkout-index", "-z", "-f", "-u", "--stdin"];
+        let request = nul_terminated(&paths);
         let call = self.call(&args).index(index).variable("GIT_WORK_TREE", self.root());
-        call.input(&nul_terminated(&paths)).run().map(drop)
+        if call.input(&request).run().is_ok() {
+            return Ok(());
+        }
+        // A filter or an encoding fails.
+        self.call_unconverted(&args)?.index(index).input(&request).run().map(drop)
     }
 
     /// Stages paths as the work tree has them; deleted ones are removed. Git skips names that it would never write:
-    /// then the result is [`ScanResult::Partial`].
-    pub(crate) fn add_paths(&self, index: &Path, paths: &[Vec<u8>]) -> Result<ScanResult, Error> {
+    /// then the result is [`ScanResult::Partial`]. If git refuses one path, it stages none.
+    pub(crate) fn add_paths(
+        &self,
+        index: &Path,
+        paths: &[Vec<u8>],
+        conversion: Conversion,
+    ) -> Result<ScanResult, Error> {
         if paths.is_empty() {
             return Ok(ScanResult::Complete);
         }
         let args = ["-c", NO_CHECKSUM, "update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
-        let output = self.call(&args).index(index).input(&nul_terminated(paths)).output()?;
+        let call = match conversion {
+            Conversion::Configured => self.call(&args),
+            Conversion::None => self.call_unconverted(&args)?,
+        };
+        let output = call.index(index).input(&nul_terminated(paths)).output()?;
         if !output.status.success() {
             return Err(Error::Git { command: args.join(" "), stderr: lossy(&output.stderr) });
         }
         Ok(if output.stderr.is_empty() { ScanResult::Complete } else { ScanResult::Partial })
     }
 
-    /// Clears the assume-unchanged bit of every entry, so that git compares each file again.
-    pub(crate) fn clear_assume_unchanged(&self, index: &Path) -> Result<(), Error> {
-        let listed = self.call(&["ls-files", "-z", "-v", "--cached"]).index(index).run()?;
-        // `ls-files -v` prints a lower-case tag in front of such a path.
-        let assumed: Vec<Vec<u8>> = nul_separated(&listed)
-            .filter(|line| line.first().is_some_and(u8::is_ascii_lowercase))
-            .filter_map(|line| line.get(2..).map(<[u8]>::to_vec))
-            .collect();
-        if assumed.is_empty() {
-            return Ok(());
-        }
-        let args = ["update-index", "-z", "--no-assume-unchanged", "--stdin"];
-        self.call(&args).index(index).input(&nul_terminated(&assumed)).run().map(drop)
+    /// Which of these paths a filter or an encoding converts.
+    pub(crate) fn converted_paths(&self, paths: &[Vec<u8>]) -> Result<PathSet, Error> {
+        let args = ["check-attr", "-z", "--stdin", "filter", "working-tree-encoding"];
+        let output = self.call(&args).input(&nul_terminated(paths)).run()?;
+        let fields: Vec<&[u8]> = output.split(|byte| *byte == 0).collect();
+        let converted = fields.chunks_exact(3).filter_map(|triple| match triple {
+            [_, _, b"unspecified"] => None,
+            [path, ..] => Some(path.to_vec()),
+            [] => None,
+        });
+        Ok(converted.collect())
     }
 
-    /// Fills an index from a commit's tree.
-    pub(crate) fn read_into_index(&self, index: &Path, commit: &CommitId) -> Result<(), Error> {
-        let _ = fs::remove_file(index);
-        self.call(&["read-tree", commit.as_str()]).index(index).run().map(drop)
+    /// Fills an index from a tree. It has no file times yet: see [`Self::refresh_index`].
+    pub(crate) fn read_into_index(&self, index: &Path, tree: &impl Treeish) -> Result<(), Error> {
+        atomic::remove_any(index)?;
+        self.call(&["read-tree", tree.treeish()]).index(index).run().map(drop)
     }
 
     /// Changes entries of an index that is written again later.
@@ -146,8 +166,13 @@ impl Git {
     /// Stores an index as a tree.
     pub(crate) fn write_tree(&self, index: &Path) -> Result<TreeId, Error> {
         // In a partial clone, files that the run does not touch may be on the remote only.
-        let missing: &[&str] = if self.settings.has_promisor() { &["--missing-ok"] } else { &[] };
+        let missing: &[&str] = if self.settings().has_promisor() { &["--missing-ok"] } else { &[] };
         self.call(&[["-c", CHECKSUM, "write-tree"].as_slice(), missing].concat()).index(index).run_for_tree()
+    }
+
+    /// Stores an index as a tree. The index is written again later.
+    pub(crate) fn write_candidate(&self, index: &Path) -> Result<TreeId, Error> {
+        self.call(&["-c", NO_CHECKSUM, "write-tree"]).index(index).run_for_tree()
     }
 
     /// Takes the work tree, with an index that describes it, from one tree to another. Files that differ from
@@ -171,7 +196,11 @@ impl Git {
     /// Resets the work tree to a commit, whatever the index that describes it contains.
     pub(crate) fn reset_worktree(&self, index: &Path, to: &CommitId) -> Result<(), Error> {
         let args = ["read-tree", "--reset", "-u", to.treeish()];
-        self.call(&args).index(index).variable("GIT_WORK_TREE", self.root()).run().map(drop)
+        if self.call(&args).index(index).variable("GIT_WORK_TREE", self.root()).run().is_ok() {
+            return Ok(());
+        }
+        // A filter or an encoding fails.
+        self.call_unconverted(&args)?.index(index).run().map(drop)
     }
 
     /// Untracked files below a folder that no rule ignores. `ignored` adds patterns, relative to the root, that hold even

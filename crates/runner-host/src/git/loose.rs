@@ -3,11 +3,13 @@
 //! `git hash-object` reads a document of some megabytes three times and takes five times as long.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::SystemTime;
 
 use flate2::Compression;
+use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use runner_core::model::digest::Sha256;
 use sha1::{Digest, Sha1};
@@ -25,7 +27,7 @@ impl Git {
     }
 
     pub(crate) fn store_blob(&self, bytes: &[u8]) -> Result<String, Error> {
-        if self.settings.has_unknown_extension() {
+        if self.settings().has_unknown_extension() {
             let call = self.call(&["hash-object", "-w", "--no-filters", "--stdin"]);
             return call.input(bytes).run().map(|id| lossy(&id));
         }
@@ -50,7 +52,7 @@ impl Git {
     }
 }
 
-/// Writes an object durably and replaces whatever is at its path: an agent may have computed the name beforehand. The file
+/// Writes an object and replaces whatever is at its path: an agent may have computed the name beforehand. The file
 /// gets the read permissions of the object folder.
 fn write_object(objects: &Path, folder: &Path, path: &Path, parts: [&[u8]; 2]) -> io::Result<()> {
     let mode = fs::metadata(objects)?.permissions().mode();
@@ -73,8 +75,40 @@ fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
     let mut file = fs::File::options().write(true).create_new(true).open(path)?;
     file.write_all(bytes)?;
-    file.set_permissions(fs::Permissions::from_mode(mode))?;
-    file.sync_all()
+    file.set_permissions(fs::Permissions::from_mode(mode))
+}
+
+impl Git {
+    /// Removes loose objects that a power cut damaged: their names are on the disk, their content is not. Git takes an
+    /// object whose file exists for stored, and would never write it again. Looks at objects since `since` only.
+    pub(crate) fn remove_damaged_objects(&self, since: SystemTime) -> Result<(), Error> {
+        let objects = self.common_dir().join("objects");
+        for folder in fs::read_dir(&objects).into_iter().flatten().flatten() {
+            let name = folder.file_name().into_string().unwrap_or_default();
+            if name.len() != 2 || !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                continue;
+            }
+            for entry in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
+                let Ok(rest) = entry.file_name().into_string() else { continue };
+                let is_recent = |metadata: fs::Metadata| metadata.modified().is_ok_and(|time| time >= since);
+                let is_object = rest.len() + 2 == self.id_digits;
+                if is_object
+                    && entry.metadata().is_ok_and(is_recent)
+                    && self.is_damaged(&entry.path(), &format!("{name}{rest}"))
+                {
+                    fs::remove_file(entry.path()).map_err(Error::io("remove", entry.path()))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_damaged(&self, path: &Path, id: &str) -> bool {
+        let Ok(file) = fs::File::open(path) else { return false };
+        let mut content = Vec::new();
+        let read = ZlibDecoder::new(io::BufReader::new(file)).read_to_end(&mut content);
+        read.is_err() || self.id_of([&content, b""]) != id
+    }
 }
 
 #[cfg(test)]
@@ -160,7 +194,7 @@ mod tests {
             "git init -q -b main; git config core.repositoryFormatVersion 1; git config extensions.noop-v1 1",
         );
         let git = Git::open(folder.path()).unwrap();
-        assert!(git.settings.has_unknown_extension());
+        assert!(git.settings().has_unknown_extension());
         for bytes in contents() {
             let name = git.store_blobs(&[&bytes]).unwrap().remove(0);
             fs::write(folder.path().join("x"), &bytes).unwrap();
@@ -179,5 +213,31 @@ mod tests {
         let error = git.store_blobs(&[b"hello\n"]).unwrap_err();
         assert!(matches!(&error, Error::Io { action: "write", .. }), "{error:?}");
         assert_eq!(fs::read_dir(&place).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn damaged_objects_are_removed_and_sound_ones_stay() {
+        for format in ["sha1", "sha256"] {
+            let folder = tempfile::tempdir().unwrap();
+            sh(folder.path(), &format!("git init -q --object-format={format} -b main"));
+            let git = Git::open(folder.path()).unwrap();
+            let ids = git.store_blobs(&[b"one", b"two", b"three", b"four"]).unwrap();
+            let path = |id: &str| {
+                folder.path().join(".git/objects").join(id.get(..2).unwrap()).join(id.get(2..).unwrap())
+            };
+            for (id, damage) in
+                [(&ids[1], Vec::new()), (&ids[2], fs::read(path(&ids[2])).unwrap()[..5].to_vec())]
+            {
+                fs::remove_file(path(id)).unwrap();
+                fs::write(path(id), damage).unwrap();
+            }
+            git.remove_damaged_objects(SystemTime::now() + std::time::Duration::from_secs(60)).unwrap();
+            assert!(ids.iter().all(|id| path(id).exists()), "older ones are not read");
+            git.remove_damaged_objects(SystemTime::UNIX_EPOCH).unwrap();
+            let left: Vec<bool> = ids.iter().map(|id| path(id).exists()).collect();
+            assert_eq!(left, [true, false, false, true], "{format}");
+            assert_eq!(git.store_blobs(&[b"two"]).unwrap(), [ids[1].as_str()]);
+            assert_eq!(sh(folder.path(), "git fsck --strict --no-dangling"), "");
+        }
     }
 }

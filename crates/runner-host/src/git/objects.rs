@@ -69,21 +69,29 @@ pub(crate) enum DiffFilter {
 }
 
 impl Git {
-    pub(crate) fn has_object(&self, name: &str) -> bool {
-        self.call(&["cat-file", "-e", name]).output().is_ok_and(|output| output.status.success())
+    pub(crate) fn has_object(&self, name: &str) -> Result<bool, Error> {
+        let request = format!("{name}\n");
+        let output =
+            self.call(&["cat-file", "--batch-check=%(objecttype)"]).input(request.as_bytes()).run()?;
+        Ok(!output.ends_with(b" missing\n"))
     }
 
     /// The commit with this full id, if the repository has it. Git accepts upper-case digits in a reference.
-    pub(crate) fn existing_commit(&self, name: &str) -> Option<CommitId> {
-        let commit =
-            CommitId::new(name.to_ascii_lowercase()).ok().filter(|id| id.as_str().len() == self.id_digits)?;
-        self.has_object(&format!("{commit}^{{commit}}")).then_some(commit)
+    pub(crate) fn existing_commit(&self, name: &str) -> Result<Option<CommitId>, Error> {
+        let id = CommitId::new(name.to_ascii_lowercase()).ok();
+        let Some(commit) = id.filter(|id| id.as_str().len() == self.id_digits) else { return Ok(None) };
+        Ok(self.has_object(&format!("{commit}^{{commit}}"))?.then_some(commit))
     }
 
     /// The tree of a commit.
     pub(crate) fn tree_of(&self, commit: &CommitId) -> Result<TreeId, Error> {
         let tree = format!("{commit}^{{tree}}");
         self.call(&["rev-parse", "--verify", "--end-of-options", &tree]).run_for_tree()
+    }
+
+    /// The message of a commit.
+    pub(crate) fn commit_body(&self, commit: &CommitId) -> Result<Vec<u8>, Error> {
+        self.call(&["log", "-1", "--format=%B", commit.as_str()]).run()
     }
 
     /// The files of a commit below a folder.
@@ -129,7 +137,8 @@ impl Git {
         let mut args: Vec<String> = args.map(str::to_owned).into();
         args.extend([from.to_string(), to.to_string(), "--".to_owned(), ".".to_owned()]);
         args.extend(without.iter().map(|path| format!(":(exclude,top,literal){path}")));
-        self.call(&args).run()
+        // An invalid attribute makes even this call fail.
+        self.call(&args).run().or_else(|_| self.call_unconverted(&args)?.run())
     }
 
     /// Paths in which two trees differ.

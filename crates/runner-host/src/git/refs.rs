@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
+use runner_core::model::id::RunId;
 use runner_core::model::object_id::{BranchName, CommitId};
 
 use super::{Git, Head, REFLOG_MESSAGE, lossy};
+use crate::clock::now_ms;
 use crate::error::Error;
 use crate::fs::atomic;
 
@@ -35,6 +38,22 @@ impl Git {
         let Head::Branch { name, commit } = head else { return false };
         let branch = self.common_dir().join(name.reference());
         self.is_attached(name) && has_content(&branch, &format!("{commit}\n"))
+    }
+
+    /// The run whose branch HEAD is on, according to the file alone.
+    pub(crate) fn attached_run(&self) -> Option<RunId> {
+        RunId::of_branch(self.head_in_file()?.strip_prefix("refs/heads/")?)
+    }
+
+    /// The content of HEAD without git: a reference, or a commit. None if HEAD is not stored as a file, or cannot be read.
+    pub(crate) fn head_in_file(&self) -> Option<String> {
+        if self.common_dir().join("reftable").symlink_metadata().is_ok() {
+            return None;
+        }
+        let bytes = atomic::read(&self.paths().in_git_dir("HEAD"), LOOSE_BYTES_MAX).ok()??;
+        let text = String::from_utf8(bytes).ok()?;
+        let text = text.trim_end();
+        Some(text.strip_prefix("ref: ").unwrap_or(text).to_owned())
     }
 
     fn is_attached(&self, branch: &BranchName) -> bool {
@@ -83,18 +102,42 @@ impl Git {
     /// The commit that a branch points to.
     pub(crate) fn branch_tip(&self, branch: &BranchName) -> Result<Option<CommitId>, Error> {
         let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &branch.reference()];
-        let output = self.call(&args).output()?;
-        Ok(if output.status.success() { CommitId::new(lossy(&output.stdout)).ok() } else { None })
+        let unexpected = || Error::GitOutput { command: args.join(" ") };
+        let Some(output) = self.call(&args).query()? else { return Ok(None) };
+        CommitId::new(lossy(&output)).map(Some).map_err(|_| unexpected())
     }
 
-    /// Points a reference to an object, wherever it points now.
+    /// Points a reference of the runner's to an object, wherever it points now. The value that it has now is part of the
+    /// request: a git process that outlives this runner and runs later changes nothing.
     pub(crate) fn set_ref(&self, name: &str, object: &str) -> Result<(), Error> {
-        self.call(&["update-ref", "--no-deref", name, object]).run().map(drop)
+        let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", name];
+        let now = self.call(&args).query()?.map_or_else(|| self.null_id(), |id| lossy(&id));
+        if now == object {
+            return Ok(());
+        }
+        self.call(&["update-ref", "--no-deref", "-m", REFLOG_MESSAGE, name, object, &now]).run().map(drop)
     }
 
-    /// Removes a reference, wherever it points.
-    pub(crate) fn remove_ref(&self, name: &str) -> Result<(), Error> {
-        self.call(&["update-ref", "--no-deref", "-d", name]).run().map(drop)
+    /// Whether one commit is in the history of another. Objects that are not commits have no history.
+    pub(crate) fn is_ancestor(&self, one: &str, other: &str) -> Result<bool, Error> {
+        if self.existing_commit(one)?.is_none() || self.existing_commit(other)?.is_none() {
+            return Ok(false);
+        }
+        Ok(self.call(&["merge-base", "--is-ancestor", one, other]).query()?.is_some())
+    }
+
+    /// Removes a reference that points to this object.
+    pub(crate) fn remove_ref(&self, name: &str, object: &str) -> Result<(), Error> {
+        self.call(&["update-ref", "--no-deref", "-d", name, object]).run().map(drop)
+    }
+
+    /// Whether the references can be listed at all.
+    pub(crate) fn lists_refs(&self) -> Result<bool, Error> {
+        if self.common_dir() == self.git_dir() && read_ref_files(self.common_dir(), self.id_digits).is_some()
+        {
+            return Ok(true);
+        }
+        Ok(self.call(&["for-each-ref", "--format=%(refname)"]).output()?.status.success())
     }
 
     /// Moves a reference from one commit to another. Without `from` the reference must not exist yet. A reference that
@@ -111,6 +154,12 @@ impl Git {
         moved.map(drop).or_else(|error| if self.points_to(reference, to) { Ok(()) } else { Err(error) })
     }
 
+    /// Points a reference of the runner's to a commit, wherever it points now.
+    pub(crate) fn point_ref(&self, reference: &str, to: &CommitId) -> Result<(), Error> {
+        let request = format!("start\nupdate {reference} {to}\ncommit\n");
+        self.update_ref.ask(self, request.as_bytes(), 2).map(drop)
+    }
+
     fn points_to(&self, reference: &str, commit: &CommitId) -> bool {
         let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", reference];
         self.call(&args).run().is_ok_and(|output| lossy(&output) == commit.as_str())
@@ -121,9 +170,51 @@ impl Git {
         if self.is_attached(branch) {
             return Ok(());
         }
-        let args = ["symbolic-ref", "-m", REFLOG_MESSAGE, "HEAD", &branch.reference()];
-        self.call(&args).run().map(drop)
+        if self.common_dir().join("reftable").symlink_metadata().is_ok() {
+            let args = ["symbolic-ref", "-m", REFLOG_MESSAGE, "HEAD", &branch.reference()];
+            return self.call(&args).run().map(drop);
+        }
+        let before = self.resolve("HEAD")?;
+        let after = self.branch_tip(branch)?;
+        write_head(&self.paths().in_git_dir("HEAD"), branch)?;
+        let entry = ReflogEntry { before: before.as_ref(), after: after.as_ref() };
+        self.append_to_head_log(&entry);
+        Ok(())
     }
+
+    /// Appends to HEAD's reflog, from which git knows the branch before. A log that cannot be written is not an error.
+    fn append_to_head_log(&self, entry: &ReflogEntry<'_>) {
+        let path = self.paths().in_git_dir("logs/HEAD");
+        let [_, committer] = self.settings().author_and_committer();
+        let id = |commit: Option<&CommitId>| commit.map_or_else(|| self.null_id(), ToString::to_string);
+        let seconds = now_ms() / 1000;
+        let (before, after) = (id(entry.before), id(entry.after));
+        let line = format!("{before} {after} {committer} {seconds} +0000\t{REFLOG_MESSAGE}\n");
+        if let Ok(mut file) = fs::File::options().append(true).open(path) {
+            let _ = file.write_all(line.as_bytes());
+        }
+    }
+}
+
+/// A move of HEAD.
+struct ReflogEntry<'a> {
+    before: Option<&'a CommitId>,
+    after: Option<&'a CommitId>,
+}
+
+/// Replaces HEAD by one rename, under git's own lock. Git's command does not wait until the new content is on the disk, so
+/// that a power cut could leave an empty HEAD.
+fn write_head(head: &Path, branch: &BranchName) -> Result<(), Error> {
+    let lock = head.with_extension("lock");
+    let text = format!("ref: {}\n", branch.reference());
+    let file = fs::File::options().write(true).create_new(true).open(&lock);
+    let mut file = file.map_err(Error::io("lock", &lock))?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    if let Err(error) = written.and_then(|()| fs::rename(&lock, head)) {
+        let _ = fs::remove_file(&lock);
+        return Err(Error::io("write", head)(error));
+    }
+    atomic::sync_parent(head)
 }
 
 fn has_content(path: &Path, text: &str) -> bool {

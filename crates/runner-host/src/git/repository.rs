@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error as ThisError;
 
+use super::child_io;
 use super::command::{PINNED, configure, hardened};
 use super::{Git, lossy, path_of};
 use crate::error::{Error, UserError};
@@ -25,7 +26,7 @@ pub(super) fn discover(program: &Path, dir: &Path) -> Result<RepoLocation, Error
     let mut command = hardened(program, dir);
     configure(&mut command, PINNED.into_iter());
     command.arg("rev-parse").args(properties).args(paths);
-    let output = command.output().map_err(Error::io("run", program))?;
+    let output = child_io::run(&mut command, None, usize::MAX).map_err(Error::io("run", program))?;
     let lines: Vec<&[u8]> = output.stdout.split(|byte| *byte == b'\n').collect();
     if !output.status.success() {
         let is_bare = lines.first() == Some(&b"true".as_slice());

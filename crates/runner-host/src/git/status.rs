@@ -112,7 +112,8 @@ impl Git {
         self.status_against_index(index, &[]).map(|(paths, _)| paths.into_keys().collect())
     }
 
-    /// The same without some files, with the kind of each difference, and whether git could read every folder.
+    /// The same without some files, with the kind of each difference, and whether git could read every folder. Where
+    /// git stops because it cannot convert a file, it compares the bytes instead.
     pub(crate) fn status_against_index(
         &self,
         index: &Path,
@@ -121,7 +122,10 @@ impl Git {
         let mut args: Vec<String> = INDEX_STATUS.map(str::to_owned).into();
         args.push("--".to_owned());
         args.extend(without.iter().map(|path| format!(":(exclude,top,literal){path}")));
-        let output = self.call(&args).index(index).output()?;
+        let mut output = self.call(&args).index(index).output()?;
+        if !output.status.success() {
+            output = self.call_unconverted(&args)?.index(index).output()?;
+        }
         if !output.status.success() {
             return Err(Error::Git { command: INDEX_STATUS.join(" "), stderr: lossy(&output.stderr) });
         }

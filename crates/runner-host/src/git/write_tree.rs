@@ -1,8 +1,9 @@
 //! Trees that differ from an existing one in a few files: built with long-lived git processes, without an index.
 
-use runner_core::model::object_id::{CommitId, TreeId};
+use runner_core::model::object_id::TreeId;
 
 use super::Git;
+use super::objects::Treeish;
 use crate::error::Error;
 
 /// An entry of a tree object.
@@ -33,16 +34,16 @@ struct Replacement<'a> {
 }
 
 impl Git {
-    /// The tree of a commit with some regular files replaced. None if any of them is not a regular file in that tree.
+    /// A tree with some regular files replaced. None if any of them is not a regular file in that tree.
     pub(crate) fn tree_with(
         &self,
-        commit: &CommitId,
+        tree: &impl Treeish,
         files: &[ReplacedFile<'_>],
     ) -> Result<Option<TreeId>, Error> {
         let paths: Vec<Vec<&str>> = files.iter().map(|file| file.path.split('/').collect()).collect();
         let replacements: Vec<Replacement<'_>> =
             paths.iter().zip(files).map(|(path, file)| Replacement { path, blob: &file.blob }).collect();
-        self.replace_in_tree(&format!("{commit}^{{tree}}"), &replacements)
+        self.replace_in_tree(&format!("{}^{{tree}}", tree.treeish()), &replacements)
     }
 
     fn replace_in_tree(&self, tree: &str, files: &[Replacement<'_>]) -> Result<Option<TreeId>, Error> {
@@ -116,6 +117,8 @@ mod tests {
     use std::fs;
     use std::path::Path;
     use std::process::Command;
+
+    use runner_core::model::object_id::CommitId;
 
     use super::*;
 

@@ -1,6 +1,8 @@
 //! The end of an iteration: its commit, its logs, and the repository moved to that commit.
 
+use std::io;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use runner_core::layout::Doc;
@@ -33,11 +35,13 @@ pub(super) struct CommittedIteration {
 /// Stores the commit of an iteration and publishes it.
 pub(super) fn commit_iteration(
     git: &Git,
-    iteration: OpenIteration,
+    mut iteration: OpenIteration,
     job: &Job,
     transition: &Transition,
 ) -> Result<CommittedIteration, Error> {
     iteration.restore_files(git, &transition.restore)?;
+    // The guard ran the agent's code, which may have written to the index.
+    iteration.ensure_index(git)?;
     let state = transition.state.to_bytes();
     let inputs = CommitInputs {
         iteration: &iteration,
@@ -105,8 +109,11 @@ impl CommitInputs<'_> {
             edits.push(IndexEntry::Put(entry));
             files.push(ReplacedFile { path: doc.path(), blob });
         }
-        // Without other changes the new tree follows from the old one, and git need not read the whole index.
-        let tree = if self.iteration.has_changes { None } else { git.tree_with(base, &files)? };
+        // The new tree follows from the candidate, whose id only this process knows; the index is only what git shows.
+        let tree = match &self.iteration.candidate {
+            Some(candidate) => git.tree_with(candidate, &files)?,
+            None => git.tree_with(base, &files)?,
+        };
         let tree = if let Some(tree) = tree {
             git.finish_index(index, &edits)?;
             tree
@@ -139,23 +146,39 @@ impl CommitInputs<'_> {
     }
 }
 
-/// Runs three jobs at the same time, and waits for all of them. A panic in one continues here.
+/// Runs three jobs at the same time, and waits for all of them. A panic in one continues here. Jobs for which no thread can
+/// be started run one after the other.
 fn in_parallel<A: Send, B: Send, C>(
     first: impl FnOnce() -> Result<A, Error> + Send,
     second: impl FnOnce() -> Result<B, Error> + Send,
     third: impl FnOnce() -> Result<C, Error>,
 ) -> Result<(A, B, C), Error> {
+    let first = Mutex::new(Some(first));
+    let second = Mutex::new(Some(second));
     let (first, second, third) = thread::scope(|scope| {
-        let first = scope.spawn(first);
-        let second = scope.spawn(second);
+        let first_thread = thread::Builder::new().spawn_scoped(scope, || run_once(&first));
+        let second_thread = thread::Builder::new().spawn_scoped(scope, || run_once(&second));
         let third = third();
-        (join(first), join(second), third)
+        (join_or_run(first_thread, &first), join_or_run(second_thread, &second), third)
     });
     Ok((first?, second?, third?))
 }
 
-fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+/// Runs a job that has not run yet.
+fn run_once<T>(job: &Mutex<Option<impl FnOnce() -> Result<T, Error>>>) -> Result<T, Error> {
+    let job = job.lock().unwrap_or_else(PoisonError::into_inner).take();
+    job.map_or(Err(Error::Internal("a job ran twice")), |job| job())
+}
+
+/// Waits for a job's thread; runs the job here if there is no thread.
+fn join_or_run<T>(
+    thread: io::Result<thread::ScopedJoinHandle<'_, Result<T, Error>>>,
+    job: &Mutex<Option<impl FnOnce() -> Result<T, Error>>>,
+) -> Result<T, Error> {
+    match thread {
+        Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        Err(_) => run_once(job),
+    }
 }
 
 /// Writes the rest of the iteration's directory: what was decided and what changed.
@@ -168,7 +191,7 @@ fn write_logs(
 ) -> Result<(), Error> {
     let setup = &iteration.setup;
     replay::write_session(&setup.dir, &setup.base, &setup.tree, &iteration.attempt, &iteration.guard);
-    let patch = if iteration.has_changes {
+    let patch = if iteration.candidate.is_some() {
         git.patch(&setup.base, commit, &DOCS.map(Doc::path))?
     } else {
         Vec::new()
@@ -185,7 +208,7 @@ fn write_logs(
         "sandbox": setup.sandbox,
         "identity": iteration.identity,
         "restored": iteration.restored,
-        "set_aside": iteration.set_aside,
+        "file_notices": iteration.notices,
     });
     setup.dir.write_meta(&transition.meta, host_facts);
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use runner_core::step::{GuardExit, GuardRun, Interruption, Job};
 use supervise::{ExitReason, OutputTarget, ProcessSpec, TimeLimits};
@@ -12,6 +12,9 @@ use super::program_runner::ProgramRunner;
 use crate::agent::command::{self, PreparedCommand};
 use crate::error::Error;
 use crate::git::Git;
+
+/// The file with the guard's output.
+pub(crate) const GUARD_LOG: &str = "guard.log";
 
 /// A guard run, and how long it took if it started.
 pub(super) struct TimedGuardRun {
@@ -27,8 +30,8 @@ pub(super) fn run_for_iteration(
     job: &Job,
 ) -> Result<GuardRun, Error> {
     iteration.setup.dir.tidy()?;
-    let log = iteration.setup.dir.file("guard.log");
-    let wall = iteration.setup.deadline.saturating_duration_since(Instant::now());
+    let log = iteration.setup.dir.file(GUARD_LOG);
+    let wall = iteration.setup.time_left;
     let TimedGuardRun { run, elapsed } = run(git, programs, job, &log, wall)?;
     if let Some(elapsed) = elapsed {
         iteration.setup.dir.set_guard_time(elapsed);
@@ -44,10 +47,11 @@ pub(super) fn run(
     log: &Path,
     wall: Duration,
 ) -> Result<TimedGuardRun, Error> {
-    let PreparedCommand { argv, environment, .. } = match command::guard_command(job, git.root()) {
+    let PreparedCommand { argv, mut environment, .. } = match command::guard_command(job, git.root()) {
         Ok(program) => program,
         Err(why) => return Ok(TimedGuardRun { run: GuardRun::NotStarted { why }, elapsed: None }),
     };
+    environment.push((command::GUARD_MARKER.into(), log.into()));
     let output = OutputTarget::combined(log, job.limits.guard_output_bytes);
     let spec =
         ProcessSpec::new(argv, git.root(), output).env(environment).time_limits(TimeLimits::wall(wall));
@@ -63,5 +67,5 @@ pub(super) fn run(
         }
         ExitReason::Lost => GuardRun::NotStarted { why: "its supervisor died".to_owned() },
     };
-    Ok(TimedGuardRun { run, elapsed: Some(result.elapsed) })
+    Ok(TimedGuardRun { run, elapsed: Some(result.active) })
 }

@@ -14,7 +14,7 @@ use super::known_state::KnownState;
 use super::step_inputs::StepInputs;
 use crate::error::{Error, UserError};
 use crate::git::{Git, RepoStatus};
-use crate::repo::documents::{refuse_changed_documents, refuse_dirty};
+use crate::repo::documents::{refuse_changed_documents, refuse_dirty, refuse_hidden};
 
 /// Loads the run in the work tree, for a command that needs it once.
 pub(crate) fn load_work_tree(git: &Git) -> Result<LoadedRun, Error> {
@@ -31,6 +31,9 @@ pub(super) fn load_with_known(git: &Git, known: &mut Option<KnownState>) -> Resu
         None => git.status()?,
     };
     check(git, &inputs.docs, &status)?;
+    if known.is_none() {
+        refuse_hidden(git)?;
+    }
     let commit = status.head.commit().ok_or(UserError::NoCommit)?;
     build(git, commit.clone(), &inputs, known.as_ref())
 }

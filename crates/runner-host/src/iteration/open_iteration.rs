@@ -1,27 +1,31 @@
 //! An iteration between the end of its session and its commit.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use runner_core::agents::SessionIdentity;
+use runner_core::commit_message::snapshot_subject;
 use runner_core::layout::Doc;
-use runner_core::model::object_id::CommitId;
+use runner_core::model::object_id::{CommitId, TreeId};
 use runner_core::model::repo_path::RepoPath;
 use runner_core::model::tree::{BYTES_MAX, Tree};
 use runner_core::step::{
-    Attempt, ChangeScope, GuardRun, Job, LeftFile, LoadedRun, ProtectedPath, SessionExit, Usage,
+    Attempt, ChangeScope, FileNotice, GuardRun, Job, LeftFile, LoadedRun, ProtectedPath, SessionExit, Usage,
 };
 
 use super::iteration_dir::IterationDir;
-use super::protected_paths::{IndexOrigin, ProtectedPaths, SessionChanges, StagedIndex};
+use super::protected_paths::{ProtectedPaths, SessionChanges, StagedIndex};
 use super::session_files::{answer_path, read_left_file};
+use super::stored_attempt::StoredAttempt;
 use crate::agent::sandbox::SandboxKind;
 use crate::error::Error;
-use crate::fs::atomic;
+use crate::failpoint;
+use crate::fs::atomic::{self, FileStamp};
 use crate::git::{Git, PathSet, path_of};
+use crate::repo::journal::{self, IterationEntry, IterationPhase, JournalEntry, StoredSession};
 use crate::repo::paths::is_runner_path;
 use crate::repo::repo_guard::RestoreReport;
-use crate::repo::worktree::{self, SetAsideFile, StagedChanges};
+use crate::repo::worktree::{self, StagedChanges};
 
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
@@ -32,8 +36,8 @@ pub(super) struct IterationSetup {
     pub(super) tree: Tree,
     pub(super) index: PathBuf,
     pub(super) dir: IterationDir,
-    /// When the time of agent and guard together is over.
-    pub(super) deadline: Instant,
+    /// The time that agent and guard may still use together. Only the time in which one of them runs is taken from it.
+    pub(super) time_left: Duration,
     pub(super) sandbox: SandboxKind,
     pub(super) protected: ProtectedPaths,
 }
@@ -55,7 +59,7 @@ impl IterationSetup {
             tree: run.snapshot.tree.clone(),
             index,
             dir,
-            deadline: Instant::now() + Duration::from_secs(job.limits.iteration_secs),
+            time_left: Duration::from_secs(job.limits.iteration_secs),
             sandbox,
             protected,
         })
@@ -70,48 +74,68 @@ pub(super) struct SessionOutcome {
     pub(super) processes_left: u32,
 }
 
-/// A session that has ended, in a repository that is restored. Its changes are not staged yet.
+/// A session that has ended, in a repository that is restored. Its changes are not stored yet.
 pub(super) struct EndedSession {
     pub(super) setup: IterationSetup,
+    /// The iteration as the journal has it.
+    pub(super) entry: Box<IterationEntry>,
     pub(super) outcome: SessionOutcome,
     pub(super) restored: RestoreReport,
     pub(super) identity: SessionIdentity,
-    pub(super) index_origin: IndexOrigin,
 }
 
 impl EndedSession {
-    /// Stages what the session left, and returns it as values.
-    pub(super) fn collect(self, git: &Git, job: &Job) -> Result<(OpenIteration, Attempt), Error> {
-        let setup = &self.setup;
+    /// Stores what the session left as git objects, records that in the journal, and returns it as values. From then on the
+    /// iteration depends on nothing that another process can change.
+    pub(super) fn store(self, git: &Git, job: &Job) -> Result<(OpenIteration, Attempt), Error> {
+        let Self { setup, mut entry, outcome, restored, identity } = self;
         atomic::create_folders(git.root(), &git.paths().context())?;
         let answer = read_left_file(&answer_path(git, job), ANSWER_BYTES_MAX);
         if let LeftFile::Bytes(bytes) = &answer {
             setup.dir.write_log("output.json", bytes);
         }
         let tree = read_left_file(&git.paths().doc(Doc::Tree), BYTES_MAX as u64);
-        let StagedChanges { changed: staged, set_aside } = worktree::stage(git, &setup.index, job.iteration)?;
-        let index = StagedIndex {
-            git,
-            path: &setup.index,
-            origin: self.index_origin,
-            base: &setup.base,
-            staged: &staged,
-        };
+        let StagedChanges { changed: staged, mut notices, withheld } =
+            worktree::stage(git, &setup.index, job.iteration)?;
+        notices.extend(worktree::keep_edits(git, &job.run_id, job.iteration, &withheld)?);
+        let index = StagedIndex { git, path: &setup.index, base: &setup.base, staged: &staged };
         let SessionChanges { changed, protected_now, protected } =
             setup.protected.changes(&index, &job.protected)?;
-        let attempt = attempt(self.outcome, answer, tree, &changed, protected);
+        let attempt = attempt(outcome, answer, tree, &changed, protected);
+        let candidate = if changed.is_empty() { None } else { Some(git.write_candidate(&setup.index)?) };
+        let commit = match &candidate {
+            Some(tree) => store_snapshot(git, job, &setup.base, tree)?,
+            None => setup.base.clone(),
+        };
+        entry.phase = IterationPhase::Stored(Box::new(StoredSession {
+            commit,
+            attempt: StoredAttempt::new(&attempt, &setup.tree),
+        }));
+        journal::begin(&git.paths().journal(), &JournalEntry::Iteration(entry))?;
+        failpoint::reach("iter.stored");
         let iteration = OpenIteration {
-            setup: self.setup,
-            restored: self.restored,
-            identity: self.identity,
+            restored,
+            identity,
             attempt: attempt.clone(),
             guard: GuardRun::Skipped,
-            has_changes: !changed.is_empty(),
-            set_aside,
+            index_stamp: atomic::stamp(&setup.index),
+            candidate,
+            notices,
             protected_now,
+            setup,
         };
         Ok((iteration, attempt))
     }
+}
+
+/// Stores the files of a session as a commit under `refs/runner/<run>/wip`. One sync of the file system covers all of its
+/// objects, however many they are; the reference follows when they are on the disk.
+fn store_snapshot(git: &Git, job: &Job, base: &CommitId, tree: &TreeId) -> Result<CommitId, Error> {
+    let message = format!("{}\n", snapshot_subject(job.run_id.as_str(), job.iteration));
+    let commit = git.store_commit(tree, base, &message)?;
+    git.sync()?;
+    git.point_ref(&format!("refs/runner/{}/wip", job.run_id), &commit)?;
+    Ok(commit)
 }
 
 fn attempt(
@@ -133,7 +157,7 @@ fn attempt(
     }
 }
 
-/// An iteration whose session has ended and whose changes are staged. Committing it consumes it.
+/// An iteration whose session has ended and whose changes are stored. Committing it consumes it.
 pub struct OpenIteration {
     pub(super) setup: IterationSetup,
     pub(super) restored: RestoreReport,
@@ -141,19 +165,23 @@ pub struct OpenIteration {
     /// The attempt and the guard run, for session.json.
     pub(super) attempt: Attempt,
     pub(super) guard: GuardRun,
-    /// Whether the private index differs from the base commit.
-    pub(super) has_changes: bool,
-    pub(super) set_aside: Vec<SetAsideFile>,
+    /// The tree that is committed, but for the runner's documents; none if it is the base commit's.
+    pub(super) candidate: Option<TreeId>,
+    /// The private index, which describes the candidate, when the runner wrote it last.
+    pub(super) index_stamp: Option<FileStamp>,
+    /// Files that are not committed as the session left them.
+    pub(super) notices: Vec<FileNotice>,
     /// The protected paths after the session.
     pub(super) protected_now: PathSet,
 }
 
 impl OpenIteration {
-    /// Restores protected files to their committed content, in the index and in the work tree.
-    pub(super) fn restore_files(&self, git: &Git, paths: &[RepoPath]) -> Result<(), Error> {
+    /// Restores protected files to their committed content, in the candidate and in the work tree.
+    pub(super) fn restore_files(&mut self, git: &Git, paths: &[RepoPath]) -> Result<(), Error> {
         if paths.is_empty() {
             return Ok(());
         }
+        self.ensure_index(git)?;
         let paths: Vec<Vec<u8>> = paths.iter().map(RepoPath::to_bytes).collect();
         worktree::restore_in_index(git, &self.setup.index, &self.setup.base, &paths)?;
         for path in paths.iter().map(|path| git.root().join(path_of(path))) {
@@ -161,6 +189,24 @@ impl OpenIteration {
             path.parent().map_or(Ok(()), |folder| atomic::create_folders(git.root(), folder))?;
             atomic::remove_any(&path)?;
         }
-        git.check_out(&self.setup.index, &paths)
+        git.check_out(&self.setup.index, &paths)?;
+        self.candidate = Some(git.write_tree(&self.setup.index)?);
+        self.index_stamp = atomic::stamp(&self.setup.index);
+        Ok(())
+    }
+
+    /// Makes the private index describe the candidate again, if anything but the runner wrote to it.
+    pub(super) fn ensure_index(&mut self, git: &Git) -> Result<(), Error> {
+        let index = &self.setup.index;
+        if self.index_stamp.is_some() && atomic::stamp(index) == self.index_stamp {
+            return Ok(());
+        }
+        match &self.candidate {
+            Some(tree) => git.read_into_index(index, tree)?,
+            None => git.read_into_index(index, &self.setup.base)?,
+        }
+        git.refresh_index(index)?;
+        self.index_stamp = atomic::stamp(index);
+        Ok(())
     }
 }

@@ -17,20 +17,10 @@ pub(super) struct ProtectedPaths {
     pub(super) at_base: PathSet,
 }
 
-/// Whether a private index described exactly the base commit before changes were staged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IndexOrigin {
-    /// It was copied just before the session.
-    Pinned,
-    /// It is left from a crash and may hold some of the changes already.
-    Recovered,
-}
-
 /// The index of an iteration after the session's changes were staged.
 pub(super) struct StagedIndex<'a> {
     pub(super) git: &'a Git,
     pub(super) path: &'a Path,
-    pub(super) origin: IndexOrigin,
     pub(super) base: &'a CommitId,
     pub(super) staged: &'a ChangedPaths,
 }
@@ -62,9 +52,8 @@ impl ProtectedPaths {
         index: &StagedIndex<'_>,
         patterns: &[String],
     ) -> Result<SessionChanges, Error> {
-        // A recovered index may hold some of the changes already, and a link in the place of a folder hides what was in
-        // it: only then are git's own lists needed.
-        let is_unsure = index.origin == IndexOrigin::Recovered || has_links(index.git, index.staged);
+        // A link in the place of a folder hides what was in it: only then are git's own lists needed.
+        let is_unsure = has_links(index.git, index.staged);
         let changed: PathSet = if is_unsure {
             index.git.staged_paths(index.path, index.base)?
         } else {

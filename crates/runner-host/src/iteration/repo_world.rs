@@ -2,7 +2,9 @@
 
 use runner_core::model::object_id::CommitId;
 use runner_core::model::repo_path::RepoPath;
-use runner_core::step::{Attempt, Event, GuardRun, IterationWorld, Job, LoadedRun, Transition, World};
+use runner_core::step::{
+    Attempt, Event, FileNotice, GuardRun, IterationWorld, Job, LoadedRun, Transition, World,
+};
 
 use super::agent_version::AgentVersion;
 use super::commit::commit_iteration;
@@ -22,6 +24,7 @@ use crate::git::Git;
 use crate::repo::exclude_file::ignore_local_files;
 use crate::repo::locked_repo::{LockedRepo, UnrecoveredRepo};
 use crate::repo::recovery::Recovered;
+use crate::repo::worktree::UserFiles;
 
 /// A repository in which iterations run.
 pub struct RepoWorld<'a> {
@@ -31,6 +34,8 @@ pub struct RepoWorld<'a> {
     sandbox: SandboxProbe,
     version: AgentVersion,
     maintenance: Maintenance,
+    /// The ignored files that were kept before the last session.
+    user_files: Option<UserFiles>,
     /// The state after the last commit, while nothing else can have changed it.
     pub(super) known: Option<KnownState>,
     /// Whether the user asked to stop after the current iteration.
@@ -62,6 +67,7 @@ impl<'a> RepoWorld<'a> {
         let repo = repo.recover(&programs, &mut events)?;
         // In a fresh clone, `start` did not do it.
         ignore_local_files(repo.git());
+        repo.refuse_crash_loop()?;
         Ok(Self {
             repo,
             programs,
@@ -69,6 +75,7 @@ impl<'a> RepoWorld<'a> {
             sandbox: SandboxProbe::default(),
             version: AgentVersion::default(),
             maintenance: Maintenance::default(),
+            user_files: None,
             known: None,
             wants_stop,
         })
@@ -124,6 +131,7 @@ impl World for RepoWorld<'_> {
         let git = self.repo.git();
         refuse_full_disk(&[git.root(), git.common_dir()])?;
         let sandbox = self.sandbox.choose(git, job)?;
+        let user_files = UserFiles::keep(git, &job.run_id, self.user_files.take())?;
         let mut env = SessionEnv {
             git,
             programs: &self.programs,
@@ -132,7 +140,23 @@ impl World for RepoWorld<'_> {
         };
         let prepared = PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take())?;
         self.maintenance.begin(git, run, job);
-        prepared.run(&mut env, job)?.collect(git, job)
+        let ended = prepared.run(&mut env, job)?;
+        // Before the work tree is staged: the rule for a restored file may be missing.
+        let notices = user_files.restore(git);
+        self.user_files = Some(user_files);
+        let (mut iteration, attempt) = ended.store(git, job)?;
+        iteration.report_files(notices, job, &mut self.events);
+        Ok((iteration, attempt))
+    }
+}
+
+impl OpenIteration {
+    /// Reports every file that is not committed as the session left it, and further ones.
+    pub(crate) fn report_files(&mut self, more: Vec<FileNotice>, job: &Job, events: &mut EventLog<'_>) {
+        self.notices.extend(more);
+        for notice in &self.notices {
+            events.record(&Event::FileNoticed { iter: job.iteration, notice: notice.clone() });
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use runner_core::agents::{AgentSpec, SessionIdentity};
 use runner_core::model::agent_report::AgentReport;
@@ -20,7 +20,7 @@ use super::event_log::EventLog;
 use super::known_state::KnownState;
 use super::open_iteration::{EndedSession, IterationSetup, SessionOutcome};
 use super::program_runner::ProgramRunner;
-use super::protected_paths::{IndexOrigin, ProtectedPaths};
+use super::protected_paths::ProtectedPaths;
 use super::sandboxing::{AgentWrapping, ConfinedCommand, SessionSandbox};
 use super::session_files::{
     OUTPUT, SessionCheckpoint, read_report, session_paths, write_context, write_setup_files,
@@ -32,8 +32,8 @@ use crate::error::Error;
 use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::{Git, path_of};
-use crate::repo::journal::{self, IterationEntry, IterationPhase, JournalEntry};
-use crate::repo::repo_guard::{RepoSnapshot, SessionRef};
+use crate::repo::journal::{EndNote, IterationEntry, IterationPhase};
+use crate::repo::repo_guard::{GitAccess, RepoSnapshot, SessionRef};
 use crate::repo::worktree;
 
 /// A session whose files are written and whose beginning is in the journal.
@@ -68,7 +68,7 @@ impl PreparedSession {
     ) -> Result<Self, Error> {
         let git = env.git;
         let known = known.filter(|known| known.head.commit() == Some(&run.commit));
-        let snapshot = RepoSnapshot::capture(git)?;
+        let snapshot = RepoSnapshot::capture(git, GitAccess::of(sandbox.kind()))?;
         let index = worktree::pin_index(git, known.as_ref().and_then(|known| known.index))?;
         let (protected, tree_file) = known.map_or((None, None), |known| (known.protected, known.tree_file));
         let protected = match protected {
@@ -83,6 +83,7 @@ impl PreparedSession {
             run: job.run_id.clone(),
             iter: job.iteration,
             base: setup.base.clone(),
+            git_dir: git.paths().git_dir_in_root(),
             snapshot,
             sandbox: setup.sandbox,
             phase: IterationPhase::Session,
@@ -120,7 +121,8 @@ impl PreparedSession {
         if let Some(answer) = &session.answer {
             atomic::write(&paths.output, answer)?;
         }
-        self.setup.dir.set_agent_time(result.elapsed);
+        self.setup.dir.set_agent_time(result.active);
+        self.setup.time_left = self.setup.time_left.saturating_sub(result.active);
         let processes_left = u32::try_from(result.leftovers.killed).unwrap_or(u32::MAX);
         let identity = SessionIdentity {
             session_id: session.identity.session_id,
@@ -162,7 +164,7 @@ impl PreparedSession {
             .stdin_file(&paths.prompt)
             .jsonl_copy(log("stream.jsonl"))
             .time_limits(TimeLimits {
-                wall: self.setup.deadline.saturating_duration_since(Instant::now()),
+                wall: self.setup.time_left,
                 idle: Duration::from_secs(job.limits.idle_secs.unwrap_or(0)),
             })
             .stop_policy(StopPolicy {
@@ -178,33 +180,31 @@ impl PreparedSession {
         Ok(result)
     }
 
-    /// Restores what the session must not change, and records in the journal that it ended.
+    /// Restores what the session must not change, and notes that it ended.
     fn end(self, git: &Git, job: &Job, agent: AgentResult) -> Result<EndedSession, Error> {
         let Self { setup, checkpoint, .. } = self;
+        checkpoint.git_dir.restore(git)?;
         checkpoint.tidy_private(git, &setup.index)?;
         setup.dir.tidy()?;
         let session = SessionRef {
             run: &job.run_id,
             iter: job.iteration,
             base: &setup.base,
-            user_index: checkpoint.user_index,
+            access: GitAccess::of(setup.sandbox),
         };
         let restored = checkpoint.entry.snapshot.restore(git, session)?;
         if !setup.index.exists() {
             git.read_into_index(&setup.index, &setup.base)?;
+            git.refresh_index(&setup.index)?;
         }
-        let mut entry = checkpoint.entry;
+        checkpoint.restore_user_index(git, &setup.index)?;
+        let entry = checkpoint.entry;
         let SessionOutcome { exit, usage, processes_left } = agent.outcome.clone();
-        entry.phase = IterationPhase::Ended { exit, usage, processes_left };
-        journal::update(&git.paths().journal(), &JournalEntry::Iteration(entry))?;
+        if let Some(note) = EndNote::new(&entry, exit, usage, processes_left) {
+            note.write(&git.paths().end_note())?;
+        }
         failpoint::reach("iter.ended");
-        Ok(EndedSession {
-            setup,
-            outcome: agent.outcome,
-            restored,
-            identity: agent.identity,
-            index_origin: IndexOrigin::Pinned,
-        })
+        Ok(EndedSession { setup, entry, outcome: agent.outcome, restored, identity: agent.identity })
     }
 }
 
@@ -261,7 +261,7 @@ fn stop_policy(agent: Option<&AgentSpec>) -> StopPolicy {
 /// The changed files and their times: another value whenever a file changed.
 fn fingerprint(git: &Git, index: &Path) -> Vec<(Vec<u8>, Option<SystemTime>)> {
     let mut files = Vec::new();
-    for path in git.differing_paths(index).unwrap_or_default() {
+    for path in worktree::differing_paths(git, index).unwrap_or_default() {
         let metadata = git.root().join(path_of(&path)).symlink_metadata();
         files.push((path, metadata.and_then(|metadata| metadata.modified()).ok()));
     }

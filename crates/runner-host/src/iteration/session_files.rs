@@ -17,6 +17,8 @@ use crate::error::{Error, UserError};
 use crate::fs::atomic::{self, FileStamp};
 use crate::git::Git;
 use crate::repo::journal::{self, IterationEntry, JournalEntry};
+use crate::repo::publish;
+use crate::repo::repo_guard::FolderIdentity;
 
 /// The file with an agent's output.
 pub(super) const OUTPUT: &str = "executor.log";
@@ -29,20 +31,33 @@ pub(super) struct SessionCheckpoint {
     /// The stamp of the private index.
     index: Option<FileStamp>,
     journal: Option<FileStamp>,
-    pub(super) user_index: Option<FileStamp>,
+    /// The stamp of the user's index.
+    user_index: Option<FileStamp>,
+    pub(super) git_dir: FolderIdentity,
 }
 
 impl SessionCheckpoint {
     /// Records in the journal that a session begins.
     pub(super) fn begin(git: &Git, entry: Box<IterationEntry>, index: &Path) -> Result<Self, Error> {
         let paths = git.paths();
+        atomic::remove_any(&paths.end_note())?;
         journal::begin(&paths.journal(), &JournalEntry::Iteration(entry.clone()))?;
         Ok(Self {
             entry,
             index: atomic::stamp(index),
             journal: atomic::stamp(&paths.journal()),
             user_index: atomic::stamp(&paths.index()),
+            git_dir: FolderIdentity::of(paths.git_dir())?,
         })
+    }
+
+    /// Replaces the user's index by the private one, which describes the same commit, if the session changed it: git reads
+    /// the user's index in more commands than one expects, and fails if it is damaged.
+    pub(super) fn restore_user_index(&self, git: &Git, index: &Path) -> Result<(), Error> {
+        if self.user_index.is_some() && atomic::stamp(&git.paths().index()) == self.user_index {
+            return Ok(());
+        }
+        publish::copy_to_user_index(git, index)
     }
 
     /// Cleans the runner's private folder after a session: removes everything that the session put there except its answer,
@@ -52,7 +67,6 @@ impl SessionCheckpoint {
         let private = paths.private();
         atomic::create_folders(paths.git_dir(), &private)?;
         if atomic::stamp(&paths.journal()) != self.journal {
-            atomic::remove_any(&paths.journal())?;
             journal::begin(&paths.journal(), &JournalEntry::Iteration(self.entry.clone()))?;
         }
         if atomic::stamp(index) != self.index {
@@ -60,6 +74,7 @@ impl SessionCheckpoint {
         }
         let kept = [
             paths.lock(),
+            paths.lock_marker(),
             paths.journal(),
             paths.recovery(),
             // The user may have paused the run meanwhile. If an agent does it, the user sees that too.

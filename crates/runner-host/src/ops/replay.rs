@@ -12,7 +12,7 @@ use runner_core::model::id::RunId;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::Tree;
 use runner_core::replay::{RecordedCommit, RecordedSession, Recording, RecordingWriter};
-use runner_core::step::{Attempt, GuardExit, GuardRun, LeftFile};
+use runner_core::step::{Attempt, GuardExit, GuardRun};
 use runner_core::verify::{is_read, kept};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,7 @@ use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::{CatFileBatch, Git};
 use crate::iteration::iteration_dir::IterationDir;
+use crate::iteration::stored_attempt::StoredAttempt;
 use crate::repo::run_history::{RunCommit, RunHistory, files_at, resolve, run_history};
 
 /// The file in an iteration's directory with what came back from its session.
@@ -32,12 +33,11 @@ const BYTES_MAX: u64 = 1 << 30;
 struct SessionRecord {
     /// The commit that the session began from.
     base: CommitId,
-    attempt: Attempt,
+    /// A tree that the session left unchanged is the one of `base`.
+    #[serde(flatten)]
+    attempt: StoredAttempt,
     #[serde(rename = "verdict")]
     guard: GuardRun,
-    /// Whether the session left the tree unchanged: then it is the one of `base`.
-    #[serde(default)]
-    tree_untouched: bool,
 }
 
 /// Records what came back from a session in its directory. The guard's output is there already.
@@ -48,11 +48,7 @@ pub(crate) fn write_session(
     attempt: &Attempt,
     guard: &GuardRun,
 ) {
-    let tree_untouched = matches!(&attempt.tree, LeftFile::Bytes(bytes) if bytes == tree_before.bytes());
-    let mut attempt = attempt.clone();
-    if tree_untouched {
-        attempt.tree = LeftFile::Missing;
-    }
+    let attempt = StoredAttempt::new(attempt, tree_before);
     let guard = match guard {
         GuardRun::Ended { exit, .. } => GuardRun::Ended { exit: *exit, output: Vec::new() },
         GuardRun::Skipped
@@ -60,7 +56,7 @@ pub(crate) fn write_session(
         | GuardRun::TimedOut
         | GuardRun::Interrupted { .. } => guard.clone(),
     };
-    let record = SessionRecord { base: base.clone(), attempt, guard, tree_untouched };
+    let record = SessionRecord { base: base.clone(), attempt, guard };
     dir.write_log(SESSION, &serde_json::to_vec(&record).unwrap_or_default());
 }
 
@@ -176,14 +172,15 @@ fn read_session(
 ) -> Result<Option<RecordedSession>, Error> {
     let file = |name: &str| atomic::read(&dir.join(name), BYTES_MAX);
     let record = file(SESSION)?.and_then(|bytes| serde_json::from_slice::<SessionRecord>(&bytes).ok());
-    let Some(mut record) = record.filter(|record| entry.parents.first() == Some(&record.base)) else {
+    let Some(record) = record.filter(|record| entry.parents.first() == Some(&record.base)) else {
         return Ok(None);
     };
-    if record.tree_untouched {
-        let tree = batch.object(&format!("{}:{}", record.base, Doc::Tree.path()))?;
-        let Some(tree) = tree else { return Ok(None) };
-        record.attempt.tree = LeftFile::Bytes(tree);
-    }
+    let tree_before = if record.attempt.is_tree_untouched() {
+        batch.object(&format!("{}:{}", record.base, Doc::Tree.path()))?
+    } else {
+        Some(Vec::new())
+    };
+    let Some(tree_before) = tree_before else { return Ok(None) };
     let guard_run = match record.guard {
         GuardRun::Ended { exit, .. } => match file("guard.log")? {
             Some(output) => GuardRun::Ended { exit, output },
@@ -196,5 +193,5 @@ fn read_session(
         | GuardRun::Interrupted { .. }) => other,
     };
     let prompt = file("prompt.md")?.map(|prompt| lossy_text(&prompt));
-    Ok(Some(RecordedSession { prompt, attempt: record.attempt, guard_run }))
+    Ok(Some(RecordedSession { prompt, attempt: record.attempt.into_attempt(|| tree_before), guard_run }))
 }

@@ -18,7 +18,9 @@ use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::{EntryMode, Git, Head, IndexEntry, LocalBranch, OLDEST, RepoStatus, TreeEntry, path_of};
 use crate::repo::commit_scope::check_scope;
-use crate::repo::documents::{docs_at_commit, read_docs, refuse_changed_documents, refuse_dirty, store_docs};
+use crate::repo::documents::{
+    docs_at_commit, read_docs, refuse_changed_documents, refuse_dirty, refuse_hidden, store_docs,
+};
 use crate::repo::exclude_file::ignore_local_files;
 use crate::repo::journal::PublishEntry;
 use crate::repo::locked_repo::LockedRepo;
@@ -156,6 +158,7 @@ pub(crate) fn clean_status(git: &Git) -> Result<RepoStatus, Error> {
         return Err(UserError::NoCommit.into());
     }
     refuse_dirty(&status.outside)?;
+    refuse_hidden(git)?;
     Ok(status)
 }
 

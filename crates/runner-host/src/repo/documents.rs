@@ -118,6 +118,21 @@ pub(crate) fn refuse_dirty(paths: &[Vec<u8>]) -> Result<(), UserError> {
     Err(UserError::Dirty { paths, more })
 }
 
+/// Refuses changes behind marks in the user's index.
+pub(crate) fn refuse_hidden(git: &Git) -> Result<(), Error> {
+    let hidden = git.hidden_changes()?;
+    if hidden.is_empty() {
+        return Ok(());
+    }
+    let paths = hidden.iter().take(LISTED_PATHS_MAX).map(|change| {
+        let path = one_line(&lossy(&change.path));
+        format!("{path} ({}): git update-index --no-{} {path}", change.mark.as_str(), change.mark.as_str())
+    });
+    let paths: Vec<String> = paths.collect();
+    let more = hidden.len() - paths.len();
+    Err(UserError::HiddenChanges { paths, more }.into())
+}
+
 /// Refuses changes under `.runner/` that `runner start` has not committed.
 pub(crate) fn refuse_changed_documents(paths: &[Vec<u8>]) -> Result<(), UserError> {
     if paths.is_empty() {

@@ -1,34 +1,69 @@
 //! A repository held for writing: its lock, and the recovery of whatever a crash left unfinished.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use runner_core::config::Config;
 use runner_core::layout::Doc;
 
 use super::documents::read_doc;
-use super::recovery::{self, Recovered};
+use super::git_dir_repair;
+use super::recovery::{self, Recovered, RecoveryNote};
 use crate::error::Error;
 use crate::fs::atomic;
-use crate::fs::lock::Lock;
+use crate::fs::lock::{LastHolder, Lock};
 use crate::git::Git;
 use crate::iteration::event_log::EventLog;
 use crate::iteration::program_runner::ProgramRunner;
+use crate::repo::worktree::remove_blocking_files;
 
 /// A repository whose lock is held, but in which a crash may have left something unfinished.
 #[derive(Debug)]
 pub struct UnrecoveredRepo {
     git: Git,
     lock: Lock,
+    private_folder: PrivateFolder,
+}
+
+/// Whether the runner's folder in the git directory was there. After a session in progress it is missing only if the session
+/// removed it, and the journal with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PrivateFolder {
+    Existed,
+    Created,
+}
+
+impl PrivateFolder {
+    fn create(git: &Git) -> Result<Self, Error> {
+        let folder = git.paths().private();
+        let exists = folder.symlink_metadata().is_ok();
+        atomic::create_folders(git.paths().git_dir(), &folder)?;
+        Ok(if exists { Self::Existed } else { Self::Created })
+    }
 }
 
 impl UnrecoveredRepo {
     /// Locks the repository that contains `dir`.
     pub fn lock(dir: &Path) -> Result<Self, Error> {
+        git_dir_repair::repair(dir)?;
         let mut git = Git::open(dir)?;
-        atomic::ensure_folder(&git.paths().private())?;
+        git.mark_as_writer();
+        let private_folder = PrivateFolder::create(&git)?;
         let lock = Lock::acquire(&git.paths().lock())?;
+        if git.paths().journal().exists() {
+            // A session that a crash interrupted may have left what blocks every git command.
+            remove_blocking_files(git.root());
+        }
         allow_configured_filters(&mut git)?;
-        Ok(Self { git, lock })
+        Ok(Self { git, lock, private_folder })
+    }
+
+    /// How the last runner ended. A folder that had to be created tells nothing.
+    fn last_holder(&self) -> LastHolder {
+        match self.private_folder {
+            PrivateFolder::Existed => self.lock.last_holder(),
+            PrivateFolder::Created => LastHolder::Died(SystemTime::UNIX_EPOCH),
+        }
     }
 
     /// The root of the work tree.
@@ -42,8 +77,16 @@ impl UnrecoveredRepo {
         programs: &ProgramRunner,
         events: &mut EventLog<'_>,
     ) -> Result<LockedRepo, Error> {
+        if let LastHolder::Died(since) = self.last_holder() {
+            self.git.remove_damaged_objects(since)?;
+        }
         let mut repo = LockedRepo { git: self.git, lock: Some(self.lock), recovered: None };
-        repo.recover(programs, events)?;
+        if self.private_folder == PrivateFolder::Created {
+            repo.recovered = recovery::recover_removed_journal(&repo.git)?;
+        }
+        if repo.recovered.is_none() {
+            repo.recover(programs, events)?;
+        }
         Ok(repo)
     }
 }
@@ -66,6 +109,12 @@ impl LockedRepo {
 
     pub(crate) fn git(&self) -> &Git {
         &self.git
+    }
+
+    /// Refuses to run another session if the last ones all ended with the runner. Running the command again goes on.
+    pub(crate) fn refuse_crash_loop(&self) -> Result<(), Error> {
+        let note = self.recovered.as_ref().and_then(|_| RecoveryNote::read(&self.git));
+        note.map_or(Ok(()), |note| note.refuse_crash_loop())
     }
 
     /// What a crash had left, for the report of the command that finished it.

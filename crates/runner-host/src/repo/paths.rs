@@ -58,8 +58,23 @@ impl RepoPaths {
         self.private().join("lock")
     }
 
+    /// Exists while a runner holds the lock.
+    pub(crate) fn lock_marker(&self) -> PathBuf {
+        self.private().join(crate::fs::lock::MARKER)
+    }
+
     pub(crate) fn journal(&self) -> PathBuf {
         self.private().join("journal.json")
+    }
+
+    /// How the last session ended, while its changes are not stored yet.
+    pub(crate) fn end_note(&self) -> PathBuf {
+        self.private().join("ended.json")
+    }
+
+    /// The git directory relative to the work tree, if it is inside and UTF-8.
+    pub(crate) fn git_dir_in_root(&self) -> Option<String> {
+        self.git_dir.strip_prefix(&self.root).ok().and_then(Path::to_str).map(str::to_owned)
     }
 
     /// Exists while the run is paused.
@@ -85,6 +100,16 @@ impl RepoPaths {
     /// An index file that git uses instead of the user's.
     pub(crate) fn private_index(&self, name: &str) -> PathBuf {
         self.private().join(format!("{name}.index"))
+    }
+
+    /// A git directory without a history of its own.
+    pub(crate) fn unconverted(&self) -> PathBuf {
+        self.private().join("unconverted")
+    }
+
+    /// The ignore files of a commit, while paths are matched with them.
+    pub(crate) fn ignore_rules(&self) -> PathBuf {
+        self.private().join("ignore-rules")
     }
 
     /// The text of a commit that is about to be stored.

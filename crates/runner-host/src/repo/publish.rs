@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use runner_core::commit_message::stray_files_subject;
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::id::RunId;
-use runner_core::model::object_id::TreeId;
+use runner_core::model::object_id::{CommitId, TreeId};
 
 use crate::error::{Error, UserError};
 use crate::failpoint;
@@ -18,8 +18,13 @@ use crate::fs::atomic;
 use crate::git::{CheckoutMode, DiffFilter, EntryMode, Git, IndexEntry, TreeEntry, path_of};
 use crate::repo::journal::{self, JournalEntry, PublishEntry};
 use crate::repo::paths::is_runner_path;
-use crate::repo::repo_guard::collect_locks;
-use crate::repo::worktree::WorktreeState;
+use crate::repo::repo_guard::{collect_locks, collect_reftable_locks};
+use crate::repo::worktree::{self, WorktreeState};
+
+/// Whether only the runner writes this document. What else is in its place is an agent's, and recorded elsewhere.
+fn is_runner_doc(path: &[u8]) -> bool {
+    matches!(Doc::at(path), Some(Doc::Tree | Doc::RunState))
+}
 
 /// A publication that recovery finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +48,7 @@ pub(crate) fn publish_by_checkout(git: &Git, entry: &PublishEntry) -> Result<(),
     refuse_overwriting(git, &current, entry)?;
     refuse_locked_index(git)?;
 
-    journal::begin(&git.paths().journal(), &JournalEntry::Publish(entry.clone()))?;
-    failpoint::reach("publish.journal");
+    begin(git, entry)?;
     move_branch(git, entry)?;
     failpoint::reach("publish.branch");
     git.switch_files(&index, &current, &entry.new_tip, CheckoutMode::Apply)?;
@@ -109,6 +113,14 @@ fn refuse_locked_index(git: &Git) -> Result<(), Error> {
     Ok(())
 }
 
+/// Writes the journal, once everything that it names is on the disk.
+pub(crate) fn begin(git: &Git, entry: &PublishEntry) -> Result<(), Error> {
+    git.sync()?;
+    journal::begin(&git.paths().journal(), &JournalEntry::Publish(entry.clone()))?;
+    failpoint::reach("publish.journal");
+    Ok(())
+}
+
 fn move_branch(git: &Git, entry: &PublishEntry) -> Result<(), Error> {
     if entry.old_tip.as_ref() == Some(&entry.new_tip) {
         return Ok(());
@@ -170,8 +182,7 @@ pub(crate) fn publish_in_place(git: &Git, commit: &PreparedCommit<'_>) -> Result
     let entry = commit.entry;
     let index = git.paths().private_index("publish");
     fs::rename(&commit.index, &index).map_err(Error::io("move", &commit.index))?;
-    journal::begin(&git.paths().journal(), &JournalEntry::Publish(entry.clone()))?;
-    failpoint::reach("publish.journal");
+    begin(git, entry)?;
     move_branch(git, entry)?;
     failpoint::reach("publish.branch");
     for doc in commit.docs {
@@ -179,7 +190,7 @@ pub(crate) fn publish_in_place(git: &Git, commit: &PreparedCommit<'_>) -> Result
     }
     git.attach_head(&entry.run.branch())?;
     if commit.worktree == WorktreeState::Dirty {
-        save_stray_files(git, &index, entry)?;
+        StrayFiles { git, run: &entry.run, from: &entry.from, to: &entry.new_tip }.save(&index)?;
         git.reset_worktree(&index, &entry.new_tip)?;
     }
     finalize(git, entry)
@@ -192,7 +203,7 @@ fn finalize(git: &Git, entry: &PublishEntry) -> Result<(), Error> {
     failpoint::reach("publish.head");
     install_index(git)?;
     failpoint::reach("publish.index");
-    atomic::sync_file_system(git.root())?;
+    git.sync()?;
     journal::end(&git.paths().journal())
 }
 
@@ -200,6 +211,7 @@ fn finalize(git: &Git, entry: &PublishEntry) -> Result<(), Error> {
 fn install_index(git: &Git) -> Result<(), Error> {
     let prepared = git.paths().private_index("publish");
     let lock = git.paths().index_lock();
+    atomic::sync_file(&prepared)?;
     fs::hard_link(&prepared, &lock).map_err(|error| {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
             return Error::from(UserError::IndexLocked(lock.clone()));
@@ -207,59 +219,141 @@ fn install_index(git: &Git) -> Result<(), Error> {
         Error::io("create", &lock)(error)
     })?;
     failpoint::reach("publish.index-lock");
+    if git.paths().index().is_dir() {
+        atomic::remove_any(&git.paths().index())?;
+    }
     fs::rename(&lock, git.paths().index()).map_err(Error::io("write", git.paths().index()))?;
     atomic::remove_any(&prepared)
 }
 
+/// Replaces the user's index by a copy of a private one, whatever is in its place.
+pub(crate) fn copy_to_user_index(git: &Git, index: &Path) -> Result<(), Error> {
+    let user_index = git.paths().index();
+    let copy = git.paths().private_index("restored");
+    atomic::copy_with_mtime(index, &copy)?;
+    atomic::sync_file(&copy)?;
+    if user_index.is_dir() {
+        atomic::remove_any(&user_index)?;
+    }
+    fs::rename(&copy, &user_index).map_err(Error::io("write", user_index))
+}
+
 /// Finishes a publication that a crash interrupted. The caller holds the runner's lock.
 pub(crate) fn recover(git: &Git, entry: PublishEntry) -> Result<Option<RecoveredPublish>, Error> {
-    remove_locks(git, &entry)?;
+    remove_locks(git, &entry.run)?;
     let tip = git.branch_tip(&entry.run.branch())?;
-    if tip == entry.old_tip {
-        move_branch(git, &entry)?;
-    } else if tip.as_ref() != Some(&entry.new_tip) {
-        // Someone else moved the branch: nothing is left to finish.
-        journal::end(&git.paths().journal())?;
-        return Ok(None);
-    }
+    let entry = match tip {
+        tip if tip == entry.old_tip => {
+            move_branch(git, &entry)?;
+            entry
+        }
+        Some(tip) if tip == entry.new_tip => entry,
+        Some(tip) => give_way(git, entry, tip)?,
+        None => {
+            journal::end(&git.paths().journal())?;
+            return Ok(None);
+        }
+    };
     let index = git.paths().private_index("publish");
-    git.read_into_index(&index, &entry.new_tip)?;
-    let saved = save_stray_files(git, &index, &entry)?;
-    git.reset_worktree(&index, &entry.new_tip)?;
+    let saved = restore_worktree(git, &index, &entry.run, &entry.from, &entry.new_tip)?;
     [Doc::Tree, Doc::RunState].iter().try_for_each(|doc| atomic::discard_prepared(&git.paths().doc(*doc)))?;
     finalize(git, &entry)?;
     Ok(Some(RecoveredPublish { run: entry.run, saved }))
 }
 
-/// Removes lock files that killed git commands left. The runner's lock is held and the journal exists, so no other git
-/// command works on the run.
-fn remove_locks(git: &Git, entry: &PublishEntry) -> Result<(), Error> {
-    let refs = git.common_dir().join("refs");
-    let branch = git.common_dir().join(format!("{}.lock", entry.run.branch().reference()));
-    let mut locks = vec![git.paths().index_lock(), git.paths().in_git_dir("HEAD.lock"), branch];
-    collect_locks(&refs.join("runner").join(entry.run.as_str()), &mut locks);
-    locks.iter().try_for_each(|lock| atomic::remove_file(lock))
+/// Someone else moved the branch, so the commit cannot be published. It is kept under a reference of its own, and the run
+/// goes on from the commit that is there now.
+fn give_way(git: &Git, entry: PublishEntry, tip: CommitId) -> Result<PublishEntry, Error> {
+    if git.existing_commit(entry.new_tip.as_str())?.is_some() {
+        git.sync()?;
+        let kept = format!("refs/runner/{}/unpublished/{}", entry.run, entry.new_tip.prefix(8));
+        git.set_ref(&kept, entry.new_tip.as_str())?;
+    }
+    Ok(PublishEntry { old_tip: Some(tip.clone()), new_tip: tip, ..entry })
 }
 
-/// Stores the work tree as it is, unless the old and the new commit contain all of it, and returns the reference. The
-/// index describes the work tree afterwards.
-fn save_stray_files(git: &Git, index: &Path, entry: &PublishEntry) -> Result<Option<String>, Error> {
-    git.add_paths(index, &git.differing_paths(index)?.into_iter().collect::<Vec<_>>())?;
-    let tree = git.write_tree(index)?;
-    let from_old = git.changed_paths(&tree, &entry.from, DiffFilter::Any)?;
-    let from_new = git.changed_paths(&tree, &entry.new_tip, DiffFilter::Any)?;
-    // The new commit contains the user's changes to the runner's files.
-    let is_stray = |path: &Vec<u8>| from_old.contains(path) && !is_runner_path(path);
-    if !from_new.iter().any(is_stray) {
-        return Ok(None);
+/// Brings the work tree to a commit, whatever it holds, and leaves an index that describes it. What neither that commit nor
+/// `from` contains is kept under the returned reference. Ignored files stay where they are.
+pub(crate) fn restore_worktree(
+    git: &Git,
+    index: &Path,
+    run: &RunId,
+    from: &CommitId,
+    to: &CommitId,
+) -> Result<Option<String>, Error> {
+    git.read_into_index(index, to)?;
+    // Which files are ignored follows from files in the work tree, and an interrupted checkout may have removed those.
+    restore_ignore_files(git, index)?;
+    git.refresh_index(index)?;
+    let stray = StrayFiles { git, run, from, to };
+    let saved = stray.save(index)?;
+    git.reset_worktree(index, to)?;
+    Ok(saved)
+}
+
+/// Writes the ignore and attribute files of an index into the work tree, where they are missing. One that exists with
+/// another content was not left by an interrupted checkout.
+fn restore_ignore_files(git: &Git, index: &Path) -> Result<(), Error> {
+    let is_rule_file = |path: &Vec<u8>| {
+        let name = path.rsplit(|byte| *byte == b'/').next();
+        matches!(name, Some(b".gitignore" | b".gitattributes"))
+            && git.root().join(path_of(path)).symlink_metadata().is_err()
+    };
+    let missing: Vec<Vec<u8>> = git.index_paths(index, ".")?.into_iter().filter(is_rule_file).collect();
+    git.check_out(index, &missing)
+}
+
+/// Removes lock files that killed git commands left. The runner's lock is held and the journal exists, so no other git
+/// command works on the run.
+pub(crate) fn remove_locks(git: &Git, run: &RunId) -> Result<(), Error> {
+    let refs = git.common_dir().join("refs");
+    let branch = git.common_dir().join(format!("{}.lock", run.branch().reference()));
+    let mut locks = vec![git.paths().index_lock(), git.paths().in_git_dir("HEAD.lock"), branch];
+    collect_locks(&refs.join("runner").join(run.as_str()), &mut locks);
+    collect_reftable_locks(git, &mut locks);
+    for lock in locks {
+        atomic::remove_any(&lock)?;
     }
-    let message = format!(
-        "{}
-",
-        stray_files_subject(entry.run.as_str())
-    );
-    let commit = git.store_commit(&tree, &entry.new_tip, &message)?;
-    let reference = format!("refs/runner/{}/found/{}", entry.run, commit.prefix(8));
-    git.move_ref(&reference, None, &commit)?;
-    Ok(Some(reference))
+    Ok(())
+}
+
+/// Removes locks of the current run's own references, which nothing but a runner writes. The runner's lock is held.
+pub(crate) fn remove_own_locks(git: &Git) -> Result<(), Error> {
+    let Some(run) = git.attached_run() else { return Ok(()) };
+    let mut locks = Vec::new();
+    collect_locks(&git.common_dir().join("refs/runner").join(run.as_str()), &mut locks);
+    locks.iter().try_for_each(|lock| atomic::remove_any(lock))
+}
+
+/// The work tree of a run between two commits.
+struct StrayFiles<'a> {
+    git: &'a Git,
+    run: &'a RunId,
+    from: &'a CommitId,
+    to: &'a CommitId,
+}
+
+impl StrayFiles<'_> {
+    /// Stores the work tree as it is, unless the old and the new commit contain all of it, and returns the reference. The
+    /// index describes the work tree afterwards.
+    fn save(&self, index: &Path) -> Result<Option<String>, Error> {
+        let git = self.git;
+        let aside = format!("found-{}", self.to.prefix(8));
+        if worktree::stage_all(git, index, &aside)?.changed.is_empty() {
+            return Ok(None);
+        }
+        let tree = git.write_tree(index)?;
+        let from_old = git.changed_paths(&tree, self.from, DiffFilter::Any)?;
+        let from_new = git.changed_paths(&tree, self.to, DiffFilter::Any)?;
+        let is_stray = |path: &Vec<u8>| from_old.contains(path) && !is_runner_doc(path);
+        if !from_new.iter().any(is_stray) {
+            return Ok(None);
+        }
+        let message = format!("{}\n", stray_files_subject(self.run.as_str()));
+        let commit = git.store_commit(&tree, self.to, &message)?;
+        git.sync()?;
+        let reference = format!("refs/runner/{}/found/{}", self.run, commit.prefix(8));
+        git.move_ref(&reference, None, &commit)?;
+        Ok(Some(reference))
+    }
 }

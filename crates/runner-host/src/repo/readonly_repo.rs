@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::{Git, TruncatedBytes, lossy};
 use crate::ops::pause;
-use crate::repo::journal::{self, JournalEntry};
+use crate::repo::journal::{self, JournalEntry, JournalState};
 
 /// How many commits of a run are read.
 const COMMITS_MAX: usize = 20_000;
@@ -160,7 +160,7 @@ impl ReadonlyRepo {
 
     /// The commit with this full id, if the repository has it.
     pub fn commit(&self, id: &str) -> Option<CommitId> {
-        self.git.as_ref().and_then(|git| git.existing_commit(id))
+        self.git.as_ref().and_then(|git| git.existing_commit(id).ok().flatten())
     }
 
     /// The files that changed between two commits.
@@ -225,13 +225,13 @@ impl ReadonlyRepo {
 
     /// Whether a publish, such as that of `runner start`, was begun and not finished.
     pub fn has_pending_publish(&self) -> bool {
-        let pending = self.git.as_ref().map(|git| journal::pending(&git.paths().journal()));
-        matches!(pending, Some(Ok(Some(JournalEntry::Publish(_)))))
+        let journal = self.git.as_ref().map(|git| journal::read(&git.paths().journal()));
+        matches!(journal, Some(Ok(JournalState::Pending(JournalEntry::Publish(_)))))
     }
 
     /// The iteration that was begun and not finished, as its folder is named.
     pub fn pending_iteration(&self) -> Option<String> {
-        match journal::pending(&self.git.as_ref()?.paths().journal()).ok().flatten()? {
+        match journal::read(&self.git.as_ref()?.paths().journal()).ok()?.entry()? {
             JournalEntry::Iteration(entry) => Some(entry.iter.to_string()),
             JournalEntry::Publish(_) => None,
         }

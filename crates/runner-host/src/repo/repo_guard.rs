@@ -1,26 +1,28 @@
-//! Protects `.git` from a session: its configuration, the references, HEAD, and operations in progress.
+//! Protects `.git` from a session: HEAD, the run's branch, and what would change git's behaviour.
 //!
 //! A snapshot is captured before the session and restored after it, when no process of the session lives any more. The
-//! files are restored before the first git command runs, so that git never obeys anything planted in them. Commits that
-//! the agent made stay reachable under `refs/runner/<run>/agent/`.
+//! files are restored before the first git command runs, so that git never obeys anything planted in them. Every other
+//! reference belongs to someone else, who may be working at the same time: it is never moved. Commits that the agent made
+//! stay reachable under `refs/runner/<run>/agent/`. Where the agent could write to `.git`, the old value of every reference
+//! that moved is kept under `refs/runner/<run>/moved/`, and one that vanished is created again.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod guarded_files;
+mod refs;
+
+use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::object_id::CommitId;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::sandbox::SandboxKind;
 use crate::error::{Error, UserError};
-use crate::fs::atomic::{self, FileStamp};
+use crate::fs::atomic;
 use crate::git::Git;
-
-/// Files of the git directory that change what git does. `HEAD` is among them.
-const WORKTREE_FILES: [&str; 3] = ["HEAD", "config.worktree", "info/sparse-checkout"];
-const COMMON_FILES: [&str; 6] =
-    ["config", "info/exclude", "info/attributes", "info/grafts", "objects/info/alternates", "shallow"];
+use guarded_files::GuardedFiles;
 
 /// Files that git keeps during an operation. After a session they are the agent's, and are set aside.
 const OPERATION_FILES: [&str; 13] = [
@@ -39,16 +41,31 @@ const OPERATION_FILES: [&str; 13] = [
     "HEAD.lock",
 ];
 
-const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Locks of commands that work on all of a repository.
+const COMMON_LOCKS: [&str; 5] =
+    ["config.lock", "packed-refs.lock", "shallow.lock", "AUTO_MERGE.lock", "objects/maintenance.lock"];
+
+/// Whether a session can write to the git directory. In a sandbox it cannot, so whatever changed there is the user's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GitAccess {
+    ReadOnly,
+    Writable,
+}
+
+impl GitAccess {
+    pub(crate) fn of(sandbox: SandboxKind) -> Self {
+        match sandbox {
+            SandboxKind::None => Self::Writable,
+            SandboxKind::Own | SandboxKind::Bubblewrap => Self::ReadOnly,
+        }
+    }
+}
 
 /// The state of a repository before a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RepoSnapshot {
-    /// In the order of [`guarded_paths`].
-    files: Vec<Option<Vec<u8>>>,
+    files: GuardedFiles,
     refs: BTreeMap<String, String>,
-    /// Device and inode of the git directory.
-    git_dir: (u64, u64),
 }
 
 /// What a session had changed in `.git`, recorded in meta.json.
@@ -56,14 +73,26 @@ pub(crate) struct RepoSnapshot {
 pub(crate) struct RestoreReport {
     /// Restored files of the git directory.
     pub(crate) files: Vec<String>,
-    /// References that were restored or removed.
+    /// References that were restored or removed: the run's own, those that vanished, and those that cannot stay.
     pub(crate) refs: Vec<String>,
     /// New references, which stay.
     pub(crate) new_refs: Vec<String>,
+    /// Other references that moved and that an agent outside a sandbox could have moved. They keep their new value.
+    pub(crate) moved_refs: Vec<MovedRef>,
     /// Files of the git directory that were moved out of git's way.
     pub(crate) set_aside: Vec<String>,
     /// References that keep the agent's own commits.
     pub(crate) kept: Vec<String>,
+}
+
+/// A reference that is not the run's and that changed during a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct MovedRef {
+    name: String,
+    from: String,
+    to: String,
+    /// The reference that keeps the old value, if the new one does not contain it.
+    saved: Option<String>,
 }
 
 /// The session whose changes are undone.
@@ -73,140 +102,99 @@ pub(crate) struct SessionRef<'a> {
     pub(crate) iter: IterationNumber,
     /// The commit that the session began from.
     pub(crate) base: &'a CommitId,
-    /// The stamp of the user's index before the session, if it is known.
-    pub(crate) user_index: Option<FileStamp>,
+    pub(crate) access: GitAccess,
 }
 
 impl RepoSnapshot {
     /// Called with the lock held and no session running.
-    pub(crate) fn capture(git: &Git) -> Result<Self, Error> {
-        let files: Result<_, Error> =
-            guarded_paths(git).iter().map(|path| atomic::read(path, FILE_BYTES_MAX)).collect();
-        Ok(Self { files: files?, refs: git.all_refs()?, git_dir: identity_of(&git.git_dir())? })
+    pub(crate) fn capture(git: &Git, access: GitAccess) -> Result<Self, Error> {
+        Ok(Self { files: GuardedFiles::capture(git, access)?, refs: git.all_refs()? })
     }
 
-    /// Restores everything. No process of the session may be alive.
+    /// Restores what the session must not change. No process of the session may be alive.
     pub(crate) fn restore(&self, git: &Git, session: SessionRef<'_>) -> Result<RestoreReport, Error> {
-        if identity_of(&git.git_dir()).ok() != Some(self.git_dir) {
-            return Err(UserError::GitFolderGone(git.git_dir()).into());
-        }
         let mut report = RestoreReport::default();
+        let folder = git.paths().set_aside(&session.iter.to_string());
+        let aside = AsideFolder { git, folder };
+        if session.access == GitAccess::Writable {
+            make_folders_writable(git);
+        }
         let agent_head = fs::read_to_string(git.git_dir().join("HEAD")).unwrap_or_default();
-        self.restore_files(git, &mut report)?;
-        restore_index(git, session.user_index)?;
-        set_aside(git, session.iter, &mut report)?;
+        self.files.restore(&aside, session.access, &mut report)?;
+        set_aside_leftovers(&aside, &mut report)?;
+        git.reload_settings()?;
         self.restore_refs(git, session, agent_head.trim(), &mut report)?;
+        self.files.restore_stash_log(git, &mut report)?;
         Ok(report)
     }
+}
 
-    fn restore_files(&self, git: &Git, report: &mut RestoreReport) -> Result<(), Error> {
-        // Without this folder git does not recognise the repository.
-        atomic::create_folders(git.common_dir(), &git.common_dir().join("refs/heads"))?;
-        for (path, before) in guarded_paths(git).iter().zip(&self.files) {
-            // A link, folder or pipe at this path is not followed or opened, only compared.
-            let now = atomic::read(path, FILE_BYTES_MAX).ok().flatten();
-            if now == *before && !is_irregular(path) {
-                continue;
-            }
-            atomic::remove_any(path)?;
-            if let Some(bytes) = before {
-                let root = if path.starts_with(git.git_dir()) { &git.git_dir() } else { git.common_dir() };
-                atomic::overwrite_any(root, path, bytes)?;
-            }
-            report.files.push(name_in(git, path));
+/// A folder of the runner's that takes files of the git directory out of git's way.
+struct AsideFolder<'a> {
+    git: &'a Git,
+    folder: PathBuf,
+}
+
+impl AsideFolder<'_> {
+    /// Moves whatever is at a path of the git directory into the folder, under a name that is free.
+    fn take(&self, path: &Path, report: &mut RestoreReport) -> Result<(), Error> {
+        atomic::create_folders(&self.git.git_dir(), &self.folder)?;
+        let name = name_in(self.git, path);
+        let flat = name.replace('/', "-");
+        let mut target = self.folder.join(&flat);
+        let mut nth = 1;
+        while target.symlink_metadata().is_ok() {
+            nth += 1;
+            target = self.folder.join(format!("{flat}.{nth}"));
         }
+        fs::rename(path, &target).map_err(Error::io("set aside", path))?;
+        report.set_aside.push(name);
         Ok(())
-    }
-
-    fn restore_refs(
-        &self,
-        git: &Git,
-        session: SessionRef<'_>,
-        agent_head: &str,
-        report: &mut RestoreReport,
-    ) -> Result<(), Error> {
-        let now = git.all_refs()?;
-        let conflicting: Vec<&String> = now.keys().filter(|name| self.must_remove(name)).collect();
-        let mut tips = agent_tips(git, session, &now, agent_head);
-        tips.extend(conflicting.iter().filter_map(|name| now.get(*name).cloned()));
-        for (nth, tip) in tips.iter().enumerate() {
-            let name = format!("refs/runner/{}/agent/{}-{}", session.run, session.iter, nth + 1);
-            git.set_ref(&name, tip)?;
-            report.kept.push(name);
-        }
-        for name in conflicting {
-            git.remove_ref(name)?;
-            report.refs.push(name.clone());
-        }
-        for (name, before) in &self.refs {
-            if !now.contains_key(name) {
-                // A file or folder that is not a reference may be at this path, and git would not overwrite it.
-                atomic::remove_any(&git.common_dir().join(name))?;
-            }
-            // A reference that was broken before the session cannot be restored, and nothing is lost with it.
-            if now.get(name) != Some(before) && git.has_object(before) {
-                git.set_ref(name, before)?;
-                report.refs.push(name.clone());
-            }
-        }
-        let is_new = |name: &String| !self.refs.contains_key(name) && !report.refs.contains(name);
-        report.new_refs = now.into_keys().filter(is_new).collect();
-        Ok(())
-    }
-
-    /// Whether a new reference cannot stay: git would show another history because of it, or its name conflicts with the
-    /// name of an old one.
-    fn must_remove(&self, name: &str) -> bool {
-        let is_below =
-            |one: &str, other: &str| one.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'));
-        let conflicts = |old: &String| is_below(name, old) || is_below(old, name);
-        let is_new = !self.refs.contains_key(name);
-        is_new && (name.starts_with("refs/replace/") || self.refs.keys().any(conflicts))
     }
 }
 
-/// The commits that the agent left on the run's branch and at HEAD.
-fn agent_tips(
-    git: &Git,
-    session: SessionRef<'_>,
-    refs: &BTreeMap<String, String>,
-    agent_head: &str,
-) -> BTreeSet<String> {
-    let head = match agent_head.strip_prefix("ref: ") {
-        Some(name) => refs.get(name).map(String::as_str),
-        None => Some(agent_head),
+/// Identifies a git directory while this process runs. Neither number survives a reboot on every file system, so it is not
+/// for the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FolderIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl FolderIdentity {
+    pub(crate) fn of(path: &Path) -> Result<Self, Error> {
+        let metadata = fs::symlink_metadata(path).map_err(Error::io("read", path))?;
+        Ok(Self { device: metadata.dev(), inode: metadata.ino() })
+    }
+
+    /// Moves the git directory back if the session moved it somewhere else in the work tree, with a file or a link in its
+    /// place. Refuses if it is gone.
+    pub(crate) fn restore(self, git: &Git) -> Result<(), Error> {
+        let git_dir = git.git_dir();
+        if Self::of(&git_dir).ok() == Some(self) {
+            return Ok(());
+        }
+        let entries = git_dir.parent().and_then(|parent| fs::read_dir(parent).ok());
+        let is_ours = |path: &PathBuf| Self::of(path).ok() == Some(self);
+        let moved = entries.into_iter().flatten().flatten().map(|entry| entry.path()).find(is_ours);
+        let Some(moved) = moved else { return Err(UserError::GitFolderGone(git_dir).into()) };
+        atomic::move_in_place(&moved, &git_dir, &moved.join("runner/aside/replaced-git"))
+    }
+}
+
+/// Gives the owner access to every folder of the git directory, if the session took it away.
+fn make_folders_writable(git: &Git) {
+    let is_closed = |path: &Path| {
+        fs::symlink_metadata(path)
+            .is_ok_and(|found| found.is_dir() && found.permissions().mode() & 0o300 != 0o300)
     };
-    let branch = refs.get(&session.run.branch().reference()).map(String::as_str);
-    let tips = [branch, head].into_iter().flatten().filter(|tip| *tip != session.base.as_str());
-    tips.filter(|tip| git.existing_commit(tip).is_some()).map(str::to_owned).collect()
-}
-
-/// Restores the user's index from the private copy; without one, git creates it again.
-fn restore_index(git: &Git, before: Option<FileStamp>) -> Result<(), Error> {
-    if before.is_some() && atomic::stamp(&git.paths().index()) == before {
-        return Ok(());
+    let common = git.common_dir();
+    let folders = ["", "refs", "refs/heads", "refs/heads/runner", "objects", "logs", "runner", "info"];
+    let is_any_closed = folders.iter().any(|name| is_closed(&common.join(name)));
+    if is_any_closed || is_closed(&git.git_dir()) {
+        atomic::open_folders(common);
+        atomic::open_folders(&git.git_dir());
     }
-    let index = git.paths().index();
-    let copy = git.paths().private_index("work");
-    if !copy.exists() {
-        return atomic::remove_any(&index);
-    }
-    let restored = git.paths().private_index("restored");
-    atomic::copy_with_mtime(&copy, &restored)?;
-    if is_irregular(&index) {
-        atomic::remove_any(&index)?;
-    }
-    fs::rename(&restored, &index).map_err(Error::io("write", index))
-}
-
-fn guarded_paths(git: &Git) -> Vec<PathBuf> {
-    let own = WORKTREE_FILES.iter().map(|name| git.git_dir().join(name));
-    own.chain(COMMON_FILES.iter().map(|name| git.common_dir().join(name))).collect()
-}
-
-fn identity_of(path: &Path) -> Result<(u64, u64), Error> {
-    let metadata = fs::symlink_metadata(path).map_err(Error::io("look at", path))?;
-    Ok((metadata.dev(), metadata.ino()))
 }
 
 /// Whether something other than a regular file exists at a path.
@@ -221,31 +209,43 @@ fn name_in(git: &Git, path: &Path) -> String {
 }
 
 /// Moves operations that the agent left in progress, and locks of its killed git commands, out of git's way.
-fn set_aside(git: &Git, iter: IterationNumber, report: &mut RestoreReport) -> Result<(), Error> {
-    let folder = git.paths().set_aside(&iter.to_string());
+fn set_aside_leftovers(aside: &AsideFolder<'_>, report: &mut RestoreReport) -> Result<(), Error> {
+    let git = aside.git;
     let mut paths: Vec<PathBuf> = OPERATION_FILES.iter().map(|name| git.git_dir().join(name)).collect();
-    paths.extend(["config.lock", "packed-refs.lock"].map(|name| git.common_dir().join(name)));
+    paths.extend(COMMON_LOCKS.map(|name| git.common_dir().join(name)));
     collect_locks(&git.common_dir().join("refs"), &mut paths);
+    collect_reftable_locks(git, &mut paths);
+    // Git cannot write a reflog if the folder is a file, nor an index if the index is a folder.
+    paths.extend(
+        [git.common_dir().join("logs")]
+            .into_iter()
+            .filter(|path| path.symlink_metadata().is_ok_and(|found| !found.is_dir())),
+    );
+    paths.extend([git.paths().index()].into_iter().filter(|path| is_irregular(path)));
     for path in paths.into_iter().filter(|path| path.symlink_metadata().is_ok()) {
-        let name = name_in(git, &path);
-        atomic::create_folders(&git.git_dir(), &folder)?;
-        let target = folder.join(name.replace('/', "-"));
-        atomic::remove_any(&target)?;
-        fs::rename(&path, &target).map_err(Error::io("set aside", &path))?;
-        report.set_aside.push(name);
+        aside.take(&path, report)?;
     }
     Ok(())
 }
 
-/// Collects the lock files of references below a folder.
+/// Collects the lock files of references below a folder. A lock is a lock, whatever kind of file it is.
 pub(crate) fn collect_locks(folder: &Path, locks: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            collect_locks(&path, locks);
-        } else if path.extension().is_some_and(|extension| extension == "lock") {
+        if path.extension().is_some_and(|extension| extension == "lock") {
             locks.push(path);
+        } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            collect_locks(&path, locks);
         }
+    }
+}
+
+/// Collects the lock files of references in the reftable format: of the shared store and of this work tree's own.
+pub(crate) fn collect_reftable_locks(git: &Git, locks: &mut Vec<PathBuf>) {
+    let own = git.git_dir();
+    collect_locks(&git.common_dir().join("reftable"), locks);
+    if own != git.common_dir() {
+        collect_locks(&own.join("reftable"), locks);
     }
 }

@@ -20,7 +20,7 @@ use crate::fs::atomic;
 use crate::git::{Git, Head};
 use crate::ops::pause;
 use crate::repo::documents::{SMALL_BYTES_MAX, first_paths, read_docs_and_errors};
-use crate::repo::journal;
+use crate::repo::journal::{self, JournalState};
 use crate::repo::recovery::RecoveryNote;
 
 /// The result of reading a document.
@@ -116,7 +116,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
         root: git.root().to_owned(),
         dirty: first_paths(&status.outside),
         runner_changed: !status.inside.is_empty(),
-        interrupted: journal::pending(&git.paths().journal())?.is_some(),
+        interrupted: journal::read(&git.paths().journal())? != JournalState::Empty,
         is_paused: pause::is_paused(git.paths()),
         recovery: RecoveryNote::read(&git),
         waiting,

@@ -199,6 +199,7 @@ fn runner_lines(event: &Event) -> Vec<StyledLine> {
             let text = format!("{} cannot be enforced: {agent} does not report it", limits.join(", "));
             one(Glyph::Open, TextRole::Warn, text)
         }
+        Event::FileNoticed { notice, .. } => one(Glyph::Open, TextRole::Warn, one_line(&notice.text())),
         Event::HookRan { hook, fault } => {
             let fault = fault.as_deref().map(|fault| format!(" failed: {}", one_line(fault)));
             let text = format!("hook {}{}", one_line(hook), fault.unwrap_or_default());

@@ -59,14 +59,18 @@ pub(super) fn run_iterations(dir: &Path, mode: RunMode, ui: &Ui) -> Result<LoopO
     };
     let key_reader = if ui.is_terminal() { KeyReader::read(on_key) } else { None };
     std::thread::scope(|scope| {
-        let redrawing = scope.spawn(|| display.redraw_until_over());
+        // A machine that cannot start a thread gets no live display and no keys, but its run.
+        let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        let redrawing = thread("display").spawn_scoped(scope, || display.redraw_until_over());
         if key_reader.is_some() {
-            scope.spawn(|| handle_keys(keys, &display, &stop_requested));
+            let _ = thread("keys").spawn_scoped(scope, || handle_keys(keys, &display, &stop_requested));
         }
         let stop = run_in_repo(dir, mode, &display, &stop_requested, &root);
         drop(key_reader);
         let (summary, took) = display.end();
-        redrawing.thread().unpark();
+        if let Ok(redrawing) = redrawing {
+            redrawing.thread().unpark();
+        }
         let stop = stop.map_err(|error| CommandError::from_host("cannot run the next iteration", error))?;
         let status = stop.as_ref().map(|stop| status_after(dir, stop, &summary));
         Ok(LoopOutput { stop, status, summary, took })

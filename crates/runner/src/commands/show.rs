@@ -8,6 +8,7 @@ use runner_core::labels::{NodeState, NodeStates};
 use runner_core::model::id::NodeId;
 use runner_core::model::run_state::{NodeHistory, RunState};
 use runner_core::model::tree::{Node, path_text};
+use runner_core::step::FileNotice;
 use runner_core::text::lines;
 use runner_host::view::run_view::{DiffFormat, IterationView, RunView};
 use runner_term::format::{clock, dollars};
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 use crate::args::ShowArgs;
 use crate::render::changes::{FileDiffStat, parse_numstat, render_files};
 use crate::render::clean;
+use crate::render::event::notice_lines;
 use crate::render::iteration::{
     iteration_json, iteration_line, iteration_row, outcome_glyph, outcome_style, outcome_word, target_word,
 };
@@ -62,6 +64,12 @@ impl ShowIterationOutput {
         [time("agent_ms"), time("guard_ms"), cost].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
+    /// Files that are not committed as the session left them.
+    fn notices(&self) -> Vec<FileNotice> {
+        let notices = self.iteration.meta.as_ref().and_then(|meta| meta.get("file_notices"));
+        notices.and_then(|notices| serde_json::from_value(notices.clone()).ok()).unwrap_or_default()
+    }
+
     fn guard(&self) -> String {
         match &self.iteration.kind {
             CommitKind::Iteration { guard, .. } => guard.as_str().to_owned(),
@@ -96,6 +104,11 @@ impl CommandOutput for ShowIterationOutput {
             output.push(KeyValueLine::new().with("annotation", clean(annotation)));
         }
         output.extend(self.is_removed.then(|| KeyValueLine::new().with("logs", REMOVED)));
+        for notice in self.notices() {
+            let line = KeyValueLine::new().with("notice", notice.text());
+            output
+                .push(notice.restore.iter().fold(line, |line, command| line.with("restore", clean(command))));
+        }
         output.extend(self.files.iter().map(FileDiffStat::line));
         output
     }
@@ -116,6 +129,9 @@ impl CommandOutput for ShowIterationOutput {
         rows.extend(iteration.annotations.iter().map(|annotation| ("note", clean(annotation))));
         for (key, value) in rows.into_iter().filter(|(_, value)| !value.is_empty()) {
             text.push_str(&format!("  {} {value}\n", styler.paint(TextRole::Faint, &format!("{key:<8}"))));
+        }
+        for notice in self.notices() {
+            text.push_str(&notice_lines(&notice, styler));
         }
         for line in lines(&self.summary).lines() {
             text.push_str(&format!("    {line}\n"));

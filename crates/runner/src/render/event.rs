@@ -6,7 +6,7 @@ use runner_core::config::CommandArgv;
 use runner_core::labels::annotation_text;
 use runner_core::model::id::IterationNumber;
 use runner_core::model::run_state::GuardResult;
-use runner_core::step::{Annotation, Event, Outcome};
+use runner_core::step::{Annotation, Event, FileNotice, Outcome};
 use runner_term::format::clock;
 use runner_term::{CommandOutput, Glyph, KeyValueLine, Styler, TextRole, agent_event_line};
 use serde_json::Value;
@@ -49,6 +49,10 @@ impl CommandOutput for EventOutput<'_> {
                 let line = line.with("iter", iter);
                 findings.iter().fold(line, |line, finding| line.with("finding", clean(finding)))
             }
+            Event::FileNoticed { iter, notice } => {
+                let line = line.with("iter", iter).with("notice", notice.text());
+                notice.restore.iter().fold(line, |line, command| line.with("restore", clean(command)))
+            }
             Event::GuardEnded { iter, exit, .. } => {
                 let exit = exit.map(|exit| exit.to_string()).unwrap_or_default();
                 line.with("iter", iter).with("exit", exit)
@@ -81,6 +85,7 @@ impl CommandOutput for EventOutput<'_> {
             Event::Checked { findings, .. } => {
                 indented_notes(findings.iter().map(|finding| clean(finding)), styler)
             }
+            Event::FileNoticed { notice, .. } => notice_lines(notice, styler),
             Event::Waiting { wait, ends_unix_ms } => {
                 let until = on_the_wall(*ends_unix_ms);
                 indented_notes([format!("waiting until {until} ({})", clean(&reason(wait)))], styler)
@@ -110,6 +115,15 @@ impl CommandOutput for EventOutput<'_> {
             | Event::Unknown => String::new(),
         }
     }
+}
+
+/// A notice and, on a line of its own and never cut off, the command that gets the file back.
+pub(crate) fn notice_lines(notice: &FileNotice, styler: &Styler) -> String {
+    let mut text = indented_notes([notice.text()], styler);
+    if let Some(command) = &notice.restore {
+        text.push_str(&format!("        get it back: {}\n", clean(command)));
+    }
+    text
 }
 
 fn command_text(command: &CommandArgv) -> String {

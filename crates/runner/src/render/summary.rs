@@ -68,6 +68,7 @@ impl LoopSummary {
             | Event::Recovered { .. }
             | Event::Agent { .. }
             | Event::AgentEnded { .. }
+            | Event::FileNoticed { .. }
             | Event::Checked { .. }
             | Event::GuardStarted { .. }
             | Event::GuardEnded { .. }

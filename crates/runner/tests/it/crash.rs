@@ -1,4 +1,5 @@
 //! The process dies at every point; the next command recovers.
 
 pub(crate) mod iteration;
+mod recovery;
 pub(crate) mod start;

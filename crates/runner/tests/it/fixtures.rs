@@ -37,6 +37,22 @@ pub(crate) fn assert_proved(sandbox: &TestRepo) {
     assert!(is_proved, "{}\n{}", output.stdout, output.stderr);
 }
 
+/// Runs the binary as an ordinary user, for tests about permissions, which do not restrict root.
+pub(crate) fn as_nobody(sandbox: &TestRepo, args: &[&str]) -> RunOutput {
+    let mut command = sandbox.command("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", RUNNER]).args(args);
+    run(&mut command)
+}
+
+/// Gives the repository and everything around it to that user while `action` runs.
+pub(crate) fn owned_by_nobody(sandbox: &TestRepo, action: impl FnOnce(&TestRepo)) {
+    let give_to =
+        |owner: &str| run(sandbox.command("chown").args(["-hR", owner]).arg(sandbox.outside())).ok();
+    give_to("65534:65534");
+    action(sandbox);
+    give_to("0:0");
+}
+
 /// The JSON document on standard output.
 pub(crate) fn json(output: &RunOutput) -> Value {
     serde_json::from_str(&output.stdout).unwrap()

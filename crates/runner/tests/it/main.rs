@@ -9,6 +9,6 @@ mod fixtures;
 mod generated;
 mod security;
 
-use fixtures::{GOAL, assert_proved, ready, started};
+use fixtures::{GOAL, as_nobody, assert_proved, owned_by_nobody, ready, started};
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_runner");

@@ -53,7 +53,7 @@ impl TrackedFile {
         let mut folders = self.path.split('/').skip(1);
         self.is_rust()
             && self.path.starts_with("crates/")
-            && !matches!(folders.next(), Some("scripted-model" | "testkit"))
+            && !matches!(folders.next(), Some("crash-campaign" | "scripted-model" | "testkit"))
             && folders.next() == Some("src")
             && !folders.any(|part| part == "tests" || part == "tests.rs")
     }

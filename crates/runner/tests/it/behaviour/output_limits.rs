@@ -62,7 +62,7 @@ fn document_that_grows_too_large_is_restored() {
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.git(&["show", "HEAD:README.md"]), "hello");
     assert_eq!(sandbox.read("README.md"), "hello\n");
-    let aside = std::fs::metadata(sandbox.path(".git/runner/aside/0001/README.md")).unwrap();
+    let aside = std::fs::metadata(sandbox.path(".git/runner/aside/0001/1-README.md")).unwrap();
     assert_eq!(aside.len(), 60_000_000, "nothing is lost");
     assert_sound(&sandbox);
 }

@@ -12,9 +12,10 @@ use testkit::test_repo::{RunOutput, TestRepo, run};
 use crate::RUNNER;
 
 /// The failpoints of an iteration, in order.
-const POINTS: [&str; 10] = [
+const POINTS: [&str; 11] = [
     "iter.begun",
     "iter.ended",
+    "iter.stored",
     "iter.guard",
     "iter.commit",
     "publish.journal",
@@ -89,7 +90,11 @@ fn assert_completes(sandbox: &TestRepo, scenario: &Scenario, interrupted: usize,
     let work: String = (1..=sessions).map(|nth| format!("{nth}\n")).collect();
     assert_eq!(sandbox.read("work"), work, "{point}");
     assert!(!sandbox.path("old").exists() && sandbox.path(&format!("new/{sessions}")).exists(), "{point}");
-    assert_eq!(sandbox.git(&["for-each-ref", "refs/runner"]), "", "{point}: no stray files were stored");
+    assert_eq!(
+        sandbox.git(&["for-each-ref", "refs/runner/demo/found"]),
+        "",
+        "{point}: no stray files were stored"
+    );
     assert_sound(sandbox);
 }
 

@@ -1,0 +1,202 @@
+//! A power cut at every barrier: the run continues from a copy of the disk that was taken before the barrier.
+//!
+//! The repository is on ext4 on a loop device. What the kernel has not written to the device is not in the copy. Mounts need
+//! root, so each point has a mount namespace of its own, and the copy is mounted at the same path as the original.
+
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, unshare};
+use testkit::test_repo::{TestRepo, run as run_command, temporary_root};
+
+use crate::families::{Family, calls_of};
+use crate::injector::{CallClass, Fault, Injection, trace};
+use crate::oracle::{Belongings, judge};
+use crate::point::{PointSpec, PointVerdict};
+use crate::scenarios::{FaultScenario, Workspace, find, populate};
+
+const IMAGE_MEGABYTES: u64 = 40;
+/// The kernel writes nothing by itself for ten minutes.
+const MOUNT_OPTIONS: &str = "loop,commit=600";
+
+pub(super) fn families() -> Vec<Family> {
+    vec![
+        Family {
+            name: "power-cut",
+            summary: "cut the power before each barrier, ext4 with default options",
+            points: |workspace, scenarios| points("power-cut", workspace, scenarios),
+            run: |workspace, point| {
+                run(workspace, point, &PowerCut { options: "", is_journal_flushed: false })
+            },
+        },
+        Family {
+            name: "power-cut-synced",
+            summary: "the same, after another program flushed the file system's journal",
+            points: |workspace, scenarios| points("power-cut-synced", workspace, scenarios),
+            run: |workspace, point| {
+                run(workspace, point, &PowerCut { options: "", is_journal_flushed: true })
+            },
+        },
+        Family {
+            name: "power-cut-noalloc",
+            summary: "the same with noauto_da_alloc: a rename flushes nothing",
+            points: |workspace, scenarios| points("power-cut-noalloc", workspace, scenarios),
+            run: |workspace, point| {
+                run(workspace, point, &PowerCut { options: ",noauto_da_alloc", is_journal_flushed: false })
+            },
+        },
+    ]
+}
+
+/// How the disk behaves.
+struct PowerCut {
+    options: &'static str,
+    /// Whether another program's fsync has flushed the journal of the file system just before.
+    is_journal_flushed: bool,
+}
+
+/// One point per barrier, and one after the command's end.
+fn points(family: &str, workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PointSpec> {
+    let mut points = Vec::new();
+    for scenario in scenarios {
+        let count = calls_of(workspace, scenario, "barriers").len();
+        let last = if count == 0 { 0 } else { count + 1 };
+        points.extend((1..=last).map(|at| PointSpec::new(family, scenario.name, &[at])));
+    }
+    points
+}
+
+fn run(workspace: &Workspace, point: &PointSpec, cut: &PowerCut) -> PointVerdict {
+    let Some(scenario) = find(&point.subject) else {
+        return PointVerdict::Skipped(format!("no scenario `{}`", point.subject));
+    };
+    let folder = tempfile::Builder::new().prefix("power-").tempdir_in(temporary_root());
+    let folder = folder.expect("a temporary folder");
+    let outside = folder.path().to_owned();
+    let disk = outside.join("disk");
+    fs::create_dir_all(&disk).expect("a mount point");
+    if let Err(reason) = use_own_mounts() {
+        return PointVerdict::Skipped(reason);
+    }
+    let template = workspace.template(&scenario);
+    populate(&outside, &template);
+    let image = outside.join("disk.img");
+    if let Err(reason) = fill_disk(&image, &disk, &outside.join("work"), cut.options) {
+        return PointVerdict::Skipped(reason);
+    }
+    let repo = TestRepo::open(&workspace.runner, folder).at(disk.join("work"));
+    repo.try_git(&["update-index", "-q", "--refresh"]);
+    rustix::fs::syncfs(File::open(&disk).expect("the disk")).expect("syncfs");
+    let before = Belongings::read(&repo, scenario.runs);
+    let is_promised = crash(&repo, &scenario, point.number(0), cut);
+    umount2(&disk, MntFlags::MNT_DETACH).expect("umount");
+    if let Err(reason) = mount_image(&cut_image(&repo), &disk, cut.options) {
+        return PointVerdict::Bad(vec![reason]);
+    }
+    if let Err(reason) = change_boot_id(repo.outside()) {
+        return PointVerdict::Skipped(reason);
+    }
+    if !is_promised {
+        // Without a snapshot, the work of the session may be lost with the power.
+        let _ = fs::remove_dir_all(repo.outside().join("home/ledger"));
+    }
+    let verdict = PointVerdict::of(judge(&repo, &scenario, &before));
+    let _ = umount2(&disk, MntFlags::MNT_DETACH);
+    verdict
+}
+
+fn cut_image(repo: &TestRepo) -> PathBuf {
+    repo.outside().join("cut.img")
+}
+
+/// Runs the command, copies the disk at the barrier and kills everything. Returns whether the runner had promised that the
+/// session's work is safe: it has started the guard, or committed the iteration.
+fn crash(repo: &TestRepo, scenario: &FaultScenario, at: usize, cut: &PowerCut) -> bool {
+    let image = repo.outside().join("disk.img");
+    let target = cut_image(repo);
+    let is_copied = Cell::new(false);
+    let was_promised = Cell::new(false);
+    let iterations =
+        || repo.try_git(&["rev-list", "--count", "--grep=^chore(loop): run .* iter ", "HEAD"]).stdout;
+    let start = iterations();
+    let copy = || {
+        was_promised.set(iterations() != start || has_guard_log(&repo.path(".runner/iterations")));
+        if cut.is_journal_flushed {
+            let other = File::create(repo.outside().join("disk/other")).expect("another file");
+            other.sync_all().expect("fsync");
+        }
+        fs::copy(&image, &target).expect("a copy of the disk");
+        is_copied.set(true);
+    };
+    let mut observer = |number: usize, _: &_| {
+        if number == at {
+            copy();
+        }
+    };
+    let injection = Injection {
+        class: CallClass::Barriers,
+        root: repo.root(),
+        at,
+        fault: Some(Fault::KillAll),
+        observer: Some(&mut observer),
+    };
+    trace(&repo.runner_command(scenario.command), injection);
+    if !is_copied.get() {
+        copy();
+    }
+    was_promised.get()
+}
+
+/// Whether an iteration's folder has the log of a guard.
+fn has_guard_log(iterations: &Path) -> bool {
+    let entries =
+        |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries(iterations).flat_map(|run| entries(&run).collect::<Vec<_>>()).any(|folder| {
+        let is_latest = !folder.join("meta.json").exists();
+        is_latest && folder.join("guard.log").exists()
+    })
+}
+
+/// Moves this process into a mount namespace of its own.
+fn use_own_mounts() -> Result<(), String> {
+    unshare(CloneFlags::CLONE_NEWNS).map_err(|error| format!("no own mount namespace: {error}"))?;
+    let flags = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(None::<&str>, "/", None::<&str>, flags, None::<&str>)
+        .map_err(|error| format!("private mounts: {error}"))
+}
+
+/// After a power cut the machine boots again: programs that ask whether it did must see another id.
+fn change_boot_id(folder: &Path) -> Result<(), String> {
+    let file = folder.join("boot_id");
+    fs::write(&file, "00000000-0000-4000-8000-000000000000\n").expect("a boot id");
+    let flags = MsFlags::MS_BIND;
+    let target = "/proc/sys/kernel/random/boot_id";
+    mount(Some(&file), target, None::<&str>, flags, None::<&str>).map_err(|error| format!("boot id: {error}"))
+}
+
+/// Formats a new image, mounts it and moves the repository onto it.
+fn fill_disk(image: &Path, disk: &Path, work: &Path, options: &str) -> Result<(), String> {
+    let file = File::create(image).expect("an image");
+    file.set_len(IMAGE_MEGABYTES << 20).expect("the size of the image");
+    let mut format = Command::new("mkfs.ext4");
+    format.args(["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"]);
+    let output = run_command(format.arg(image));
+    if output.code != Some(0) {
+        return Err(format!("mkfs.ext4: {}", output.stderr.trim_end()));
+    }
+    mount_image(image, disk, options)?;
+    fs::create_dir(disk.join("work")).expect("a work tree");
+    populate(&disk.join("work"), work);
+    fs::remove_dir_all(work).expect("the copy on the other disk");
+    Ok(())
+}
+
+fn mount_image(image: &Path, disk: &Path, options: &str) -> Result<(), String> {
+    let mut mount = Command::new("mount");
+    mount.arg("-o").arg(format!("{MOUNT_OPTIONS}{options}")).arg(image).arg(disk);
+    let output = run_command(&mut mount);
+    if output.code == Some(0) { Ok(()) } else { Err(format!("loop mount: {}", output.stderr.trim_end())) }
+}

@@ -1,0 +1,182 @@
+//! Tests what `runner` survives: crashes at every system call, errors of the system, power cuts, a failing git, odd
+//! repositories, hostile agents and a user who works meanwhile. `just crash` runs it; docs/design/crash-safety.md describes it.
+//!
+//! The parts: `injector` produces a fault, `scenarios` are what it interrupts, `oracle` judges the result, `families` combine
+//! them into points, `campaign` and `pool` select and run points, `soak` measures a long run.
+//!
+//! The injector knows the registers and calls of Linux on x86-64; elsewhere this library is empty.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![expect(clippy::expect_used, clippy::panic, reason = "a point that cannot be set up is a failed point")]
+
+mod campaign;
+mod families;
+mod injector;
+mod oracle;
+mod point;
+mod pool;
+mod random;
+mod scenarios;
+mod soak;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+
+use crate::campaign::CampaignPlan;
+use crate::injector::{CallClass, Injection, trace};
+use crate::point::PointSpec;
+use crate::scenarios::Workspace;
+
+#[derive(Debug, Parser)]
+#[command(about = "Crash campaign and soak for the `runner` binary")]
+struct CampaignCli {
+    #[command(subcommand)]
+    command: CampaignCommand,
+    /// The binary under test [default: `runner` beside this program].
+    #[arg(long, global = true, value_name = "FILE")]
+    runner: Option<PathBuf>,
+    /// Folder with prepared scenarios [default: a temporary one].
+    #[arg(long, global = true, value_name = "DIR")]
+    templates: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum CampaignCommand {
+    /// Run a campaign, or one point of it.
+    Run(RunArgs),
+    /// Run one point and print its verdict.
+    Point { spec: String },
+    /// List the counted system calls of a scenario's command.
+    Calls { scenario: String, class: String },
+    /// Run many iterations with an agent that behaves differently every time, and print figures.
+    Soak {
+        /// Number of iterations.
+        #[arg(default_value_t = 2000)]
+        iterations: usize,
+    },
+    /// The agent of the soak.
+    #[command(hide = true)]
+    ChaosAgent,
+    /// List families and scenarios.
+    List,
+}
+
+#[derive(Debug, clap::Args)]
+struct RunArgs {
+    /// Scenarios to interrupt [default: all].
+    scenarios: Vec<String>,
+    /// Only this family of faults; repeatable.
+    #[arg(long = "family", value_name = "NAME")]
+    families: Vec<String>,
+    /// Run only every K-th point.
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    every: usize,
+    /// Run points in a random order of a few scenarios, seeded by this text.
+    #[arg(long, value_name = "SEED")]
+    sample: Option<String>,
+    /// Start no point after N minutes.
+    #[arg(long, value_name = "N")]
+    minutes: Option<f64>,
+    /// Points at the same time [default: the number of cores].
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Run only this point, as a report printed it.
+    #[arg(long, value_name = "SPEC", conflicts_with_all = ["scenarios", "families"])]
+    point: Option<String>,
+}
+
+/// The command line of `crash-campaign`.
+pub fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|first| first == injector::TRACED_CHILD) {
+        let error = injector::exec_traced(args);
+        print(&error);
+        return ExitCode::FAILURE;
+    }
+    let cli = CampaignCli::parse();
+    let folder =
+        tempfile::Builder::new().prefix("campaign-").tempdir_in(testkit::test_repo::temporary_root());
+    let folder = folder.expect("a temporary folder");
+    let templates = cli.templates.unwrap_or_else(|| folder.path().join("templates"));
+    std::fs::create_dir_all(&templates).expect("a folder for scenarios");
+    let runner = cli.runner.unwrap_or_else(|| sibling("runner"));
+    let runner = runner.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", runner.display()));
+    let workspace = Workspace::new(runner.display().to_string(), templates);
+    let is_success = match cli.command {
+        CampaignCommand::Run(args) => run(&workspace, folder.path(), args),
+        CampaignCommand::Point { spec } => run_point(&workspace, &spec),
+        CampaignCommand::Calls { scenario, class } => list_calls(&workspace, &scenario, &class),
+        CampaignCommand::Soak { iterations } => soak::run(&workspace.runner, iterations),
+        CampaignCommand::ChaosAgent => soak::run_chaos_agent(),
+        CampaignCommand::List => list(),
+    };
+    if is_success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// A program in the folder of this one.
+fn sibling(name: &str) -> PathBuf {
+    let exe = std::env::current_exe().expect("the path of this program");
+    exe.with_file_name(name)
+}
+
+/// Prints a line at once, so that a campaign can be followed.
+pub(crate) fn print(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    // A reader that went away does not end the campaign.
+    let _ = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+}
+
+fn run(workspace: &Workspace, folder: &Path, args: RunArgs) -> bool {
+    if let Some(spec) = &args.point {
+        return run_point(workspace, spec);
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    if let Some(seed) = &args.sample {
+        print(&format!("seed {seed}"));
+    }
+    let plan = CampaignPlan {
+        scenarios: args.scenarios,
+        families: args.families,
+        every: args.every.max(1),
+        sample: args.sample,
+        time_limit: args.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
+        jobs: args.jobs.unwrap_or(cores),
+    };
+    campaign::run(workspace, folder, &plan)
+}
+
+fn run_point(workspace: &Workspace, spec: &str) -> bool {
+    let point = PointSpec::parse(spec).unwrap_or_else(|| panic!("`{spec}` is not a point"));
+    let family = families::all().into_iter().find(|family| family.name == point.family);
+    let family = family.unwrap_or_else(|| panic!("`{}` is not a family", point.family));
+    let verdict = (family.run)(workspace, &point);
+    print(verdict.to_text().trim_end());
+    !matches!(verdict, point::PointVerdict::Bad(_))
+}
+
+fn list_calls(workspace: &Workspace, scenario: &str, class: &str) -> bool {
+    let scenario = scenarios::find(scenario).unwrap_or_else(|| panic!("`{scenario}` is not a scenario"));
+    let class = CallClass::parse(class).unwrap_or_else(|| panic!("`{class}` is not a class of calls"));
+    let repo = workspace.copy(&scenario);
+    let injection = Injection { class, root: repo.root(), at: 0, fault: None, observer: None };
+    let outcome = trace(&repo.runner_command(scenario.command), injection);
+    assert_eq!(outcome.exit_code, Some(0), "`runner {}` without a fault", scenario.command.join(" "));
+    for call in &outcome.calls {
+        let paths: Vec<String> = call.paths.iter().map(|path| path.display().to_string()).collect();
+        print(&format!("{} {} {}", call.program, call.name, paths.join(" -> ")));
+    }
+    true
+}
+
+fn list() -> bool {
+    for family in families::all() {
+        print(&format!("family   {:<18} {}", family.name, family.summary));
+    }
+    for scenario in scenarios::all() {
+        print(&format!("scenario {:<18} runner {}", scenario.name, scenario.command.join(" ")));
+    }
+    true
+}

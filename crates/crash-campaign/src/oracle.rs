@@ -1,0 +1,138 @@
+//! Judges a repository after a fault: the next commands succeed, the run is sound, and neither the agent's nor the user's
+//! work is lost. It knows git, plain files and the runner's command line, and shares no code with the runner.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use testkit::oracle::RunOracle;
+use testkit::test_repo::TestRepo;
+
+use crate::scenarios::FaultScenario;
+
+/// What belongs to the user: it must be the same before and after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Belongings {
+    /// Branches and tags but those of runs that may move, with their commits.
+    refs: BTreeMap<String, String>,
+    stashes: Vec<String>,
+    /// Files that git does not track, and files of the git folder.
+    files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+impl Belongings {
+    /// `runs` are the runs whose branches may move.
+    pub(crate) fn read(repo: &TestRepo, runs: &[&str]) -> Self {
+        let is_of_run = |name: &str| runs.iter().any(|run| name == format!("refs/heads/runner/{run}"));
+        let format = "--format=%(refname) %(objectname)";
+        let output = repo.try_git(&["for-each-ref", format, "refs/heads", "refs/tags", "refs/remotes"]);
+        let lines = output.stdout.lines().filter_map(|line| line.split_once(' '));
+        let refs = lines
+            .filter(|(name, _)| !is_of_run(name))
+            .map(|(name, commit)| (name.to_owned(), commit.to_owned()))
+            .collect();
+        let stashes = repo.try_git(&["stash", "list", "--format=%H"]).stdout;
+        let mut files = BTreeMap::new();
+        for name in ["ignored", "local", ".git/hooks", ".git/config"] {
+            collect_files(&repo.path(name), &mut files);
+        }
+        Self { refs, stashes: stashes.lines().map(str::to_owned).collect(), files }
+    }
+
+    /// What differs from `before`. New refs are allowed: an agent may create branches.
+    fn violations_since(&self, before: &Self, violations: &mut Vec<String>) {
+        for (name, commit) in &before.refs {
+            if self.refs.get(name) != Some(commit) {
+                violations.push(format!("{name} moved from {commit} to {:?}", self.refs.get(name)));
+            }
+        }
+        if self.stashes != before.stashes {
+            violations.push(format!("the stashes changed from {:?} to {:?}", before.stashes, self.stashes));
+        }
+        for (path, bytes) in &before.files {
+            if self.files.get(path) != Some(bytes) {
+                let state = if self.files.contains_key(path) { "changed" } else { "is gone" };
+                violations.push(format!("the user's {} {state}", path.display()));
+            }
+        }
+    }
+}
+
+fn collect_files(path: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    if path.is_dir() {
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            collect_files(&entry.path(), files);
+        }
+    } else if let Ok(bytes) = fs::read(path) {
+        files.insert(path.to_owned(), bytes);
+    }
+}
+
+/// Runs the commands that must succeed, then checks everything. Returns what does not hold.
+pub(crate) fn judge(repo: &TestRepo, scenario: &FaultScenario, before: &Belongings) -> Vec<String> {
+    let mut violations = resume(repo, scenario.resume);
+    violations.extend(judge_state(repo, scenario.runs));
+    Belongings::read(repo, scenario.runs).violations_since(before, &mut violations);
+    violations
+}
+
+/// Runs commands that must exit with 0.
+pub(crate) fn resume(repo: &TestRepo, commands: &[&[&str]]) -> Vec<String> {
+    let mut violations = Vec::new();
+    for args in commands {
+        let output = repo.runner(args);
+        if output.code != Some(0) {
+            let stderr = output.stderr.trim_end();
+            violations.push(format!("`runner {}`: exit {:?}: {stderr}", args.join(" "), output.code));
+            // Later commands would fail for the same reason.
+            break;
+        }
+    }
+    violations
+}
+
+/// Checks the run that is checked out, and that every file of the ledger is stored.
+pub(crate) fn judge_state(repo: &TestRepo, runs: &[&str]) -> Vec<String> {
+    let head = repo.try_git(&["symbolic-ref", "--short", "HEAD"]).stdout;
+    let run = head.trim_end().strip_prefix("runner/").unwrap_or_default();
+    if !runs.contains(&run) {
+        return vec![format!("HEAD is `{}`, expected a branch of {runs:?}", head.trim_end())];
+    }
+    let mut violations = RunOracle::new(repo, run).violations();
+    check_ledger(repo, &mut violations);
+    violations
+}
+
+/// Every file that an agent completed is reachable from a branch of a run or from `refs/runner/`.
+pub(crate) fn check_ledger(repo: &TestRepo, violations: &mut Vec<String>) {
+    let mut files = BTreeMap::new();
+    collect_files(&repo.outside().join("home/ledger"), &mut files);
+    let names: Vec<PathBuf> = files.into_keys().collect();
+    if names.is_empty() {
+        return;
+    }
+    let listed = repo.try_git(&[
+        "rev-list",
+        "--objects",
+        "--no-object-names",
+        "--glob=refs/runner",
+        "--glob=refs/heads/runner",
+    ]);
+    if listed.code != Some(0) {
+        violations.push(format!("git rev-list: {}", listed.stderr.trim_end()));
+    }
+    let reachable: BTreeSet<&str> = listed.stdout.lines().collect();
+    for path in &names {
+        let hashed = repo.try_git(&["hash-object", "--no-filters", &path.display().to_string()]).stdout;
+        if !reachable.contains(hashed.trim_end()) {
+            violations.push(format!("the agent's file {} is lost", path.display()));
+        }
+    }
+    let is_kept = repo.try_git(&["cat-file", "-e", "HEAD:old"]).code == Some(0);
+    if is_kept {
+        violations.push("the agent's deletion of `old` is lost".to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests;

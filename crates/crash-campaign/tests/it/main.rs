@@ -1,0 +1,45 @@
+//! The campaign itself: its injector reaches what it counts, and its oracle reports damage.
+#![expect(clippy::expect_used, reason = "an error here is a failed test")]
+
+use std::process::{Command, Output};
+
+fn campaign(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_crash-campaign")).args(args).output().expect("the campaign")
+}
+
+fn stdout(args: &[&str]) -> String {
+    let output = campaign(args);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {}{stderr}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn calls_of_the_runner_and_of_git_are_counted_and_those_of_the_agent_are_not() {
+    let calls = stdout(&["calls", "step", "mutating"]);
+    assert!(calls.lines().count() > 50, "{calls}");
+    for expected in ["runner rename", "git write", "git rename", "runner fsync"] {
+        assert!(calls.lines().any(|line| line.starts_with(expected)), "no `{expected}` in:\n{calls}");
+    }
+    assert!(!calls.contains("home/ledger"), "{calls}");
+    assert!(calls.lines().all(|line| line.starts_with("runner ") || line.starts_with("git ")), "{calls}");
+}
+
+#[test]
+fn a_kill_is_injected_and_survived() {
+    assert_eq!(stdout(&["point", "kill-all/step/20"]), "sound\n");
+    assert_eq!(stdout(&["point", "kill-runner/guard-fails/60"]), "sound\n");
+}
+
+#[test]
+fn a_fault_beyond_the_last_call_is_not_counted_as_survived() {
+    assert_eq!(stdout(&["point", "kill-all/note/100000"]), "not-reached\n");
+}
+
+#[test]
+fn a_short_soak_is_sound_and_prints_its_figures() {
+    let printed = stdout(&["soak", "12"]);
+    for expected in ["soak: 12 iterations", "last / 10th:", "loose objects", "verify", "replay"] {
+        assert!(printed.contains(expected), "no `{expected}` in:\n{printed}");
+    }
+}

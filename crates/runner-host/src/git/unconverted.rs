@@ -1,0 +1,50 @@
+//! Git calls that convert no file: no filter, no encoding, no line endings, whatever the attributes in the work tree ask for.
+//!
+//! No option turns attributes off, but `info/attributes` overrules every `.gitattributes`. Such a call therefore runs with a
+//! git directory of its own, which has that file, and with the objects, the index and the work tree of the repository.
+
+use std::ffi::OsStr;
+use std::fs;
+
+use super::command::GitCommand;
+use super::{Git, lossy};
+use crate::error::Error;
+use crate::fs::atomic;
+
+/// A bare `-` would be an invalid value for an encoding.
+const ATTRIBUTES: &[u8] = b"* -text -ident !eol !filter !working-tree-encoding\n";
+
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+impl Git {
+    /// A git command that converts no file. It knows index, work tree and objects, but no commits and references.
+    pub(super) fn call_unconverted<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<GitCommand<'_>, Error> {
+        let folder = self.paths().unconverted();
+        atomic::create_folders(self.paths().git_dir(), &folder.join("refs"))?;
+        atomic::create_folders(self.paths().git_dir(), &folder.join("info"))?;
+        let exclude = atomic::read(&self.common_dir().join("info/exclude"), FILE_BYTES_MAX).ok().flatten();
+        let files = [
+            ("HEAD", b"ref: refs/heads/none\n".to_vec()),
+            ("config", self.unconverted_config().into_bytes()),
+            ("info/attributes", ATTRIBUTES.to_vec()),
+            ("info/exclude", exclude.unwrap_or_default()),
+        ];
+        for (name, bytes) in files {
+            let path = folder.join(name);
+            atomic::remove_any(&path)?;
+            fs::write(&path, bytes).map_err(Error::io("write", &path))?;
+        }
+        let call = self.call(args).variable("GIT_DIR", folder).variable("GIT_WORK_TREE", self.root());
+        Ok(call.variable("GIT_OBJECT_DIRECTORY", self.common_dir().join("objects")))
+    }
+
+    /// Git reads the object format from this file itself, and not from one that it includes.
+    fn unconverted_config(&self) -> String {
+        let format = if self.id_digits == 64 { "[extensions]\n\tobjectFormat = sha256\n" } else { "" };
+        let original = lossy(self.common_dir().join("config").as_os_str().as_encoded_bytes());
+        let original = original.replace('\\', "\\\\").replace('"', "\\\"");
+        format!(
+            "[core]\n\trepositoryFormatVersion = 1\n\tbare = false\n{format}[include]\n\tpath = \"{original}\"\n"
+        )
+    }
+}
