@@ -112,10 +112,8 @@ fn commit_row(commit: &IterationCommit) -> IterationRow {
 
 /// An annotation's trailer as a sentence; one of a newer runner as it is.
 fn trailer_text(trailer: &str) -> String {
-    match Annotation::parse(trailer) {
-        Annotation::Unknown => one_line(trailer),
-        known => annotation_text(&known),
-    }
+    let annotation = Annotation::parse(trailer);
+    if annotation == Annotation::Unknown { one_line(trailer) } else { annotation_text(&annotation) }
 }
 
 fn unfinished_row(planned: Option<RecordedEvent>, committed: IterationRow) -> IterationRow {
