@@ -308,6 +308,8 @@ describe("layout and place", () => {
     await page.waitForURL(/i\/2\/guard/);
     await page.goBack();
     await page.reload();
+    await page.getByRole("treeitem").first().waitFor();
+    await page.getByRole("region", { name: "Iterations" }).getByRole("listitem").first().waitFor();
     assert.equal(await page.getByRole("searchbox", { name: /Filter the tree/ }).inputValue(), "numerals to");
     assert.equal(await page.getByRole("treeitem").count(), 2);
     assert.equal(await page.getByRole("region", { name: "Iterations" }).getByRole("listitem").count(), 1);
