@@ -212,7 +212,8 @@ describe("a live run", () => {
     assert.equal(await follow.getAttribute("aria-pressed"), "false");
     repository.touch("go-0001");
     await page.getByRole("button", { name: /#2 has started/ }).waitFor();
-    await list.getByText("line 1 of 0001").waitFor();
+    await page.getByRole("button", { name: "Live #1" }).waitFor();
+    assert.equal(await list.getByText("of 0002").count(), 0);
     await page.getByRole("button", { name: /#2 has started/ }).click();
     await page.getByText("line 1 of 0002").first().waitFor();
     for (const iter of ["0002", "0003", "0004"]) repository.touch(`go-${iter}`);
@@ -307,6 +308,8 @@ describe("layout and place", () => {
     await page.waitForURL(/i\/2\/guard/);
     await page.goBack();
     await page.reload();
+    await page.getByRole("treeitem").first().waitFor();
+    await page.getByRole("region", { name: "Iterations" }).getByRole("listitem").first().waitFor();
     assert.equal(await page.getByRole("searchbox", { name: /Filter the tree/ }).inputValue(), "numerals to");
     assert.equal(await page.getByRole("treeitem").count(), 2);
     assert.equal(await page.getByRole("region", { name: "Iterations" }).getByRole("listitem").count(), 1);

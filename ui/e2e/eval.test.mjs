@@ -105,7 +105,6 @@ it("links lead from the grid to a trial's failing line, and the back button lead
   const address = page.url();
   await page.goBack();
   await page.goBack();
-  await page.goBack();
   await bar.waitFor();
   await page.goBack();
   await page.getByText("12 of 12 trials done").waitFor();
