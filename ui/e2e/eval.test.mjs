@@ -60,8 +60,8 @@ const TRIAL = "#/trial/learns-from-the-guard/monday.oracle.t01.a1";
 const VIEWS = {
   results: ["", "9 of 9 trials done"],
   "results-agents": ["#/results/monday", "12 of 12 trials done"],
-  compare: ["#/compare?base=monday@nop&new=tuesday", "the interval excludes zero"],
-  "compare-alike": ["#/compare?base=monday@oracle&new=tuesday", "the interval includes zero"],
+  compare: ["#/compare?base=monday@nop&new=tuesday", "the new results are better"],
+  "compare-alike": ["#/compare?base=monday@oracle&new=tuesday", "neither a difference"],
   trial: [TRIAL, "the task passed"],
   "trial-stuck": ["#/trial/counts-words/monday.nop.t02.a1", "test words ... FAILED"],
   "trial-latest": ["#/trial/counts-words/latest", "following the newest trial"],
@@ -160,7 +160,7 @@ it("results appear live, and `latest` follows the newest trial", async () => {
   const url = own.url.split("#")[0];
   const grid = await open(browser, { url });
   await grid.getByText("No results in").waitFor();
-  const ended = waits.run("live", "--agent", "oracle", "--trials", "2");
+  const ended = waits.run("live", "--agent", "oracle", "--trials", "2", "--isolation", "off");
   const bar = follower.getByRole("region", { name: "Trial" });
   await bar.getByText("oracle, trial 1").waitFor();
   await follower.getByRole("banner").getByText("running").waitFor();
