@@ -1,4 +1,4 @@
-// One test for each defect that was once found in the page. Each failed before its fix.
+// One test for each defect that was once found in the page.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

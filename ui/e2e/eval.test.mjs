@@ -160,6 +160,7 @@ it("results appear live, and `latest` follows the newest trial", async () => {
   const url = own.url.split("#")[0];
   const grid = await open(browser, { url });
   await grid.getByText("No results in").waitFor();
+  // Isolated, the trial could not see the file that it waits for.
   const ended = waits.run("live", "--agent", "oracle", "--trials", "2", "--isolation", "off");
   const bar = follower.getByRole("region", { name: "Trial" });
   await bar.getByText("oracle, trial 1").waitFor();

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use runner_core::commit_message::{CommitKind, MessageParts, Trailer};
@@ -206,13 +207,19 @@ impl ReadonlyRepo {
     }
 
     /// The process that holds the runner's lock, found without touching the lock: the file names the holder, and the
-    /// kernel's list of locks, where it exists, shows whether that process still holds it.
+    /// kernel's list of locks, where it exists, shows whether it still holds it. A runner in a sandbox writes the process id
+    /// of its own namespace, and is found by the file's inode; where the file system is an overlay, only the id is right.
     pub fn lock_holder(&self) -> Option<u32> {
         let path = self.git.as_ref()?.paths().lock();
         let content = atomic::read(&path, 64).ok().flatten()?;
         let pid: u32 = lossy(&content).strip_prefix("pid ")?.parse().ok()?;
         let holds = match fs::read_to_string("/proc/locks") {
-            Ok(locks) => locks.lines().any(|line| is_lock_of(line, pid)),
+            Ok(locks) => {
+                let inode = fs::symlink_metadata(&path).ok().map(|metadata| metadata.ino());
+                locks
+                    .lines()
+                    .any(|line| is_lock_of(line, pid) || (inode.is_some() && locked_inode(line) == inode))
+            }
             Err(_) => is_alive(pid),
         };
         holds.then_some(pid)
@@ -314,6 +321,7 @@ fn iteration_commit(run: &RunId, fields: &[&[u8]]) -> Option<IterationCommit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fs::lock::Lock;
 
     #[test]
     fn only_iterations_of_the_run_are_parsed() {
@@ -362,5 +370,22 @@ mod tests {
         assert_eq!(locked_inode(line), Some(123));
         assert_eq!(locked_inode("4: -> FLOCK  ADVISORY  WRITE 4121 00:2d:123 0 EOF"), None);
         assert!(!is_lock_of("4: -> FLOCK  ADVISORY  WRITE 4121 00:2d:123 0 EOF", 4121));
+    }
+
+    /// In a sandbox, the runner writes the process id of its own namespace.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn holder_in_another_namespace_is_found_by_the_locked_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Git::create(folder.path()).unwrap();
+        let path = git.paths().lock();
+        atomic::ensure_folder(&git.paths().private()).unwrap();
+        let lock = Lock::acquire(&path).unwrap();
+        let other_pid = 4_194_303;
+        fs::write(&path, format!("pid {other_pid}\n")).unwrap();
+        let repo = ReadonlyRepo::open(folder.path()).unwrap();
+        assert_eq!(repo.lock_holder(), Some(other_pid));
+        drop(lock);
+        assert_eq!(repo.lock_holder(), None);
     }
 }

@@ -16,7 +16,7 @@ use crate::git::{ChangedPaths, Git, PathSet, ScanResult, path_of};
 const RUNNER_DOCS: [Doc; 2] = [Doc::Tree, Doc::RunState];
 
 const BLOCKED_GIT: &str = "not a regular file, and git waits for its content";
-const NESTED: &str = "history of a nested repository; its files are committed";
+const NESTED: &str = "nested repository; its files are committed";
 
 /// After so many rounds, every git directory below a nested repository is set aside at once.
 const NESTED_ROUNDS: u32 = 8;

@@ -135,7 +135,7 @@ impl UserFiles {
         FileNotice {
             path: RepoPath::of_bytes(path),
             action,
-            reason: "git ignores it, but the runner kept a copy".to_owned(),
+            reason: "git ignores it".to_owned(),
             restore: self.restore_command(path, before),
         }
     }
