@@ -53,17 +53,15 @@ pub(crate) struct UserFiles {
 }
 
 impl UserFiles {
-    /// Keeps the ignored files of the work tree before a session. At the first session of a run it looks for them;
-    /// afterwards it stores those that changed since.
+    /// Keeps the ignored files of the work tree before a session. It looks for them at the first session of a run, and again
+    /// by each process while it found none; afterwards it stores those that changed since.
     pub(crate) fn keep(git: &Git, run: &RunId, known: Option<Self>) -> Result<Self, Error> {
+        let is_first = known.is_none();
         let kept = match known {
             Some(known) => known,
             None => Self::read(git, run)?,
         };
-        let now = match kept.commit {
-            Some(_) => kept.states_now(git),
-            None => find(git)?,
-        };
+        let now = if is_first && kept.commit.is_none() { find(git)? } else { kept.states_now(git) };
         let is_changed = |path: &Vec<u8>, state: &FileState| kept.files.get(path) != Some(state);
         let changed: Vec<&Vec<u8>> =
             now.iter().filter(|(path, state)| is_changed(path, state)).map(|(path, _)| path).collect();
