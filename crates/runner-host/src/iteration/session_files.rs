@@ -149,7 +149,9 @@ pub(super) fn write_setup_files(paths: &SessionPaths, command: &PreparedCommand)
     if command.agent.is_some() || !command.files.is_empty() || !command.folders.is_empty() {
         atomic::ensure_folder(&paths.settings)?;
     }
-    command.folders.iter().try_for_each(|folder| atomic::ensure_folder(folder))?;
+    for folder in &command.folders {
+        fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    }
     for SetupFile { path, text, is_program } in &command.files {
         path.parent().map_or(Ok(()), atomic::ensure_folder)?;
         fs::write(path, text).map_err(Error::io("write", path))?;
