@@ -109,6 +109,9 @@ pub enum UserError {
     BranchInTheWay { existing: String, wanted: String },
     #[error("git cannot create or move branch `{branch}`")]
     BranchBlocked { branch: String, stderr: String },
+    /// Someone else committed to the run's branch meanwhile.
+    #[error("branch `{0}` was moved while the runner worked on it")]
+    BranchMoved(String),
     /// Only `core.worktree` connects the work tree with its repository, so a command there would not find it.
     #[error("the work tree `{}` does not lead to its git folder `{}`", .root.display(), .git_dir.display())]
     WorktreeDetached { root: PathBuf, git_dir: PathBuf },

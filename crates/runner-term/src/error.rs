@@ -255,6 +255,10 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
             advice("branch_blocked", "remove what blocks it, or choose another `id` in .runner/GOAL.md")
                 .with_details(lines(stderr))
         }
+        UserError::BranchMoved(_) => advice(
+            "branch_moved",
+            "run the command again: the run goes on from the branch's new commit, and the iteration is kept under refs/runner/",
+        ),
         UserError::WorktreeDetached { git_dir, .. } => ErrorAdvice::new(
             "worktree_detached",
             format!(
