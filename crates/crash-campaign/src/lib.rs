@@ -87,6 +87,9 @@ struct RunArgs {
     /// Points at the same time [default: the number of cores].
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
+    /// Stop at the first bad point.
+    #[arg(long)]
+    until_bad: bool,
     /// Run only this point, as a report printed it.
     #[arg(long, value_name = "SPEC", conflicts_with_all = ["scenarios", "families"])]
     point: Option<String>,
@@ -151,6 +154,7 @@ fn run(workspace: &Workspace, folder: &Path, args: RunArgs) -> bool {
         sample: args.sample,
         time_limit: args.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
         jobs: args.jobs.unwrap_or(cores),
+        until_bad: args.until_bad,
     };
     campaign::run(workspace, folder, &plan)
 }
