@@ -329,7 +329,7 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
             advice("which_run", "name one with --run RUN, or check out its branch").with_details(runs.clone())
         }
         UserError::MissingObject(_) => {
-            advice("missing_object", "fetch the whole branch: git fetch --refetch origin")
+            advice("missing_object", "fetch all objects: git fetch --refetch --no-filter origin")
         }
         UserError::RunInProgress(_) => advice(
             "run_under_way",
