@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use testkit::processes::{children_of, kilobytes};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// How many iterations around a number give its median.
+/// How many iterations before and after a number give its median.
 const WINDOW: usize = 10;
+/// How many give the mean of the processor time. Every 200 or so, maintenance packs objects.
+const PROCESSOR_WINDOW: usize = 100;
 /// The unit of times in `/proc/PID/stat` on x86-64.
 const TICK_MILLIS: f64 = 10.0;
 
@@ -115,12 +117,16 @@ impl LoopFigures {
     /// The median of the own time, and the mean of the processor time, whose clock is coarse.
     #[expect(clippy::cast_precision_loss, reason = "a time for people")]
     fn around(&self, place: usize) -> IterationTime {
-        let end = (place + WINDOW).min(self.iterations());
-        let window = self.times.get(end.saturating_sub(2 * WINDOW)..end).unwrap_or_default();
-        let mut own: Vec<f64> = window.iter().map(|time| time.own).collect();
+        let mut own: Vec<f64> = self.window(place, WINDOW).iter().map(|time| time.own).collect();
         own.sort_by(f64::total_cmp);
+        let window = self.window(place, PROCESSOR_WINDOW);
         let processor = window.iter().map(|time| time.processor).sum::<f64>() / window.len().max(1) as f64;
         IterationTime { own: own.get(own.len() / 2).copied().unwrap_or_default(), processor }
+    }
+
+    fn window(&self, place: usize, width: usize) -> &[IterationTime] {
+        let end = (place + width).min(self.iterations());
+        self.times.get(end.saturating_sub(2 * width)..end).unwrap_or_default()
     }
 }
 
