@@ -235,9 +235,9 @@ crash-sample: programs
 crash-mutants *NAMES: programs
     scripts/crash-mutants {{ NAMES }}
 
-# Run N iterations with an agent that behaves differently every time; print times, memory and sizes
-soak N="2000": programs
-    target/debug/crash-campaign soak {{ N }}
+# Run N iterations with an agent that behaves differently every time; print times, memory and sizes: `just soak 2000 [--steps]`
+soak N="2000" *ARGS: programs
+    target/debug/crash-campaign soak {{ N }} {{ ARGS }}
 
 # Install the agents that CI does not need: 1 GB, a few minutes
 agents:

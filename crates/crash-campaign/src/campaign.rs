@@ -26,6 +26,7 @@ pub(crate) struct CampaignPlan {
     pub(crate) sample: Option<String>,
     pub(crate) time_limit: Option<Duration>,
     pub(crate) jobs: usize,
+    pub(crate) until_bad: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,7 +85,7 @@ impl CampaignReport {
         let PointCounts { tried, bad, not_reached, .. } = total;
         crate::print(&format!("points tried {tried} / bad {bad}, not reached {not_reached}, {seconds} s"));
         if left > 0 {
-            crate::print(&format!("time limit: {left} points were not tried"));
+            crate::print(&format!("stopped early: {left} points were not tried"));
         }
         total
     }
@@ -99,6 +100,7 @@ pub(crate) fn run(workspace: &Workspace, folder: &std::path::Path, plan: &Campai
         workspace,
         folder,
         jobs: plan.jobs,
+        until_bad: plan.until_bad,
         // On a busy machine the preparation may have used up the time; some points must run all the same.
         deadline: plan.time_limit.map(|limit| (started + limit).max(Instant::now() + TIME_MIN)),
     };

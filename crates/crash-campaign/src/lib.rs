@@ -29,6 +29,7 @@ use crate::campaign::CampaignPlan;
 use crate::injector::{CallClass, Injection, trace};
 use crate::point::PointSpec;
 use crate::scenarios::Workspace;
+use crate::soak::SoakCommand;
 
 #[derive(Debug, Parser)]
 #[command(about = "Crash campaign and soak for the `runner` binary")]
@@ -56,6 +57,9 @@ enum CampaignCommand {
         /// Number of iterations.
         #[arg(default_value_t = 2000)]
         iterations: usize,
+        /// Run each iteration with a `runner step` of its own instead of one `runner loop`.
+        #[arg(long)]
+        steps: bool,
     },
     /// The agent of the soak.
     #[command(hide = true)]
@@ -83,6 +87,9 @@ struct RunArgs {
     /// Points at the same time [default: the number of cores].
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
+    /// Stop at the first bad point.
+    #[arg(long)]
+    until_bad: bool,
     /// Run only this point, as a report printed it.
     #[arg(long, value_name = "SPEC", conflicts_with_all = ["scenarios", "families"])]
     point: Option<String>,
@@ -109,7 +116,10 @@ pub fn main() -> ExitCode {
         CampaignCommand::Run(args) => run(&workspace, folder.path(), args),
         CampaignCommand::Point { spec } => run_point(&workspace, &spec),
         CampaignCommand::Calls { scenario, class } => list_calls(&workspace, &scenario, &class),
-        CampaignCommand::Soak { iterations } => soak::run(&workspace.runner, iterations),
+        CampaignCommand::Soak { iterations, steps } => {
+            let command = if steps { SoakCommand::Steps } else { SoakCommand::Loop };
+            soak::run(&workspace.runner, iterations, command)
+        }
         CampaignCommand::ChaosAgent => soak::run_chaos_agent(),
         CampaignCommand::List => list(),
     };
@@ -144,6 +154,7 @@ fn run(workspace: &Workspace, folder: &Path, args: RunArgs) -> bool {
         sample: args.sample,
         time_limit: args.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
         jobs: args.jobs.unwrap_or(cores),
+        until_bad: args.until_bad,
     };
     campaign::run(workspace, folder, &plan)
 }

@@ -23,6 +23,8 @@ pub(crate) struct PointPool<'a> {
     /// The folder for the folders of points.
     pub(crate) folder: &'a Path,
     pub(crate) jobs: usize,
+    /// Whether no point starts after a bad one.
+    pub(crate) until_bad: bool,
     /// No point starts after this.
     pub(crate) deadline: Option<Instant>,
 }
@@ -43,6 +45,9 @@ impl PointPool<'_> {
                 scope.spawn(move || {
                     while let Some(point) = self.next(queue) {
                         let verdict = self.run_point(&point, &folder);
+                        if self.until_bad && matches!(verdict, PointVerdict::Bad(_)) {
+                            queue.lock().expect("no worker panics").clear();
+                        }
                         let mut report = report.lock().expect("no reporter panics");
                         report(&point, verdict);
                     }

@@ -16,22 +16,30 @@ use testkit::oracle::RunOracle;
 use testkit::run_builder::{RUN, RunBuilder};
 use testkit::test_repo::TestRepo;
 
-use figures::{CommandFigures, LoopFigures, ProcessFigures, folder_megabytes, measure};
+use figures::{
+    CommandFigures, IterationTime, LoopFigures, ProcessFigures, ProcessorTime, folder_megabytes, measure,
+};
 
 /// A loop stops after three failures of the agent in a row, which chance produces now and then.
 const RESTARTS_MAX: usize = 50;
 
+/// How the iterations are run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SoakCommand {
+    /// One process for all of them.
+    Loop,
+    /// One process for each of them.
+    Steps,
+}
+
 /// Runs the soak and prints its figures. Returns whether the run is sound at the end.
-pub(crate) fn run(runner: &str, iterations: usize) -> bool {
+pub(crate) fn run(runner: &str, iterations: usize, command: SoakCommand) -> bool {
     let started = Instant::now();
     let repo = prepare(runner, iterations);
     let mut figures = LoopFigures::default();
-    for _ in 0..RESTARTS_MAX {
-        let left = iterations.saturating_sub(figures.iterations());
-        if left == 0 || is_complete(&repo) {
-            break;
-        }
-        follow_loop(&repo, left, &mut figures);
+    match command {
+        SoakCommand::Loop => run_loops(&repo, iterations, &mut figures),
+        SoakCommand::Steps => run_steps(&repo, iterations, &mut figures),
     }
     let seconds = started.elapsed().as_secs();
     crate::print(&format!("soak: {} iterations in {seconds} s", figures.iterations()));
@@ -64,6 +72,29 @@ fn prepare(runner: &str, iterations: usize) -> TestRepo {
     repo
 }
 
+fn run_loops(repo: &TestRepo, iterations: usize, figures: &mut LoopFigures) {
+    for _ in 0..RESTARTS_MAX {
+        let left = iterations.saturating_sub(figures.iterations());
+        if left == 0 || is_complete(repo) {
+            break;
+        }
+        follow_loop(repo, left, figures);
+    }
+}
+
+/// Runs each iteration in a process of its own, which also has to read the run from the disk.
+fn run_steps(repo: &TestRepo, iterations: usize, figures: &mut LoopFigures) {
+    for number in (1..).take(iterations) {
+        let started = Instant::now();
+        let processor_before = ProcessorTime::of_children();
+        repo.runner(&["step"]);
+        let processor = ProcessorTime::of_children().millis_since(&processor_before);
+        let wall = started.elapsed().as_secs_f64() * 1000.0;
+        let own = (wall - session_millis(repo.root(), number)).max(0.0);
+        figures.record(IterationTime { own, processor }, ProcessFigures::default());
+    }
+}
+
 fn is_complete(repo: &TestRepo) -> bool {
     repo.tree().pointer("/root/passes") == Some(&Value::Bool(true))
 }
@@ -75,6 +106,7 @@ fn follow_loop(repo: &TestRepo, iterations: usize, figures: &mut LoopFigures) {
     let mut child: Child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the loop");
     let events = BufReader::new(child.stdout.take().expect("a pipe"));
     let mut previous = Instant::now();
+    let mut processor_before = ProcessorTime::default();
     for line in events.lines().map_while(Result::ok) {
         let event: Value = serde_json::from_str(&line).unwrap_or_default();
         if event.get("event").and_then(Value::as_str) != Some("committed") {
@@ -85,7 +117,10 @@ fn follow_loop(repo: &TestRepo, iterations: usize, figures: &mut LoopFigures) {
         previous = Instant::now();
         let others = session_millis(repo.root(), number);
         let own = (wall.as_secs_f64() * 1000.0 - others).max(0.0);
-        figures.record(own, ProcessFigures::read(child.id()));
+        let processor_now = ProcessorTime::of(child.id());
+        let processor = processor_now.millis_since(&processor_before);
+        processor_before = processor_now;
+        figures.record(IterationTime { own, processor }, ProcessFigures::read(child.id()));
     }
     let _ = child.wait();
 }
@@ -113,10 +148,18 @@ fn print_sizes(repo: &TestRepo) {
         line.unwrap_or("?").to_owned()
     };
     crate::print(&format!(
-        ".git {:.1} MB, {} loose objects, {} packs; .runner {:.1} MB",
+        ".git {:.1} MB, {} loose objects, {} packs; .runner {:.1} MB, logs {:.0} bytes per iteration",
         folder_megabytes(&repo.path(".git")),
         value("count"),
         value("packs"),
         folder_megabytes(&repo.path(".runner")),
+        logs_per_iteration(repo),
     ));
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a size for people")]
+fn logs_per_iteration(repo: &TestRepo) -> f64 {
+    let folder = repo.path(&format!(".runner/iterations/{RUN}"));
+    let iterations = fs::read_dir(&folder).map_or(1, Iterator::count).max(1);
+    folder_megabytes(&folder) * 1024.0 * 1024.0 / iterations as f64
 }

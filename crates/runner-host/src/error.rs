@@ -109,6 +109,9 @@ pub enum UserError {
     BranchInTheWay { existing: String, wanted: String },
     #[error("git cannot create or move branch `{branch}`")]
     BranchBlocked { branch: String, stderr: String },
+    /// Someone else committed to the run's branch meanwhile.
+    #[error("branch `{0}` was moved while the runner worked on it")]
+    BranchMoved(String),
     /// Only `core.worktree` connects the work tree with its repository, so a command there would not find it.
     #[error("the work tree `{}` does not lead to its git folder `{}`", .root.display(), .git_dir.display())]
     WorktreeDetached { root: PathBuf, git_dir: PathBuf },
@@ -212,6 +215,15 @@ impl Error {
         }
     }
 
+    /// The failure of a git command. A partial clone lacks objects by design, and git reports that in many ways.
+    pub(crate) fn git(command: String, stderr: &[u8]) -> Self {
+        let stderr = String::from_utf8_lossy(stderr).trim().to_owned();
+        match missing_object(&stderr) {
+            Some(object) => UserError::MissingObject(object).into(),
+            None => Self::Git { command, stderr },
+        }
+    }
+
     /// Wraps an I/O error, for `map_err`.
     pub(crate) fn io<E: Into<io::Error>>(
         action: &'static str,
@@ -220,6 +232,20 @@ impl Error {
         let path = path.into();
         move |source| Self::Io { action, path, source: source.into() }
     }
+}
+
+/// The object that a git command lacked, if its message is about one.
+fn missing_object(stderr: &str) -> Option<String> {
+    if let Some((_, tree)) = stderr.split_once("bad tree object ") {
+        return tree.split_whitespace().next().map(str::to_owned);
+    }
+    if !stderr.contains("lazy fetching disabled") && !stderr.contains("promisor remote") {
+        return None;
+    }
+    let is_id =
+        |word: &&str| matches!(word.len(), 40 | 64) && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let mut words = stderr.split(|byte: char| !byte.is_ascii_alphanumeric());
+    words.find(is_id).map(str::to_owned)
 }
 
 impl From<supervise::IoError> for Error {

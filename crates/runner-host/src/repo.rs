@@ -6,6 +6,7 @@ pub(crate) mod documents;
 pub(crate) mod exclude_file;
 mod git_dir_repair;
 pub(crate) mod journal;
+mod leftovers;
 pub mod locked_repo;
 pub(crate) mod paths;
 pub(crate) mod publish;

@@ -255,6 +255,10 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
             advice("branch_blocked", "remove what blocks it, or choose another `id` in .runner/GOAL.md")
                 .with_details(lines(stderr))
         }
+        UserError::BranchMoved(_) => advice(
+            "branch_moved",
+            "run the command again: the run goes on from the branch's new commit, and the iteration is kept under refs/runner/",
+        ),
         UserError::WorktreeDetached { git_dir, .. } => ErrorAdvice::new(
             "worktree_detached",
             format!(
@@ -325,7 +329,7 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
             advice("which_run", "name one with --run RUN, or check out its branch").with_details(runs.clone())
         }
         UserError::MissingObject(_) => {
-            advice("missing_object", "fetch the whole branch: git fetch --refetch origin")
+            advice("missing_object", "fetch all objects: git fetch --refetch --no-filter origin")
         }
         UserError::RunInProgress(_) => advice(
             "run_under_way",

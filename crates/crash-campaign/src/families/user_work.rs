@@ -1,6 +1,7 @@
 //! A user who works in the repository while a session runs, or between a crash and the recovery.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
 use testkit::oracle::assert_no_processes_of;
@@ -167,7 +168,8 @@ fn run(workspace: &Workspace, point: &PointSpec) -> PointVerdict {
     let mut violations = Vec::new();
     let status = runner.wait().expect("the loop");
     if moment == stage && !is_refusal(status.code()) {
-        violations.push(format!("`runner loop` beside the user: {status}"));
+        let errors = fs::read_to_string(errors_of_loop(&repo)).unwrap_or_default();
+        violations.push(format!("`runner loop` beside the user: {status}: {}", errors.trim_end()));
     }
     violations.extend(resume_beside_user(&repo));
     violations.extend(judge_state(&repo, &[RUN]));
@@ -202,9 +204,14 @@ fn resume_beside_user(repo: &TestRepo) -> Vec<String> {
     }
 }
 
+fn errors_of_loop(repo: &TestRepo) -> PathBuf {
+    repo.outside().join("errors-of-loop")
+}
+
 fn start_loop(repo: &TestRepo) -> Child {
     let mut command = repo.runner_command(&["loop"]);
-    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the loop")
+    let errors = fs::File::create(errors_of_loop(repo)).expect("a file for errors");
+    command.stdout(Stdio::null()).stderr(errors).spawn().expect("the loop")
 }
 
 fn act(repo: &TestRepo, script: &str) {

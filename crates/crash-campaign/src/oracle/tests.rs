@@ -82,7 +82,7 @@ fn lost_work_of_the_agent_is_reported() {
 #[test]
 fn a_repository_that_is_not_sound_is_reported() {
     assert_reported("files are left", |repo| repo.write(".git/refs/heads/x.lock", ""));
-    assert_reported("files are left", |repo| repo.write(".runner/state/.tree.json.tmp", ""));
+    assert_reported("files are left", |repo| repo.write(".runner/prompts/.mine.md.tmp", ""));
     assert_reported("git status", |repo| repo.write("README.md", "changed\n"));
     assert_reported("`runner loop`: exit Some(2)", |repo| repo.write("README.md", "changed\n"));
     assert_reported("expected number 2", |repo| {

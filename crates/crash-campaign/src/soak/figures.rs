@@ -8,8 +8,12 @@ use std::time::{Duration, Instant};
 use testkit::processes::{children_of, kilobytes};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// How many iterations around a number give its median.
+/// How many iterations before and after a number give its median.
 const WINDOW: usize = 10;
+/// How many give the mean of the processor time. Every 200 or so, maintenance packs objects.
+const PROCESSOR_WINDOW: usize = 100;
+/// The unit of times in `/proc/PID/stat` on x86-64.
+const TICK_MILLIS: f64 = 10.0;
 
 /// The resources of the runner's process.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,47 +35,98 @@ impl ProcessFigures {
     }
 }
 
+/// The processor time of a process and of its children that have ended, in ticks. Other work on the machine does not count.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ProcessorTime {
+    ticks: u64,
+}
+
+impl ProcessorTime {
+    pub(super) fn of(process: u32) -> Self {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        // The name of the program may contain spaces. Fields 14 to 17: user and system time, then those of the children.
+        let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace();
+        Self { ticks: fields.skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum() }
+    }
+
+    /// Of the ended children of this process.
+    pub(super) fn of_children() -> Self {
+        Self::of(std::process::id())
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a time for people")]
+    pub(super) fn millis_since(&self, before: &Self) -> f64 {
+        self.ticks.saturating_sub(before.ticks) as f64 * TICK_MILLIS
+    }
+}
+
+/// The time of one iteration, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IterationTime {
+    /// Without agent and guard.
+    pub(super) own: f64,
+    /// Of all processors, with agent and guard.
+    pub(super) processor: f64,
+}
+
 /// One entry per iteration.
 #[derive(Debug, Default)]
 pub(super) struct LoopFigures {
-    own_millis: Vec<f64>,
+    times: Vec<IterationTime>,
     processes: Vec<ProcessFigures>,
 }
 
 impl LoopFigures {
-    pub(super) fn record(&mut self, own_millis: f64, process: ProcessFigures) {
-        self.own_millis.push(own_millis);
+    pub(super) fn record(&mut self, time: IterationTime, process: ProcessFigures) {
+        self.times.push(time);
         self.processes.push(process);
     }
 
     pub(super) fn iterations(&self) -> usize {
-        self.own_millis.len()
+        self.times.len()
     }
 
-    /// Prints the figures around iterations 10, 100, 1,000 and the last one, and the ratio of the last to the first.
+    /// Prints the figures around some iterations, and the ratios of the last to the first.
     pub(super) fn print(&self) {
         let last = self.iterations();
-        let places = [10, 100, 1000, last];
-        for place in places.into_iter().filter(|place| *place <= last) {
+        let mut places = vec![10, 100, 1000, 1700, last];
+        places.retain(|place| *place <= last);
+        places.dedup();
+        for place in places {
             let process = self.processes.get(place.saturating_sub(1)).copied().unwrap_or_default();
+            let time = self.around(place);
             crate::print(&format!(
-                "at {place:>6}: own time per iteration {:.1} ms (median), memory {:.1} MB, {} descriptors, {} children",
-                self.median_around(place),
+                "at {place:>6}: own time per iteration {:.1} ms (median), processor time {:.1} ms (mean), memory {:.1} MB, \
+                 {} descriptors, {} children",
+                time.own,
+                time.processor,
                 to_megabytes(process.memory_kilobytes),
                 process.descriptors,
                 process.children,
             ));
         }
-        let ratio = self.median_around(last) / self.median_around(10.min(last)).max(f64::MIN_POSITIVE);
-        crate::print(&format!("last / 10th: {ratio:.2}"));
+        let (first, last) = (self.around(10.min(last)), self.around(last));
+        let ratio = |of: fn(&IterationTime) -> f64| of(&last) / of(&first).max(f64::MIN_POSITIVE);
+        crate::print(&format!(
+            "last / 10th: own time {:.2}, processor time {:.2}",
+            ratio(|time| time.own),
+            ratio(|time| time.processor)
+        ));
     }
 
-    fn median_around(&self, place: usize) -> f64 {
-        let end = (place + WINDOW).min(self.iterations());
-        let start = end.saturating_sub(2 * WINDOW);
-        let mut window = self.own_millis.get(start..end).unwrap_or_default().to_vec();
-        window.sort_by(f64::total_cmp);
-        window.get(window.len() / 2).copied().unwrap_or_default()
+    /// The median of the own time, and the mean of the processor time, whose clock is coarse.
+    #[expect(clippy::cast_precision_loss, reason = "a time for people")]
+    fn around(&self, place: usize) -> IterationTime {
+        let mut own: Vec<f64> = self.window(place, WINDOW).iter().map(|time| time.own).collect();
+        own.sort_by(f64::total_cmp);
+        let window = self.window(place, PROCESSOR_WINDOW);
+        let processor = window.iter().map(|time| time.processor).sum::<f64>() / window.len().max(1) as f64;
+        IterationTime { own: own.get(own.len() / 2).copied().unwrap_or_default(), processor }
+    }
+
+    fn window(&self, place: usize, width: usize) -> &[IterationTime] {
+        let end = (place + width).min(self.iterations());
+        self.times.get(end.saturating_sub(2 * width)..end).unwrap_or_default()
     }
 }
 

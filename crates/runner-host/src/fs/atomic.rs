@@ -170,6 +170,11 @@ fn temporary_path(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Whether a file has the name of one that is being written.
+pub(crate) fn is_temporary_name(name: &std::ffi::OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.len() > 5 && name.starts_with('.') && name.ends_with(".tmp"))
+}
+
 /// Creates every folder from `root` down to `path`. Anything in the place of a folder is removed.
 pub(crate) fn create_folders(root: &Path, path: &Path) -> Result<(), Error> {
     let folders: Vec<&Path> = path.ancestors().take_while(|folder| *folder != root).collect();

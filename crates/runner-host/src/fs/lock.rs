@@ -19,6 +19,7 @@ pub(crate) struct Lock {
     _folder: Option<File>,
     /// Exists while the lock is held. Its name is on the disk before that of anything that its holder writes.
     marker: PathBuf,
+    leaves_marker: bool,
     last_holder: LastHolder,
 }
 
@@ -55,13 +56,13 @@ impl Lock {
                 let folder = lock_repository_folder(path, &mut file)?;
                 let holder = format!("pid {}\n", std::process::id());
                 let _ = file.set_len(0).and_then(|()| file.write_all(holder.as_bytes()));
-                path.parent().map_or(Ok(()), remove_stale_index_locks)?;
+                path.parent().map_or(Ok(()), remove_unfinished_files)?;
                 let marker = path.with_file_name(MARKER);
                 let last_holder = last_holder(&marker);
                 if last_holder == LastHolder::Released {
                     atomic::overwrite(&marker, b"")?;
                 }
-                return Ok(Self { _file: file, _folder: folder, marker, last_holder });
+                return Ok(Self { _file: file, _folder: folder, marker, leaves_marker: false, last_holder });
             }
             // The file was removed or replaced before the lock was taken, so the lock on it protects nothing: try again.
         }
@@ -72,12 +73,19 @@ impl Lock {
     pub(crate) fn last_holder(&self) -> LastHolder {
         self.last_holder
     }
+
+    /// Makes the next holder look for what this one left, as if this one had died.
+    pub(crate) fn leave_marker(&mut self) {
+        self.leaves_marker = true;
+    }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
         // A marker that stays makes the next holder look for damage, and nothing else.
-        let _ = fs::remove_file(&self.marker);
+        if !self.leaves_marker {
+            let _ = fs::remove_file(&self.marker);
+        }
     }
 }
 
@@ -110,12 +118,13 @@ fn lock_repository_folder(path: &Path, file: &mut File) -> Result<Option<File>, 
     }
 }
 
-/// Removes git's locks on the runner's own indexes that a dead runner left. The caller holds the lock, so no other runner uses
-/// them.
-fn remove_stale_index_locks(folder: &Path) -> Result<(), Error> {
+/// Removes what a dead runner left in its own folder: git's locks on its indexes, and files that it had not finished writing.
+/// The caller holds the lock, so no other runner uses them.
+pub(crate) fn remove_unfinished_files(folder: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(folder).map_err(Error::io("read", folder))?.flatten() {
         let path = entry.path();
-        if path.extension().is_some_and(|extension| extension == "lock") {
+        let is_lock = path.extension().is_some_and(|extension| extension == "lock");
+        if is_lock || atomic::is_temporary_name(&entry.file_name()) {
             atomic::remove_file(&path)?;
         }
     }

@@ -132,7 +132,7 @@ impl<'i> GitCommand<'i> {
         if output.status.success() {
             return Ok(output.stdout);
         }
-        Err(Error::Git { command: arguments, stderr: lossy(&output.stderr) })
+        Err(Error::git(arguments, &output.stderr))
     }
 
     /// Runs a command that prints the id of a tree.
@@ -146,7 +146,7 @@ impl<'i> GitCommand<'i> {
         let command = self.arguments.clone();
         let ChildOutput { status, stdout, stderr, is_truncated } = self.run_child(bytes_max)?;
         if !is_truncated && !status.success() {
-            return Err(Error::Git { command, stderr: lossy(&stderr) });
+            return Err(Error::git(command, &stderr));
         }
         Ok(TruncatedBytes { bytes: stdout, is_truncated })
     }
@@ -167,7 +167,7 @@ impl<'i> GitCommand<'i> {
         if output.status.code() == Some(1) && output.stderr.is_empty() {
             return Ok(None);
         }
-        Err(Error::Git { command, stderr: lossy(&output.stderr) })
+        Err(Error::git(command, &output.stderr))
     }
 
     fn run_child(mut self, stdout_max: usize) -> Result<ChildOutput, Error> {

@@ -13,7 +13,7 @@ use runner_core::model::id::RunId;
 use runner_core::model::object_id::{BranchName, CommitId};
 
 use super::{Git, Head, lossy, path_of, paths_in};
-use crate::error::Error;
+use crate::error::{Error, UserError};
 
 /// A commit of a log, with its changes against its first parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,9 +155,11 @@ impl Git {
             child,
             parts: BufReader::with_capacity(1 << 16, stdout).split(0),
             current: None,
-            failure: Some(Error::Git {
-                command: call.arguments,
-                stderr: format!("the history of `{tip}` could not be read"),
+            failure: Some(if self.settings().has_promisor() {
+                UserError::MissingObject(format!("{tip}^{{tree}}")).into()
+            } else {
+                let stderr = format!("the history of `{tip}` could not be read");
+                Error::Git { command: call.arguments, stderr }
             }),
         })
     }

@@ -37,6 +37,10 @@ impl Git {
         let objects = self.common_dir().join("objects");
         let folder = objects.join(folder);
         let path = folder.join(file);
+        // A sound object stays: the copy that would replace it is not on the disk yet, and commits may need the object.
+        if holds_object(&path, [head.as_bytes(), bytes]) {
+            return Ok(id);
+        }
         let written = write_object(&objects, &folder, &path, [head.as_bytes(), bytes]);
         written.map_err(Error::io("write", &path))?;
         Ok(id)
@@ -50,6 +54,17 @@ impl Git {
         let hash = parts.iter().fold(Sha1::new(), Digest::chain_update).finalize();
         hash.iter().map(|byte| format!("{byte:02x}")).collect()
     }
+}
+
+/// Whether a regular file holds this object. An agent may have planted another one, however large, under the same name.
+fn holds_object(path: &Path, parts: [&[u8]; 2]) -> bool {
+    let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+    let Some(file) = is_file.then(|| fs::File::open(path).ok()).flatten() else { return false };
+    let expected = parts.concat();
+    let mut content = Vec::new();
+    let read =
+        ZlibDecoder::new(io::BufReader::new(file)).take(expected.len() as u64 + 1).read_to_end(&mut content);
+    read.is_ok() && content == expected
 }
 
 /// Writes an object and replaces whatever is at its path: an agent may have computed the name beforehand. The file
@@ -184,6 +199,25 @@ mod tests {
         fs::write(&path, "something else").unwrap();
         assert_eq!(git.store_blobs(&[b"hello\n"]).unwrap(), [name.as_str()]);
         assert_eq!(sh(folder.path(), &format!("git cat-file blob {name}")), "hello");
+    }
+
+    #[test]
+    fn an_object_that_is_stored_already_is_not_written_again() {
+        use std::os::unix::fs::MetadataExt;
+        let folder = tempfile::tempdir().unwrap();
+        let git = Git::create(folder.path()).unwrap();
+        for bytes in contents() {
+            let name = git.store_blobs(&[&bytes]).unwrap().remove(0);
+            let path =
+                folder.path().join(".git/objects").join(name.get(..2).unwrap()).join(name.get(2..).unwrap());
+            let inode = fs::metadata(&path).unwrap().ino();
+            git.store_blobs(&[&bytes]).unwrap();
+            assert_eq!(
+                fs::metadata(&path).unwrap().ino(),
+                inode,
+                "a copy that is not synced replaced {name}"
+            );
+        }
     }
 
     #[test]

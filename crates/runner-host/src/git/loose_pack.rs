@@ -17,8 +17,11 @@ use crate::fs::atomic;
 
 /// About how many loose objects are left alone.
 const LOOSE_MAX: usize = 2_048;
-/// The most objects of one pack, which bounds the time and the memory that it takes.
-const PACKED_MAX: usize = 50_000;
+/// The folders whose objects are counted. One alone may have half or twice as many as the others.
+const SAMPLE: [&str; 8] = ["07", "17", "37", "57", "77", "97", "b7", "d7"];
+/// The most objects of one pack, and about the most bytes of their files, which bounds the time and the memory that it takes.
+const PACKED_MAX: usize = 10_000;
+const PACKED_BYTES_MAX: u64 = 64 << 20;
 /// How often a git process is checked for its end.
 const POLL: Duration = Duration::from_millis(10);
 
@@ -38,9 +41,10 @@ impl Git {
     /// The maintenance that is due, if there are many loose objects.
     pub(crate) fn due_loose_pack(&self) -> Option<LoosePack> {
         let objects = self.common_dir().join("objects");
-        // Ids are evenly distributed, so one of 256 folders shows how many objects there are.
-        let sample = fs::read_dir(objects.join("17")).map_or(0, Iterator::count);
-        if sample <= LOOSE_MAX / 256 {
+        // Ids are evenly distributed, so a few of the 256 folders show about how many objects there are.
+        let count = |folder: &&str| fs::read_dir(objects.join(folder)).map_or(0, Iterator::count);
+        let sample: usize = SAMPLE.iter().map(count).sum();
+        if sample <= LOOSE_MAX * SAMPLE.len() / 256 {
             return None;
         }
         let scratch = self.git_dir().join("runner-pack");
@@ -91,16 +95,18 @@ impl LoosePack {
     fn loose_ids(&self) -> String {
         let mut ids = String::new();
         let mut count = 0;
+        let mut bytes = 0;
         for folder in 0..=255_u8 {
             let prefix = format!("{folder:02x}");
             for entry in fs::read_dir(self.objects.join(&prefix)).into_iter().flatten().flatten() {
                 let name = entry.file_name();
                 let Some(name) = name.to_str().filter(|name| self.is_object_name(name)) else { continue };
-                if count == PACKED_MAX {
+                if count == PACKED_MAX || bytes >= PACKED_BYTES_MAX {
                     return ids;
                 }
                 ids.extend([&prefix, name, "\n"]);
                 count += 1;
+                bytes += entry.metadata().map_or(0, |metadata| metadata.len());
             }
         }
         ids

@@ -1,6 +1,6 @@
 //! References: read from their files where these are enough, moved through git.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -16,6 +16,8 @@ use crate::fs::atomic;
 /// More bytes than any file of a single reference has.
 const LOOSE_BYTES_MAX: u64 = 4 << 10;
 const PACKED_BYTES_MAX: u64 = 256 << 20;
+/// How many of the newest entries of a reflog can name objects that a power cut lost.
+const LOST_ENTRIES_MAX: usize = 50;
 
 /// A local branch and the commit it points to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +35,48 @@ impl Git {
         refs.map_or_else(|| self.listed_refs(), Ok)
     }
 
+    /// Files in the place of references whose content is not one. A power cut leaves empty ones.
+    pub(crate) fn unreadable_refs(&self) -> Vec<String> {
+        let mut loose = BTreeMap::new();
+        // Where a folder cannot be read, git reports it.
+        let _ = collect_loose(self.common_dir(), "refs", &mut loose);
+        let is_unreadable = |text: &str| {
+            let text = text.trim_end();
+            !text.starts_with("ref: ") && !is_object_id(text, self.id_digits)
+        };
+        loose.retain(|_, text| is_unreadable(text));
+        loose.into_keys().collect()
+    }
+
+    /// Removes the newest entries of a reflog that name objects which do not exist.
+    pub(crate) fn forget_lost_objects(&self, name: &str) -> Result<(), Error> {
+        let folder = if name == "HEAD" { self.git_dir() } else { self.common_dir().to_owned() };
+        let path = folder.join("logs").join(name);
+        let Some(bytes) = atomic::read(&path, PACKED_BYTES_MAX)? else { return Ok(()) };
+        let mut kept: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+        let ids = |line: &[u8]| lossy(line).split(' ').take(2).map(str::to_owned).collect::<Vec<_>>();
+        let first = kept.len().saturating_sub(LOST_ENTRIES_MAX);
+        let mut lost = BTreeSet::new();
+        for id in kept.iter().skip(first).flat_map(|line| ids(line)) {
+            if is_object_id(&id, self.id_digits) && !self.has_object(&id)? {
+                lost.insert(id);
+            }
+        }
+        let before = kept.len();
+        kept.retain(|line| !ids(line).iter().any(|id| lost.contains(id)));
+        if kept.len() == before { Ok(()) } else { atomic::write(&path, &kept.concat()) }
+    }
+
+    /// Waits until references are on the disk, where git does not: it syncs a table of the reftable format before it writes the
+    /// end of that table.
+    fn sync_reftable(&self) -> Result<(), Error> {
+        if self.uses_reftable() { atomic::sync_file_system(self.common_dir()) } else { Ok(()) }
+    }
+
+    fn uses_reftable(&self) -> bool {
+        self.common_dir().join("reftable").symlink_metadata().is_ok()
+    }
+
     /// Whether HEAD is on this branch at this commit, according to the files alone.
     pub(crate) fn is_at(&self, head: &Head) -> bool {
         let Head::Branch { name, commit } = head else { return false };
@@ -47,7 +91,7 @@ impl Git {
 
     /// The content of HEAD without git: a reference, or a commit. None if HEAD is not stored as a file, or cannot be read.
     pub(crate) fn head_in_file(&self) -> Option<String> {
-        if self.common_dir().join("reftable").symlink_metadata().is_ok() {
+        if self.uses_reftable() {
             return None;
         }
         let bytes = atomic::read(&self.paths().in_git_dir("HEAD"), LOOSE_BYTES_MAX).ok()??;
@@ -115,7 +159,8 @@ impl Git {
         if now == object {
             return Ok(());
         }
-        self.call(&["update-ref", "--no-deref", "-m", REFLOG_MESSAGE, name, object, &now]).run().map(drop)
+        self.call(&["update-ref", "--no-deref", "-m", REFLOG_MESSAGE, name, object, &now]).run()?;
+        self.sync_reftable()
     }
 
     /// Whether one commit is in the history of another. Objects that are not commits have no history.
@@ -153,13 +198,15 @@ impl Git {
         let from = from.map_or_else(|| self.null_id(), ToString::to_string);
         let request = format!("start\nupdate {reference} {to} {from}\ncommit\n");
         let moved = self.processes.update_ref.ask(self, request.as_bytes(), 2);
-        moved.map(drop).or_else(|error| if self.points_to(reference, to) { Ok(()) } else { Err(error) })
+        moved.map(drop).or_else(|error| if self.points_to(reference, to) { Ok(()) } else { Err(error) })?;
+        self.sync_reftable()
     }
 
     /// Points a reference of the runner's to a commit, wherever it points now.
     pub(crate) fn point_ref(&self, reference: &str, to: &CommitId) -> Result<(), Error> {
         let request = format!("start\nupdate {reference} {to}\ncommit\n");
-        self.processes.update_ref.ask(self, request.as_bytes(), 2).map(drop)
+        self.processes.update_ref.ask(self, request.as_bytes(), 2)?;
+        self.sync_reftable()
     }
 
     fn points_to(&self, reference: &str, commit: &CommitId) -> bool {
@@ -172,9 +219,10 @@ impl Git {
         if self.is_attached(branch) {
             return Ok(());
         }
-        if self.common_dir().join("reftable").symlink_metadata().is_ok() {
+        if self.uses_reftable() {
             let args = ["symbolic-ref", "-m", REFLOG_MESSAGE, "HEAD", &branch.reference()];
-            return self.call(&args).run().map(drop);
+            self.call(&args).run()?;
+            return self.sync_reftable();
         }
         let before = self.resolve("HEAD")?;
         let after = self.branch_tip(branch)?;
@@ -223,15 +271,17 @@ fn has_content(path: &Path, text: &str) -> bool {
     atomic::read(path, LOOSE_BYTES_MAX).is_ok_and(|bytes| bytes.as_deref() == Some(text.as_bytes()))
 }
 
+fn is_object_id(text: &str, id_digits: usize) -> bool {
+    let is_hexadecimal = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    text.len() == id_digits && is_hexadecimal && text.bytes().any(|byte| byte != b'0')
+}
+
 /// Reads packed and loose references; none if only git can know them all.
 fn read_ref_files(folder: &Path, id_digits: usize) -> Option<BTreeMap<String, String>> {
     if folder.join("reftable").symlink_metadata().is_ok() {
         return None;
     }
-    let is_object = |text: &str| {
-        let is_hexadecimal = text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        text.len() == id_digits && is_hexadecimal && text.bytes().any(|byte| byte != b'0')
-    };
+    let is_object = |text: &str| is_object_id(text, id_digits);
     let mut refs = BTreeMap::new();
     let packed = atomic::read(&folder.join("packed-refs"), PACKED_BYTES_MAX).ok()?.unwrap_or_default();
     let lines = std::str::from_utf8(&packed).ok()?.lines();
@@ -256,11 +306,15 @@ fn collect_loose(folder: &Path, name: &str, refs: &mut BTreeMap<String, String>)
     for entry in fs::read_dir(folder.join(name)).ok()? {
         let entry = entry.ok()?;
         let name = format!("{name}/{}", entry.file_name().to_str()?);
+        // No reference has such a name: a git command writes one at this moment, or died.
+        if name.ends_with(".lock") {
+            continue;
+        }
         if entry.file_type().ok()?.is_dir() {
             collect_loose(folder, &name, refs)?;
         } else {
             let bytes = atomic::read(&entry.path(), LOOSE_BYTES_MAX).ok()??;
-            refs.insert(name, String::from_utf8(bytes).ok()?);
+            refs.insert(name, String::from_utf8_lossy(&bytes).into_owned());
         }
     }
     Some(())
@@ -298,6 +352,13 @@ mod tests {
         assert_eq!(by_files, git.listed_refs().unwrap());
         assert!(by_files.len() >= 5, "{by_files:?}");
         assert_eq!(git.all_refs().unwrap(), by_files);
+        // What a killed git and a power cut leave is not a reference.
+        sh(folder.path(), "git rev-parse main > .git/refs/heads/x.lock; : > .git/refs/heads/empty");
+        assert_eq!(git.all_refs().unwrap(), by_files);
+        assert_eq!(git.unreadable_refs(), ["refs/heads/empty"]);
+        sh(folder.path(), "rm .git/refs/heads/empty");
+        assert_eq!(read_ref_files(git.common_dir(), 40).unwrap(), by_files);
+        sh(folder.path(), "rm .git/refs/heads/x.lock");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use runner_core::model::object_id::{BranchName, CommitId};
 
-use super::{Git, PathSet, lossy, nul_separated};
+use super::{Git, PathSet, nul_separated};
 use crate::error::Error;
 use crate::repo::paths::{is_runner_local, is_runner_path};
 
@@ -127,7 +127,7 @@ impl Git {
             output = self.call_unconverted(&args)?.index(index).output()?;
         }
         if !output.status.success() {
-            return Err(Error::Git { command: INDEX_STATUS.join(" "), stderr: lossy(&output.stderr) });
+            return Err(Error::git(INDEX_STATUS.join(" "), &output.stderr));
         }
         let differences = nul_separated(&output.stdout).filter_map(difference);
         let paths = differences.map(|(path, change)| (path.to_vec(), change)).collect();

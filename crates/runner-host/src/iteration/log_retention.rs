@@ -10,15 +10,19 @@ use runner_core::config::LogsConfig;
 use runner_core::layout::RUNNER_DIR;
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::step::{Outcome, RecordedIteration};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::iteration_dir::{TREE_AFTER, TREE_BEFORE};
+use crate::fs::atomic;
 use crate::fs::log_folder::LogFolder;
 
 /// The file that records which logs were removed.
 pub const REMOVED_LOGS: &str = "logs-removed.json";
 /// The files that stay when the logs of an iteration are removed.
 const KEPT: [&str; 4] = ["meta.json", "output.json", "session.json", REMOVED_LOGS];
+/// How many iterations pass before the progress is stored again.
+const STORE_INTERVAL: u32 = 20;
+const FILE_BYTES_MAX: u64 = 16 << 20;
 const META_BYTES_MAX: u64 = 4 << 20;
 /// How many iterations keep their copies of the plan, and how large these may be together.
 const TREES_MAX: u64 = 10;
@@ -49,8 +53,10 @@ pub(super) struct RetentionScope<'a> {
     pub(super) config: &'a LogsConfig,
 }
 
-/// How far the policy has been applied to a run.
-#[derive(Debug)]
+/// How far the policy has been applied to a run. A file keeps it for the next process, which would otherwise look at every
+/// iteration again.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct LogRetention {
     run: RunId,
     /// The first iteration that may have copies of the plan.
@@ -59,11 +65,40 @@ pub(super) struct LogRetention {
     next: u32,
     /// Older iterations that failed and have all their logs, oldest first.
     failed: VecDeque<u32>,
+    /// `next_tree` in the file.
+    #[serde(skip)]
+    stored: u32,
 }
 
 impl LogRetention {
-    pub(super) fn new(run: RunId) -> Self {
-        Self { run, next_tree: 1, next: 1, failed: VecDeque::new() }
+    fn new(run: RunId) -> Self {
+        Self { run, next_tree: 1, next: 1, failed: VecDeque::new(), stored: 1 }
+    }
+
+    /// Reads the file of an earlier process. One that is not about this run, or that this run cannot have, is ignored.
+    pub(super) fn read(path: &Path, scope: &RetentionScope<'_>) -> Self {
+        let bytes = atomic::read(path, FILE_BYTES_MAX).ok().flatten();
+        let read = bytes.and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok());
+        let newest = scope.newest.get();
+        let is_possible = |read: &Self| {
+            let is_past = [read.next_tree, read.next].iter().all(|next| (1..=newest).contains(next));
+            read.run == *scope.run && is_past && read.failed.iter().all(|failed| *failed < read.next)
+        };
+        match read.filter(is_possible) {
+            Some(read) => Self { stored: read.next_tree, ..read },
+            None => Self::new(scope.run.clone()),
+        }
+    }
+
+    /// Writes the file, now and then. After a crash, a few iterations are looked at again.
+    pub(super) fn store(&mut self, path: &Path) {
+        if self.next_tree < self.stored.saturating_add(STORE_INTERVAL) {
+            return;
+        }
+        let bytes = serde_json::to_vec(self).unwrap_or_default();
+        if atomic::overwrite(path, &bytes).is_ok() {
+            self.stored = self.next_tree;
+        }
     }
 
     /// Removes what the policy does not keep. A failure is ignored: the files are removed another time.
@@ -142,4 +177,39 @@ fn has_failed(folder: &LogFolder) -> bool {
         folder.read("meta.json", META_BYTES_MAX).and_then(|bytes| RecordedIteration::from_json(&bytes));
     let succeeded = [Outcome::Passed, Outcome::Decomposed, Outcome::Repaired, Outcome::Replanned];
     !meta.is_some_and(|record| succeeded.contains(&record.meta.outcome))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope<'a>(root: &'a Path, run: &'a RunId, config: &'a LogsConfig, newest: u32) -> RetentionScope<'a> {
+        RetentionScope { root, run, newest: IterationNumber::new(newest).unwrap(), tree_bytes: 1, config }
+    }
+
+    #[test]
+    fn the_next_process_continues_where_the_last_one_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("log-retention.json");
+        let config = LogsConfig::default();
+        let run: RunId = "demo".parse().unwrap();
+        let read = |run: &RunId, newest: u32| {
+            let scope = scope(folder.path(), run, &config, newest);
+            let mut retention = LogRetention::read(&file, &scope);
+            let begun_at = retention.next;
+            retention.apply(&scope);
+            retention.store(&file);
+            begun_at
+        };
+        assert_eq!(read(&run, 1_000), 1);
+        assert_eq!(read(&run, 1_001), 801);
+        // Nothing is written before enough iterations have passed.
+        assert_eq!(read(&run, 1_040), 801);
+        assert_eq!(read(&run, 1_041), 841);
+        // A fork has fewer iterations, another run has none of these, and a damaged file has nothing.
+        assert_eq!(read(&run, 500), 1);
+        assert_eq!(read(&"other".parse().unwrap(), 1_042), 1);
+        std::fs::write(&file, "{").unwrap();
+        assert_eq!(read(&run, 1_043), 1);
+    }
 }

@@ -87,6 +87,14 @@ impl<'a> RepoWorld<'a> {
     }
 }
 
+impl Drop for RepoWorld<'_> {
+    /// Before the fields, and with them the lock, are dropped: a second runner's maintenance must not meet this one's.
+    fn drop(&mut self) {
+        self.maintenance.finish(|| self.programs.interruption().is_some());
+        self.maintenance = Maintenance::default();
+    }
+}
+
 impl IterationWorld for RepoWorld<'_> {
     type Error = Error;
     type Iteration = OpenIteration;

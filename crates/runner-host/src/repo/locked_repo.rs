@@ -8,6 +8,7 @@ use runner_core::layout::Doc;
 
 use super::documents::read_doc;
 use super::git_dir_repair;
+use super::leftovers;
 use super::recovery::{self, Recovered, RecoveryNote};
 use crate::error::Error;
 use crate::fs::atomic;
@@ -77,10 +78,9 @@ impl UnrecoveredRepo {
         programs: &ProgramRunner,
         events: &mut EventLog<'_>,
     ) -> Result<LockedRepo, Error> {
-        if let LastHolder::Died(since) = self.last_holder() {
-            self.git.remove_damaged_objects(since)?;
-        }
+        let last_holder = self.last_holder();
         let mut repo = LockedRepo { git: self.git, lock: Some(self.lock), recovered: None };
+        leftovers::remove(&repo.git, last_holder)?;
         if self.private_folder == PrivateFolder::Created {
             repo.recovered = recovery::recover_removed_journal(&repo.git)?;
         }
@@ -129,7 +129,10 @@ impl LockedRepo {
 
     /// Takes the lock again after [`unlock`](Self::unlock). Fails with [`Error::Locked`] while another runner holds it.
     pub(crate) fn relock(&mut self) -> Result<(), Error> {
-        self.lock = Some(Lock::acquire(&self.git.paths().lock())?);
+        let lock = Lock::acquire(&self.git.paths().lock())?;
+        let last_holder = lock.last_holder();
+        self.lock = Some(lock);
+        leftovers::remove(&self.git, last_holder)?;
         allow_configured_filters(&mut self.git)
     }
 
@@ -145,6 +148,15 @@ impl LockedRepo {
             allow_configured_filters(&mut self.git)?;
         }
         Ok(())
+    }
+}
+
+impl Drop for LockedRepo {
+    /// A git command that failed may have left its lock, which the next runner removes.
+    fn drop(&mut self) {
+        if let Some(lock) = self.lock.as_mut().filter(|_| leftovers::has_ref_locks(&self.git)) {
+            lock.leave_marker();
+        }
     }
 }
 

@@ -97,6 +97,11 @@ impl RepoPaths {
         self.private().join("recovered.json")
     }
 
+    /// How far the logs of a run were removed by policy.
+    pub(crate) fn log_retention(&self) -> PathBuf {
+        self.private().join("log-retention.json")
+    }
+
     /// An index file that git uses instead of the user's.
     pub(crate) fn private_index(&self, name: &str) -> PathBuf {
         self.private().join(format!("{name}.index"))

@@ -125,7 +125,13 @@ fn move_branch(git: &Git, entry: &PublishEntry) -> Result<(), Error> {
     if entry.old_tip.as_ref() == Some(&entry.new_tip) {
         return Ok(());
     }
-    git.move_ref(&entry.run.branch().reference(), entry.old_tip.as_ref(), &entry.new_tip)
+    let branch = entry.run.branch();
+    git.move_ref(&branch.reference(), entry.old_tip.as_ref(), &entry.new_tip).map_err(|error| {
+        match git.branch_tip(&branch) {
+            Ok(tip) if tip != entry.old_tip => UserError::BranchMoved(branch.to_string()).into(),
+            Ok(_) | Err(_) => error,
+        }
+    })
 }
 
 /// Writes the files in `.runner/` of the new commit, and removes those that only the old one had.

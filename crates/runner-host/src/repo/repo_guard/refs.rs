@@ -18,7 +18,10 @@ impl RepoSnapshot {
         if session.access == GitAccess::Writable {
             self.repair_packed_refs(git, report)?;
         }
-        let now = git.all_refs()?;
+        let mut now = git.all_refs()?;
+        if session.access == GitAccess::Writable {
+            self.repair_broken_refs(git, &mut now, report)?;
+        }
         let conflicting: Vec<&String> = now.keys().filter(|name| self.must_remove(name, session)).collect();
         let mut tips = agent_tips(git, session, &now, agent_head)?;
         tips.extend(conflicting.iter().filter_map(|name| now.get(*name).cloned()));
@@ -122,6 +125,47 @@ impl RepoSnapshot {
             is_below(name, &branch) || is_below(&branch, name) || is_below(&own, name) || name == own;
         let replaces = session.access == GitAccess::Writable && name.starts_with("refs/replace/");
         !self.refs.contains_key(name) && (conflicts || replaces)
+    }
+
+    /// Takes back every change of a reference to an object that does not exist: after a power cut, git may have written the
+    /// reference and lost the object.
+    fn repair_broken_refs(
+        &self,
+        git: &Git,
+        now: &mut BTreeMap<String, String>,
+        report: &mut RestoreReport,
+    ) -> Result<(), Error> {
+        let changed: Vec<(String, String)> = now
+            .iter()
+            .filter(|(name, object)| self.refs.get(*name) != Some(*object))
+            .map(|(name, object)| (name.clone(), object.clone()))
+            .collect();
+        for (name, object) in changed {
+            if git.has_object(&object)? {
+                continue;
+            }
+            match self.refs.get(&name) {
+                Some(before) if git.has_object(before)? => {
+                    git.set_ref(&name, before)?;
+                    now.insert(name.clone(), before.clone());
+                    git.forget_lost_objects(&name)?;
+                }
+                Some(_) | None => {
+                    git.remove_ref(&name, &object)?;
+                    now.remove(&name);
+                }
+            }
+            git.forget_lost_objects("HEAD")?;
+            report.refs.push(name);
+        }
+        // Those that existed before are created again below.
+        let mut unreadable = git.unreadable_refs();
+        unreadable.retain(|name| !self.refs.contains_key(name) && !now.contains_key(name));
+        for name in unreadable {
+            remove_unreadable_ref(git, &name)?;
+            report.refs.push(name);
+        }
+        Ok(())
     }
 
     /// Writes packed-refs from the captured references if git cannot read it any more.

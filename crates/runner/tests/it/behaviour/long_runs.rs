@@ -108,6 +108,27 @@ fn loose_objects_are_packed_while_a_session_runs() {
     let agent = "i=0; while [ $i -lt 600 ] && ! ls .git/objects/pack/*.idx >/dev/null 2>&1 || [ -d .git/runner-pack ]; do \
         i=$((i + 1)); sleep 0.1; done; echo x > work.txt; answer done";
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
+    let unreachable = add_loose_objects(&sandbox);
+    sandbox.runner(&["loop"]).ok();
+    let loose = loose_objects(&sandbox);
+    assert!(loose < 100, "{loose} loose objects are left");
+    assert_eq!(sandbox.git(&["cat-file", "-t", &unreachable]), "blob", "nothing is pruned");
+    assert_eq!(sandbox.git(&["fsck", "--strict", "--no-dangling"]), "");
+    sandbox.runner(&["verify"]).ok();
+}
+
+#[test]
+fn loose_objects_are_packed_however_short_the_sessions_are() {
+    let sandbox = RunBuilder::new(RUNNER).agent("echo x >> work.txt; answer retry").start();
+    add_loose_objects(&sandbox);
+    sandbox.runner(&["step"]).ok();
+    let loose = loose_objects(&sandbox);
+    assert!(loose < 100, "{loose} loose objects are left");
+    assert!(!sandbox.path(".git/runner-pack").exists());
+}
+
+/// Adds so many objects that packing them is due; returns one of them.
+fn add_loose_objects(sandbox: &TestRepo) -> String {
     let folder = sandbox.outside().join("many");
     fs::create_dir(&folder).unwrap();
     let mut paths = String::new();
@@ -119,15 +140,11 @@ fn loose_objects_are_packed_while_a_session_runs() {
     fs::write(sandbox.outside().join("list"), paths).unwrap();
     let script = format!("git hash-object -w --stdin-paths < {}", sandbox.outside().join("list").display());
     let ids = run(sandbox.command("sh").args(["-c", &script])).ok().stdout;
-    sandbox.runner(&["loop"]).ok();
+    ids.lines().next().unwrap().to_owned()
+}
 
-    let loose: usize =
-        sandbox.git(&["count-objects"]).split(' ').next().and_then(|count| count.parse().ok()).unwrap();
-    assert!(loose < 100, "{loose} loose objects are left");
-    let unreachable = ids.lines().next().unwrap();
-    assert_eq!(sandbox.git(&["cat-file", "-t", unreachable]), "blob", "nothing is pruned");
-    assert_eq!(sandbox.git(&["fsck", "--strict", "--no-dangling"]), "");
-    sandbox.runner(&["verify"]).ok();
+fn loose_objects(sandbox: &TestRepo) -> usize {
+    sandbox.git(&["count-objects"]).split(' ').next().and_then(|count| count.parse().ok()).unwrap()
 }
 
 /// Runs the runner with a small file system at a path.

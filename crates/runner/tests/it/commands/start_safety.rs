@@ -5,7 +5,7 @@ use std::fs::{File, FileTimes};
 use std::time::{Duration, SystemTime};
 
 use testkit::run_builder::RunBuilder;
-use testkit::test_repo::TestRepo;
+use testkit::test_repo::{TestRepo, run};
 
 use crate::GOAL;
 use crate::RUNNER;
@@ -81,6 +81,33 @@ fn a_partial_and_sparse_clone_works() {
     sandbox.runner(&["start"]).ok();
     assert_eq!(sandbox.git(&["diff", "--name-only", "HEAD~1", "HEAD", "--", ".", ":!.runner"]), "");
     assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_clone_that_lacks_objects_of_a_run_is_told_to_fetch_them() {
+    let origin = RunBuilder::new(RUNNER).agent("echo work > work; answer done").start();
+    origin.runner(&["loop"]).ok();
+    origin.git(&["config", "uploadpack.allowFilter", "true"]);
+    let url = format!("file://{}", origin.root().display());
+    for filter in ["blob:none", "tree:0"] {
+        let outside = TestRepo::empty(RUNNER);
+        let clone = outside.outside().join("clone");
+        let option = format!("--filter={filter}");
+        outside.git(&["clone", "-q", "--no-checkout", &option, &url, clone.to_str().unwrap()]);
+        let sandbox = outside.at(clone);
+        let commands = [&["verify", "demo"][..], &["replay", "demo"], &["show", "1"], &["diff", "1"]];
+        for command in commands {
+            let message = sandbox.runner(command).refused(2);
+            assert!(message.contains("is missing from this clone"), "{filter} {command:?}: {message}");
+            assert!(!message.contains("promisor") && !message.contains("lazy"), "{message}");
+        }
+        let message = sandbox.runner(&["verify", "demo"]).refused(2);
+        let hint = message.lines().find_map(|line| line.split_once("hint: fetch all objects: ")).unwrap().1;
+        run(sandbox.command("sh").args(["-c", hint])).ok();
+        for command in commands.iter().filter(|command| command.first() != Some(&"replay")) {
+            sandbox.runner(command).ok();
+        }
+    }
 }
 
 #[test]

@@ -219,6 +219,23 @@ fn a_disk_filled_by_the_agent_or_the_guard_loses_nothing() {
     }
 }
 
+#[test]
+fn logs_give_way_to_the_commit_on_a_full_disk() {
+    // The guard fills the disk; what the agent printed is all that can be removed.
+    let agent = format!("{WORK}; head -c 8000000 /dev/zero | tr '\\0' x; {}", PASS.agent);
+    let guard = "test ! -e work || cat /dev/zero > ignored 2> /dev/null; true";
+    let sandbox = TestRepo::empty(RUNNER);
+    let _disk = SmallDisk::mount(sandbox.root(), "40m");
+    let sandbox = RunBuilder::new(RUNNER).agent(&agent).guard(guard).file("old", "old\n").start_in(sandbox);
+    let output = sandbox.runner(&["loop"]).ok();
+    let dropped = sandbox.meta(1)["logs_dropped"].to_string();
+    assert!(dropped.contains("executor.log: removed from a full disk"), "{dropped}: {}", output.stdout);
+    assert_eq!(sandbox.outcomes(), ["passed"]);
+    assert_eq!(sandbox.git(&["show", "runner/demo:work"]), "1");
+    std::fs::remove_file(sandbox.path("ignored")).unwrap();
+    assert_sound(&sandbox);
+}
+
 /// Kills all processes of a test repository at once, as stopping a container does: none sees another one die.
 fn kill_all(sandbox: &TestRepo) {
     wait_for("everything to be dead", || {

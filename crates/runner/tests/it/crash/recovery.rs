@@ -274,6 +274,45 @@ fn stale_lock_of_the_runs_own_references_does_not_block_it() {
 }
 
 #[test]
+fn what_a_killed_start_left_beside_the_journal_does_not_block_the_next_one() {
+    let repo = worker().start();
+    crash_at(&repo, "publish.journal");
+    let left = [
+        ".git/refs/heads/runner/demo.lock",
+        ".git/refs/heads/runner/demo-1.lock",
+        ".git/HEAD.lock",
+        ".git/runner/.journal.json.tmp",
+        ".runner/state/.schema.json.tmp",
+        ".runner/.GOAL.md.tmp",
+    ];
+    for path in left {
+        repo.write(path, "");
+    }
+    repo.runner(&["loop"]).ok();
+    assert_sound(&repo);
+}
+
+#[test]
+fn references_to_objects_that_a_power_cut_lost_are_taken_back() {
+    let repo = worker().start();
+    repo.git(&["branch", "dev", "main"]);
+    crash_at(&repo, "iter.begun");
+    let lost = "1234567890123456789012345678901234567890\n";
+    let entry = format!("{} {} u <u> 0 +0000\t\n", "0".repeat(40), lost.trim_end());
+    repo.write(".git/logs/HEAD", format!("{}{entry}", repo.read(".git/logs/HEAD")));
+    repo.write(".git/refs/heads/new", lost);
+    repo.write(".git/refs/heads/dev", lost);
+    repo.write(".git/refs/heads/empty", "");
+    repo.write(".git/refs/heads/main.lock", lost);
+    repo.runner(&["loop"]).ok();
+    assert_eq!(repo.git(&["rev-parse", "dev"]), repo.git(&["rev-parse", "main"]));
+    for name in ["new", "empty", "main.lock"] {
+        assert!(!repo.path(&format!(".git/refs/heads/{name}")).exists(), "{name} is left");
+    }
+    assert_sound(&repo);
+}
+
+#[test]
 fn edits_of_the_runs_files_during_a_session_are_kept_and_offered() {
     let edit = "echo '# Another goal' >> .runner/GOAL.md; mkdir -p .runner/prompts; echo mine > .runner/prompts/mine.md; \
         echo work > work; answer done";
@@ -306,7 +345,13 @@ fn run_goes_on_from_a_commit_that_the_user_made_during_the_guard() {
             "export GIT_AUTHOR_NAME=u GIT_AUTHOR_EMAIL=u GIT_COMMITTER_NAME=u GIT_COMMITTER_EMAIL=u; {commit}"
         ))
         .start();
-    repo.runner(&["loop"]);
+    let output = repo.runner(&["loop"]);
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("branch `runner/demo` was moved while the runner worked on it"),
+        "{}",
+        output.stderr
+    );
     repo.runner(&["loop"]).ok();
     assert!(repo.subjects(BRANCH).contains(&"mine".to_owned()));
     let kept = repo.git(&["for-each-ref", "--format=%(refname)", "refs/runner/demo/unpublished"]);
