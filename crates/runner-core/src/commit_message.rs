@@ -274,6 +274,8 @@ pub enum Trailer {
     Tree,
     State,
     GuardExit,
+    Room,
+    Candidate,
     Semantics,
     UserCommits,
     PlanImport,
@@ -282,7 +284,7 @@ pub enum Trailer {
 }
 
 impl Trailer {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Edit,
         Self::Outcome,
         Self::Attempt,
@@ -291,6 +293,8 @@ impl Trailer {
         Self::Tree,
         Self::State,
         Self::GuardExit,
+        Self::Room,
+        Self::Candidate,
         Self::Semantics,
         Self::UserCommits,
         Self::PlanImport,
@@ -308,6 +312,8 @@ impl Trailer {
             Self::Tree => "Runner-Tree",
             Self::State => "Runner-State",
             Self::GuardExit => "Runner-Guard-Exit",
+            Self::Room => "Runner-Room",
+            Self::Candidate => "Runner-Candidate",
             Self::Semantics => "Runner-Semantics",
             Self::UserCommits => "Runner-User-Commits",
             Self::PlanImport => "Runner-Plan-Import",

@@ -9,6 +9,7 @@ mod hooks;
 mod ladder;
 mod logs;
 mod reference;
+mod room;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,7 @@ pub use executor::{Executor, ExecutorKind, ReasoningEffort, Retries, SandboxMode
 pub use hooks::{HookSeconds, HooksConfig};
 pub use ladder::{OnUsageLimit, Rung};
 pub use logs::LogsConfig;
+pub use room::{IgnoredFiles, RoomMode};
 
 use crate::strict::{BoundedInt, DocumentProblem, FieldReader, TomlTable, decode_utf8};
 
@@ -132,6 +134,24 @@ pub struct GuardConfig {
     /// Run the guard once before the first session of a run, and record the result: it shows what already failed before
     /// any agent ran. Turn it off if the guard takes very long.
     pub baseline: bool,
+    /// Where the guard runs. "auto": in a room, which is a checkout of exactly the files to commit, in a sandbox; in the work
+    /// tree where bubblewrap does not work. "require": only in a room. "in-place": always in the work tree.
+    pub room: RoomMode,
+    /// Which ignored files the guard finds in the room: those that it made there itself ("room"), copies of those in the
+    /// work tree ("worktree"), or "none".
+    pub ignored: IgnoredFiles,
+    /// Ignored files and folders of yours that the guard needs, such as ".venv". They are copied into the room once, before
+    /// the first session of a run.
+    pub keep: Vec<String>,
+    /// A command that prepares a new room, such as ["npm", "ci"].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setup: Option<CommandArgv>,
+    /// Files whose change makes the setup run again. Without any, the lock files of the common package managers count.
+    pub setup_inputs: Vec<String>,
+    /// Whether the guard may use the network.
+    pub network: bool,
+    /// Sockets of services that the guard may use in the room, such as "/run/docker.sock".
+    pub sockets: Vec<String>,
 }
 
 /// What to do with changes to protected files.
@@ -191,6 +211,13 @@ impl Default for Config {
                 protected: words(&["justfile", ".justfile", "Justfile"]),
                 protect: ProtectPolicy::Restore,
                 baseline: true,
+                room: RoomMode::Auto,
+                ignored: IgnoredFiles::Room,
+                keep: Vec::new(),
+                setup: None,
+                setup_inputs: Vec::new(),
+                network: true,
+                sockets: Vec::new(),
             },
             plan: PlanConfig { removal: RemovalPolicy::Refuse },
             git: GitConfig { filters: Vec::new() },
@@ -267,6 +294,8 @@ impl Config {
 impl GuardConfig {
     fn take(table: &mut TomlTable<'_>, mut guard: Self) -> Self {
         read_keys!(table, guard: command, protected, protect, baseline);
+        read_keys!(table, guard: room, ignored, keep, setup_inputs, network, sockets);
+        read_optional_keys!(table, guard: setup);
         guard
     }
 }

@@ -259,8 +259,9 @@ fn document(files: &Files, doc: Doc) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::commit_message::{MessageParts, Trailer};
+    use crate::model::object_id::TreeId;
     use crate::runs::start::{self, DocSet, DocumentSources, StartOptions, compose};
-    use crate::step::{ChangeScope, GuardExit, LeftFile, SessionExit, Usage};
+    use crate::step::{ChangeScope, GuardExit, GuardPlace, LeftFile, SessionExit, Usage};
 
     fn run_id() -> RunId {
         RunId::new("r1").unwrap()
@@ -324,7 +325,11 @@ mod tests {
                 usage: Usage::default(),
                 processes_left: 0,
             };
-            let guard_run = GuardRun::Ended { exit: GuardExit::Code(0), output: Vec::new() };
+            let guard_run = GuardRun::Ended {
+                exit: GuardExit::Code(0),
+                output: Vec::new(),
+                place: GuardPlace::in_place(TreeId::none()),
+            };
             let transition =
                 settle(&snapshot, &job, &interpret(&snapshot, &job, attempt.clone()), &guard_run);
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -422,7 +427,7 @@ mod tests {
             (
                 |it| it.message.push_str("Runner-Outcome: passed\n"),
                 "message",
-                14,
+                16,
                 "Runner-Outcome: passed",
                 "(the end)",
             ),

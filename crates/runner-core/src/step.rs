@@ -16,6 +16,7 @@ mod escalation;
 mod event;
 mod event_reference;
 mod file_notice;
+mod guard_place;
 mod hooks;
 mod interpret;
 mod merge;
@@ -40,6 +41,7 @@ pub use baseline::{BaselineCommit, BaselineWorld, RunStart, begin_loop, begin_st
 pub use escalation::{AgentChoice, LeafRef, UsageLimit, choose_agent, next_agent, pending_wait};
 pub use event::{Event, GuardEnd, RecordedEvent, SessionCheck};
 pub use file_notice::{FileAction, FileNotice};
+pub use guard_place::{GuardPlace, RoomLevel};
 pub use hooks::{HookCall, HookTrigger};
 pub use interpret::{Claim, ProtectedReport, REJECTED_BYTES_MAX, SessionFinding, interpret};
 pub use merge::{EditKind, PlanEdit, merge, plan_edits};

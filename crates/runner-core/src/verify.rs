@@ -25,6 +25,7 @@ pub use snapshot::{Files, StepDocuments, is_read, kept, snapshot};
 
 use crate::commit_message::CommitKind;
 use crate::model::id::{IterationNumber, NodeId};
+use crate::model::object_id::TreeId;
 use crate::step::Outcome;
 
 /// A commit as git has it.
@@ -38,6 +39,9 @@ pub struct AuditedCommit {
     pub changes: Vec<CommitChange>,
     /// Every protected path that exists in the commit; only set where the patterns may have changed.
     pub protected: Option<BTreeSet<Vec<u8>>>,
+    /// The commit's tree with the runner's documents of its first parent, if the message names a candidate: the tree that the
+    /// guard must have seen.
+    pub candidate: Option<TreeId>,
 }
 
 /// A path that a commit changed.

@@ -184,6 +184,15 @@ pub enum UserError {
         /// One line per fault, with its node and file.
         faults: Vec<String>,
     },
+    #[error("the guard must run in a room here, but no room can be built")]
+    NoRoom {
+        /// Why there is no room.
+        why: String,
+        /// What the user can do about it.
+        fix: &'static str,
+    },
+    #[error("`guard.keep` names `{0}`, which is not a path inside the repository")]
+    KeepOutside(String),
     #[error("agents must run in a sandbox here, but bubblewrap cannot be used")]
     NoSandbox {
         /// Why bubblewrap cannot be used.

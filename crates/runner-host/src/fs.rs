@@ -2,6 +2,7 @@
 //! no links, and the lock.
 
 pub(crate) mod atomic;
+pub(crate) mod copy;
 pub(crate) mod free_space;
 pub(crate) mod lock;
 pub(crate) mod log_folder;

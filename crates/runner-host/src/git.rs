@@ -5,6 +5,7 @@
 //! is read as bytes, separated by NUL where git offers it.
 
 mod batch_process;
+mod candidate;
 mod child_io;
 mod command;
 mod commit;
@@ -30,8 +31,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use batch_process::GitProcess;
+pub(crate) use command::GitCommand;
 pub use command::TruncatedBytes;
-use command::{GitCommand, PINNED, configure, hardened};
+use command::{PINNED, configure, hardened};
 use config::GitSettings;
 pub use history::DiffFormat;
 use history::KnownStart;
@@ -256,7 +258,7 @@ pub(crate) fn path_of(bytes: &[u8]) -> &Path {
 }
 
 /// The parts of a `-z` output.
-fn nul_separated(output: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn nul_separated(output: &[u8]) -> impl Iterator<Item = &[u8]> {
     output.split(|byte| *byte == 0).filter(|part| !part.is_empty())
 }
 

@@ -12,6 +12,7 @@ pub mod git;
 pub mod iteration;
 pub mod ops;
 pub mod repo;
+mod room;
 pub mod view;
 
 pub use error::{Error, UserError};

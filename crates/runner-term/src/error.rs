@@ -280,6 +280,14 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
         UserError::Tools { faults } => {
             advice("tools", "fix or remove those files, then run 'runner start'").with_details(faults.clone())
         }
+        UserError::NoRoom { why, fix } => ErrorAdvice::new(
+            "no_room",
+            format!("{fix}, or set room = \"auto\" under [guard] in {}", Doc::Config.path()),
+        )
+        .with_details(vec![why.clone()]),
+        UserError::KeepOutside(_) => {
+            advice("guard_keep", "fix `keep` under [guard] in the configuration, then run 'runner start'")
+        }
         UserError::NoSandbox { why, fix } => ErrorAdvice::new(
             "no_sandbox",
             format!(

@@ -3,6 +3,9 @@
 //! `just bench step`. Both sides run the same agent, which only answers, and the same guard, which is `true`. The
 //! floor then runs `git status`, `git add -A`, `git commit`, with objects as durable as the runner's, and commits as
 //! much as the runner does: a changed tree and a changed state. Ratios are of medians over interleaved rounds.
+//!
+//! The last rows compare an iteration whose guard runs in the room with one whose guard runs in the work tree. In a small
+//! repository the room may cost 10 ms, whatever the ratio.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 #![expect(clippy::expect_used, reason = "a benchmark that cannot run has no result")]
 
@@ -27,23 +30,64 @@ struct Case {
     files: usize,
     nodes: usize,
     rounds: usize,
-    goal: f64,
+    against: Against,
+    goal: &'static str,
 }
 
+/// What an iteration is compared with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Against {
+    /// The shell script.
+    Floor,
+    /// An iteration whose guard runs in the work tree; this one's runs in the room. Sessions change files.
+    InPlace { changed_files: usize },
+}
+
+const CASES: [Case; 5] = [
+    Case {
+        name: "20 files, small tree",
+        files: 20,
+        nodes: LEAVES,
+        rounds: 8,
+        against: Against::Floor,
+        goal: "1.35",
+    },
+    Case {
+        name: "50,000 files",
+        files: 50_000,
+        nodes: LEAVES,
+        rounds: 4,
+        against: Against::Floor,
+        goal: "0.80",
+    },
+    Case { name: "10,000 nodes", files: 20, nodes: 10_000, rounds: 4, against: Against::Floor, goal: "1.10" },
+    Case {
+        name: "20 files, in the room",
+        files: 20,
+        nodes: LEAVES,
+        rounds: 8,
+        against: Against::InPlace { changed_files: 1 },
+        goal: "+10 ms",
+    },
+    Case {
+        name: "50,000 files, in the room",
+        files: 50_000,
+        nodes: LEAVES,
+        rounds: 4,
+        against: Against::InPlace { changed_files: 20 },
+        goal: "1.30",
+    },
+];
+
 fn main() {
-    let cases = [
-        Case { name: "20 files, small tree", files: 20, nodes: LEAVES, rounds: 8, goal: 1.35 },
-        Case { name: "50,000 files", files: 50_000, nodes: LEAVES, rounds: 4, goal: 0.8 },
-        Case { name: "10,000 nodes", files: 20, nodes: 10_000, rounds: 4, goal: 1.1 },
-    ];
     // `just bench step nodes` measures only the cases whose names contain `nodes`.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    println!("one iteration               runner      floor   ratio    goal   git processes");
-    for case in cases {
+    println!("one iteration                   runner      other   ratio    goal   git processes");
+    for case in CASES {
         if !wanted.is_empty() && !wanted.iter().any(|part| case.name.contains(part)) {
             continue;
         }
-        let (runner, floor) = (prepared(&case), prepared(&case));
+        let (runner, floor) = (prepared(&case, case.room()), prepared(&case, "in-place"));
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 0..case.rounds {
             // The second one finds a busier disk, so they alternate.
@@ -51,13 +95,13 @@ fn main() {
                 if turn == 0 {
                     ours.push(timed(&mut loop_of(&runner)));
                 } else {
-                    theirs.push(timed(&mut floor_of(&floor, round)));
+                    theirs.push(timed(&mut case.other(&floor, round)));
                 }
             }
         }
         let (ours, theirs) = (median(ours), median(theirs));
         println!(
-            "{:<22} {:>8.2} ms {:>7.2} ms {:>7.2} {:>7.2} {:>10.1}",
+            "{:<26} {:>8.2} ms {:>7.2} ms {:>7.2} {:>7} {:>10.1}",
             case.name,
             ours * 1e3,
             theirs * 1e3,
@@ -68,12 +112,35 @@ fn main() {
     }
 }
 
+impl Case {
+    /// Where the guard of the measured run runs.
+    fn room(&self) -> &'static str {
+        if self.against == Against::Floor { "in-place" } else { "require" }
+    }
+
+    /// The command that the runner is compared with.
+    fn other(&self, sandbox: &TestRepo, round: usize) -> Command {
+        if self.against == Against::Floor { floor_of(sandbox, round) } else { loop_of(sandbox) }
+    }
+
+    /// What a session changes.
+    fn work(&self) -> String {
+        let Against::InPlace { changed_files } = self.against else { return String::new() };
+        (0..changed_files).map(|nth| format!("echo $RUNNER_ITER > d{nth}/e{nth}/f{nth}.txt; ")).collect()
+    }
+}
+
 /// A repository with a run whose root was just divided.
-fn prepared(case: &Case) -> TestRepo {
+fn prepared(case: &Case, room: &str) -> TestRepo {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    let agent = r#"if [ "$RUNNER_ITER" = 0001 ]; then cp "$AROUND/tree.json" "$RUNNER_TREE"; answer decomposed; else answer done; fi"#;
-    let setup =
-        RunBuilder::new(RUNNER).agent(agent).keys("max_iterations = 100000\nmax_attempts_default = 1");
+    let agent = format!(
+        r#"if [ "$RUNNER_ITER" = 0001 ]; then cp "$AROUND/tree.json" "$RUNNER_TREE"; answer decomposed; else {}answer done; fi"#,
+        case.work()
+    );
+    let setup = RunBuilder::new(RUNNER)
+        .agent(&agent)
+        .keys("max_iterations = 100000\nmax_attempts_default = 1")
+        .guard_keys(&format!("room = \"{room}\""));
     let sandbox = TestRepo::empty_in(RUNNER, folder);
     for nth in 0..case.files {
         sandbox.write(&format!("d{}/e{}/f{nth}.txt", nth % 50, nth % 400), format!("file {nth}\n"));

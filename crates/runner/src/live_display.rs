@@ -264,6 +264,7 @@ impl LiveView {
             | Event::GuardEnded { .. }
             | Event::Committed { .. }
             | Event::BudgetUnenforceable { .. }
+            | Event::GuardInPlace { .. }
             | Event::Unknown => {}
         }
     }

@@ -53,7 +53,8 @@ impl Trailer {
             }
             Self::Tree => "iteration, edit",
             Self::State | Self::Semantics => "iteration, baseline, edit",
-            Self::GuardExit => "iteration, baseline",
+            Self::GuardExit | Self::Room => "iteration, baseline",
+            Self::Candidate => "iteration",
             Self::UserCommits => "iteration, baseline, edit, start",
             Self::PlanImport | Self::Fork => "start",
         }
@@ -69,6 +70,10 @@ impl Trailer {
             Self::Tree => "SHA-256 of the committed tree.json",
             Self::State => "SHA-256 of the committed run_state.json",
             Self::GuardExit => "the guard's exit code, `signal <n>`, or `none` if it gave no result",
+            Self::Room => "where the guard ran: `in-place`, or `bubblewrap` with its ignored files",
+            Self::Candidate => {
+                "the tree that the guard saw: the committed one, with the runner's documents of the parent"
+            }
             Self::Semantics => "version of the rules that decided the iteration",
             Self::UserCommits => {
                 "how many commits of the user's own lie between this commit and the runner's last one"

@@ -58,6 +58,13 @@ object_id! {
     TreeId
 }
 
+impl TreeId {
+    /// The id that no tree has, for a place where a tree is missing.
+    pub fn none() -> Self {
+        Self("0".repeat(40).into())
+    }
+}
+
 impl CommitId {
     /// The first digits, for names and for people.
     pub fn prefix(&self, digits: usize) -> &str {

@@ -11,7 +11,7 @@ use crate::model::agent_output::AgentStatus;
 use crate::model::cost::{LeafSpending, RunSpending};
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::repo_path::RepoPath;
-use crate::step::{Outcome, SessionMode, UsageLimit, Wait};
+use crate::step::{Outcome, RoomLevel, SessionMode, UsageLimit, Wait};
 use crate::strict::{
     BoundedInt, DocumentProblem, FieldReader, canonical_json, decode_utf8, word, word_or_null,
 };
@@ -99,6 +99,9 @@ pub struct Baseline {
     pub guard: GuardResult,
     /// How the guard exited: an exit code, `signal 9`, or `none`.
     pub exit: String,
+    /// Where the guard ran; null if it gave no result.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub room: Option<RoomLevel>,
     /// What the guard printed, or why it gave no result; null if it succeeded.
     #[serde(deserialize_with = "Option::deserialize")]
     pub output: Option<String>,
@@ -356,6 +359,7 @@ mod tests {
             baseline: Some(Baseline {
                 guard: GuardResult::Fail,
                 exit: "1".to_owned(),
+                room: Some(RoomLevel::InPlace),
                 output: Some("x".to_owned()),
             }),
             guard_error: Some("no such program".to_owned()),

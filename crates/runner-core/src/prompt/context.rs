@@ -180,7 +180,7 @@ mod tests {
     fn a_failed_baseline_is_mentioned() {
         let note = |guard, output: Option<&str>| {
             let exit = "1".to_owned();
-            let baseline = Baseline { guard, exit, output: output.map(str::to_owned) };
+            let baseline = Baseline { guard, exit, room: None, output: output.map(str::to_owned) };
             let text = failure(&past(Outcome::GuardFailed), "just ci", Some(&baseline)).unwrap();
             text.split_once("1 failed\n").unwrap().1.to_owned()
         };

@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::guard_place::GuardPlace;
 use super::outcome::{Interruption, Outcome};
 use crate::model::cost::{Amount, amount};
 use crate::model::repo_path::RepoPath;
@@ -244,6 +245,7 @@ pub enum GuardRun {
         /// What the guard printed, as far as it was kept.
         #[serde(with = "bytes_or_text")]
         output: Vec<u8>,
+        place: GuardPlace,
     },
     NotStarted {
         why: String,
@@ -254,6 +256,16 @@ pub enum GuardRun {
     Interrupted {
         by: Interruption,
     },
+}
+
+impl GuardRun {
+    /// Where it ran, if it ran to its end.
+    pub fn place(&self) -> Option<&GuardPlace> {
+        match self {
+            Self::Ended { place, .. } => Some(place),
+            Self::Skipped | Self::NotStarted { .. } | Self::TimedOut | Self::Interrupted { .. } => None,
+        }
+    }
 }
 
 /// How the guard exited.

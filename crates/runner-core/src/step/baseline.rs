@@ -87,15 +87,20 @@ fn is_due(snapshot: &Snapshot) -> bool {
 
 /// A guard run as run_state.json records it.
 fn to_baseline(guard: &GuardRun) -> Baseline {
-    let no_result =
-        |why: String| Baseline { guard: GuardResult::Skipped, exit: "none".to_owned(), output: Some(why) };
+    let no_result = |why: String| Baseline {
+        guard: GuardResult::Skipped,
+        exit: "none".to_owned(),
+        room: None,
+        output: Some(why),
+    };
+    let room = guard.place().map(|place| place.room);
     match guard {
         GuardRun::Ended { exit: GuardExit::Code(0), .. } => {
-            Baseline { guard: GuardResult::Pass, exit: "0".to_owned(), output: None }
+            Baseline { guard: GuardResult::Pass, exit: "0".to_owned(), room, output: None }
         }
         GuardRun::Ended { exit, .. } => {
             let output = Some(guard_output(guard).unwrap_or_default());
-            Baseline { guard: GuardResult::Fail, exit: exit.to_string(), output }
+            Baseline { guard: GuardResult::Fail, exit: exit.to_string(), room, output }
         }
         GuardRun::NotStarted { why } => no_result(why.clone()),
         GuardRun::TimedOut => no_result("the guard exceeded the time limit".to_owned()),
@@ -115,8 +120,12 @@ pub(crate) fn message(run: &RunId, state: &RunState, user_commits: u32) -> Strin
         .baseline
         .as_ref()
         .map_or((GuardResult::Skipped, "none"), |baseline| (baseline.guard, baseline.exit.as_str()));
-    CommitMessage::new(CommitKind::Baseline { run_id: run.clone(), guard })
-        .trailer(Trailer::GuardExit, exit)
+    let mut message = CommitMessage::new(CommitKind::Baseline { run_id: run.clone(), guard })
+        .trailer(Trailer::GuardExit, exit);
+    if let Some(room) = state.baseline.as_ref().and_then(|baseline| baseline.room) {
+        message = message.trailer(Trailer::Room, room);
+    }
+    message
         .trailer(Trailer::State, Sha256::of(&state.to_bytes()))
         .trailer(Trailer::Semantics, SEMANTICS)
         .user_commits(user_commits)
@@ -126,10 +135,11 @@ pub(crate) fn message(run: &RunId, state: &RunState, user_commits: u32) -> Strin
 /// Whether a guard run can have produced this baseline.
 pub(crate) fn is_possible(baseline: &Baseline) -> bool {
     let has_output = baseline.output.is_some();
+    let has_room = baseline.room.is_some();
     match baseline.guard {
-        GuardResult::Pass => baseline.exit == "0" && !has_output,
-        GuardResult::Fail => !matches!(baseline.exit.as_str(), "0" | "none") && has_output,
-        GuardResult::Skipped => baseline.exit == "none" && has_output,
+        GuardResult::Pass => baseline.exit == "0" && has_room && !has_output,
+        GuardResult::Fail => !matches!(baseline.exit.as_str(), "0" | "none") && has_room && has_output,
+        GuardResult::Skipped => baseline.exit == "none" && !has_room && has_output,
     }
 }
 
@@ -138,11 +148,13 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::layout::Doc;
+    use crate::model::object_id::TreeId;
     use crate::model::repo_path::RepoPath;
     use crate::model::tree::Tree;
     use crate::model::tree::sample::{leaf, passed, tree};
     use crate::prompt::PromptError;
     use crate::step::{Attempt, Interruption, IterationWorld, Transition};
+    use crate::step::{GuardPlace, RoomLevel};
     use crate::verify;
 
     /// A repository that no agent has touched.
@@ -205,7 +217,11 @@ mod tests {
     }
 
     fn failed() -> GuardRun {
-        GuardRun::Ended { exit: GuardExit::Code(3), output: b"2 tests failed\n".to_vec() }
+        GuardRun::Ended {
+            exit: GuardExit::Code(3),
+            output: b"2 tests failed\n".to_vec(),
+            place: GuardPlace::in_place(TreeId::none()),
+        }
     }
 
     /// A world before its first iteration, with one change.
@@ -227,7 +243,11 @@ mod tests {
 
     #[test]
     fn every_guard_run_becomes_a_possible_baseline() {
-        let ended = |exit| GuardRun::Ended { exit, output: b"printed\n".to_vec() };
+        let ended = |exit| GuardRun::Ended {
+            exit,
+            output: b"printed\n".to_vec(),
+            place: GuardPlace::in_place(TreeId::none()),
+        };
         let cases = [
             (ended(GuardExit::Code(0)), GuardResult::Pass, "0"),
             (ended(GuardExit::Code(3)), GuardResult::Fail, "3"),
@@ -247,7 +267,12 @@ mod tests {
 
     #[test]
     fn the_baseline_guard_runs_once_before_the_first_session_if_configured() {
-        let kept = Baseline { guard: GuardResult::Pass, exit: "0".to_owned(), output: None };
+        let kept = Baseline {
+            guard: GuardResult::Pass,
+            exit: "0".to_owned(),
+            room: Some(RoomLevel::InPlace),
+            output: None,
+        };
         for (case, mut world, runs) in [
             ("first", world(|_, _, _| {}), true),
             ("turned off", world(|_, _, config| config.guard.baseline = false), false),
@@ -273,11 +298,12 @@ mod tests {
             state.baseline = Some(Baseline {
                 guard: GuardResult::Fail,
                 exit: "3".to_owned(),
+                room: Some(RoomLevel::InPlace),
                 output: Some("2 tests failed\n".to_owned()),
             });
             let sha256 = Sha256::of(&state.to_bytes());
             let message = format!(
-                "chore(loop): run r1 baseline guard=fail\n\nRunner-Guard-Exit: 3\nRunner-State: {sha256}\n\
+                "chore(loop): run r1 baseline guard=fail\n\nRunner-Guard-Exit: 3\nRunner-Room: in-place\nRunner-State: {sha256}\n\
                  Runner-Semantics: 1\n{taken_in}"
             );
             assert_eq!(world.commits, [BaselineCommit { run_id: run_id(), state, message }]);

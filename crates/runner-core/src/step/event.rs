@@ -97,6 +97,8 @@ pub enum Event {
     Resumed,
     /// The agent does not report what these budget limits need, so that they cannot be enforced.
     BudgetUnenforceable { limits: Vec<BudgetLimit>, agent: String },
+    /// The guard runs in the work tree, without a room, although the configuration allows one; `why` is the reason.
+    GuardInPlace { why: String },
     /// A hook ran; `fault` is the reason if it failed.
     HookRan { hook: String, fault: Option<String> },
     /// The loop stops and exits.
@@ -248,6 +250,7 @@ impl Event {
             Self::Paused => "paused",
             Self::Resumed => "resumed",
             Self::BudgetUnenforceable { .. } => "budget_unenforceable",
+            Self::GuardInPlace { .. } => "guard_in_place",
             Self::HookRan { .. } => "hook_ran",
             Self::Stopped { .. } => "stopped",
             Self::Unknown => "unknown",

@@ -32,9 +32,12 @@ impl Settling<'_> {
             .trailer(Trailer::PromptVersion, prompt::template_version())
             .trailer(Trailer::Tree, tree)
             .trailer(Trailer::State, Sha256::of(&state.to_bytes()))
-            .trailer(Trailer::GuardExit, guard_exit)
-            .trailer(Trailer::Semantics, SEMANTICS)
-            .user_commits(self.snapshot.user_commits);
+            .trailer(Trailer::GuardExit, guard_exit);
+        if let Some(place) = self.guard.place() {
+            message =
+                message.trailer(Trailer::Room, place.room).trailer(Trailer::Candidate, &place.candidate);
+        }
+        message = message.trailer(Trailer::Semantics, SEMANTICS).user_commits(self.snapshot.user_commits);
         for annotation in annotations {
             message = message.trailer(Trailer::Annotation, annotation);
         }

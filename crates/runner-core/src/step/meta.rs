@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::annotations::Annotation;
 use super::attempt::{ChangeScope, GuardExit, SessionExit, Usage};
 use super::file_notice::FileNotice;
+use super::guard_place::RoomLevel;
 use super::merge::PlanEdit;
 use super::outcome::{NextAction, Outcome};
 use super::plan::{Ordinal, SessionMode};
@@ -44,6 +45,9 @@ pub struct IterationMeta {
     pub guard: GuardResult,
     /// How the guard exited; null if it did not run to its end.
     pub guard_exit: Option<GuardExit>,
+    /// Where the guard ran: `in-place`, or `bubblewrap` with its ignored files; null if it did not run to its end.
+    #[serde(default)]
+    pub room: Option<RoomLevel>,
     pub charge: AttemptCharge,
     /// How the session ended.
     pub exit: SessionExit,
@@ -125,6 +129,7 @@ impl Settling<'_> {
             status: decision.status,
             guard: decision.guard,
             guard_exit: decision.guard_exit,
+            room: self.guard.place().map(|place| place.room),
             charge: decision.charge(),
             exit: claim.exit.clone(),
             findings: claim.notes.lines(),

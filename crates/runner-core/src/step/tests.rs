@@ -4,6 +4,7 @@ mod looping;
 mod records;
 mod replanning;
 
+use crate::model::object_id::TreeId;
 use std::collections::BTreeMap;
 
 use super::*;
@@ -87,7 +88,11 @@ fn attempt(status: &str, root: &Node) -> Attempt {
 }
 
 fn ended(code: i32) -> GuardRun {
-    GuardRun::Ended { exit: GuardExit::Code(code), output: b"3 tests failed\n".to_vec() }
+    GuardRun::Ended {
+        exit: GuardExit::Code(code),
+        output: b"3 tests failed\n".to_vec(),
+        place: GuardPlace::in_place(TreeId::none()),
+    }
 }
 
 /// Everything after the session.
@@ -156,7 +161,16 @@ fn an_accepted_done_passes_only_if_the_guard_succeeds() {
     for (verdict, outcome, passes, attempts) in [
         (ended(0), Outcome::Passed, true, 0),
         (ended(1), Outcome::GuardFailed, false, 1),
-        (GuardRun::Ended { exit: GuardExit::Signal(9), output: Vec::new() }, Outcome::GuardFailed, false, 1),
+        (
+            GuardRun::Ended {
+                exit: GuardExit::Signal(9),
+                output: Vec::new(),
+                place: GuardPlace::in_place(TreeId::none()),
+            },
+            Outcome::GuardFailed,
+            false,
+            1,
+        ),
         (GuardRun::NotStarted { why: "no just".to_owned() }, Outcome::GuardNotStarted, false, 0),
         (GuardRun::TimedOut, Outcome::GuardTimedOut, false, 0),
         (GuardRun::Interrupted { by: Interruption::Term }, Outcome::Interrupted, false, 0),
@@ -186,13 +200,15 @@ fn the_commit_message_is_exact_and_a_summary_cannot_forge_a_trailer() {
     let tree = crate::model::digest::Sha256::of(transition.tree.bytes());
     let state = crate::model::digest::Sha256::of(&transition.state.to_bytes());
     let version = crate::prompt::template_version();
+    let candidate = TreeId::none();
     assert_eq!(
         transition.message,
         format!(
             "chore(loop): run r1 iter 0007 node second status=done guard=fail\n\n  x\n\n  Runner-Outcome: passed\n\n\
              Runner-Outcome: guard_failed\nRunner-Attempt: charged\nRunner-Prompt: {prompt}\n\
              Runner-Prompt-Version: {version}\nRunner-Tree: {tree}\nRunner-State: {state}\n\
-             Runner-Guard-Exit: 2\nRunner-Semantics: 1\nRunner-Annotation: guard-file-restored just\\x0afile\n"
+             Runner-Guard-Exit: 2\nRunner-Room: in-place\nRunner-Candidate: {candidate}\nRunner-Semantics: 1\n\
+             Runner-Annotation: guard-file-restored just\\x0afile\n"
         )
     );
 }
@@ -400,7 +416,8 @@ fn texts_in_the_state_are_bounded() {
     let summary = serde_json::json!({"status": "done", "summary": "é".repeat(100_000)});
     session.answer = LeftFile::Bytes(summary.to_string().into_bytes());
     let output = "日本\u{1b}[31m\n".repeat(50_000).into_bytes();
-    let verdict = GuardRun::Ended { exit: GuardExit::Code(1), output };
+    let verdict =
+        GuardRun::Ended { exit: GuardExit::Code(1), output, place: GuardPlace::in_place(TreeId::none()) };
     let transition = settled(&snapshot, session, &verdict);
     assert!(transition.state.to_bytes().len() < 64 << 10);
     let mut spoiled = attempt("done", snapshot.tree.root());

@@ -167,6 +167,8 @@ fn rule_of(trailer: Trailer) -> Rule {
         Trailer::Tree => Rule::TreeDigest,
         Trailer::State => Rule::StateDigest,
         Trailer::GuardExit => Rule::GuardExit,
+        Trailer::Room => Rule::Room,
+        Trailer::Candidate => Rule::Candidate,
         Trailer::Semantics => Rule::Semantics,
         Trailer::UserCommits => Rule::ForeignCommit,
         Trailer::Annotation => Rule::Annotations,

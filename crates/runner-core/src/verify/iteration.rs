@@ -8,17 +8,18 @@ use super::reconstruct::{self, RecordedFacts, reconstruct};
 use super::snapshot::{self, is_runner_path};
 use super::{AuditedCommit, FileAfter, Rule};
 use crate::commit_message::{CommitKind, IterationTarget, MessageParts, Trailer};
-use crate::config::ProtectPolicy;
+use crate::config::{ProtectPolicy, RoomMode};
 use crate::layout::Doc;
 use crate::model::agent_output::AgentStatus;
 use crate::model::id::NodeId;
+use crate::model::object_id::TreeId;
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RunState;
 use crate::model::tree::Tree;
 use crate::prompt;
 use crate::step::{
-    Annotation, ChangeScope, GuardExit, Job, Outcome, ProtectedPath, SessionFinding, SessionTarget, Snapshot,
-    Transition, settle,
+    Annotation, ChangeScope, GuardExit, GuardPlace, Job, Outcome, ProtectedPath, RoomLevel, SessionFinding,
+    SessionTarget, Snapshot, Transition, settle,
 };
 
 /// An iteration's commit, with everything that it follows from.
@@ -57,6 +58,7 @@ impl IterationAudit<'_> {
             outcome,
             status: self.status,
             guard_exit: parts.value(Trailer::GuardExit).and_then(GuardExit::parse),
+            place: self.guard_place(&parts),
             tree: snapshot::doc(&self.auditor.files, Doc::Tree).unwrap_or_default(),
             state: self.state,
             work: if has_work { ChangeScope::Execute } else { ChangeScope::Decompose },
@@ -79,6 +81,20 @@ impl IterationAudit<'_> {
                 let line = |outcome: Outcome| format!("{}: {outcome}", Trailer::Outcome);
                 vec![Difference::new(Rule::Outcome, line(transition.outcome), line(outcome))]
             }
+        }
+    }
+
+    /// Where the guard ran, as far as the commit can be right: at the recorded level if the configuration allows it, on the
+    /// tree that the commit holds.
+    fn guard_place(&self, parts: &MessageParts<'_>) -> GuardPlace {
+        let recorded = parts.value(Trailer::Room).and_then(RoomLevel::parse);
+        let allowed = match self.job.guard.room {
+            RoomMode::InPlace => RoomLevel::InPlace,
+            RoomMode::Auto | RoomMode::Require => RoomLevel::Bubblewrap { ignored: self.job.guard.ignored },
+        };
+        GuardPlace {
+            room: recorded.filter(|level| level.is_allowed(&self.job.guard)).unwrap_or(allowed),
+            candidate: self.commit.candidate.clone().unwrap_or_else(TreeId::none),
         }
     }
 

@@ -6,9 +6,9 @@ use crate::model::cost::{Amount, RunSpending, number};
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::{NodeHistory, RunState};
 use crate::step::{
-    Annotation, Attempt, ChangeScope, Claim, CostSource, GuardExit, GuardRun, Interruption, Job, LeftFile,
-    NoteList, Outcome, ProtectedPath, ProviderError, SessionExit, SessionFinding, SessionTarget, Snapshot,
-    Usage, interpret,
+    Annotation, Attempt, ChangeScope, Claim, CostSource, GuardExit, GuardPlace, GuardRun, Interruption, Job,
+    LeftFile, NoteList, Outcome, ProtectedPath, ProviderError, SessionExit, SessionFinding, SessionTarget,
+    Snapshot, Usage, interpret,
 };
 use crate::strict::canonical_json;
 
@@ -18,6 +18,7 @@ pub(super) struct RecordedFacts<'c> {
     pub(super) outcome: Outcome,
     pub(super) status: AgentStatus,
     pub(super) guard_exit: Option<GuardExit>,
+    pub(super) place: GuardPlace,
     /// tree.json after the iteration.
     pub(super) tree: &'c [u8],
     /// The state after the iteration.
@@ -182,12 +183,15 @@ fn recorded_finding(
 #[expect(clippy::wildcard_enum_match_arm, reason = "the guard ran in few outcomes")]
 fn guard_run(facts: &RecordedFacts<'_>, history: Option<&NodeHistory>) -> GuardRun {
     match facts.outcome {
-        Outcome::Passed => GuardRun::Ended { exit: GuardExit::Code(0), output: Vec::new() },
+        Outcome::Passed => {
+            GuardRun::Ended { exit: GuardExit::Code(0), output: Vec::new(), place: facts.place.clone() }
+        }
         Outcome::GuardFailed => {
             let output = history.and_then(|history| history.guard_output.clone());
             GuardRun::Ended {
                 exit: facts.guard_exit.unwrap_or(GuardExit::Code(1)),
                 output: output.map(String::into_bytes).unwrap_or_default(),
+                place: facts.place.clone(),
             }
         }
         Outcome::GuardTimedOut => GuardRun::TimedOut,

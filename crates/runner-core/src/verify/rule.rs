@@ -22,6 +22,8 @@ pub enum Rule {
     Charge,
     Prompt,
     GuardExit,
+    Room,
+    Candidate,
     Semantics,
     Annotations,
     TreeDigest,
@@ -46,7 +48,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 37] = [
         Self::StartMissing,
         Self::StartScope,
         Self::Parents,
@@ -61,6 +63,8 @@ impl Rule {
         Self::Charge,
         Self::Prompt,
         Self::GuardExit,
+        Self::Room,
+        Self::Candidate,
         Self::Semantics,
         Self::Annotations,
         Self::TreeDigest,
@@ -101,6 +105,7 @@ impl Rule {
         table
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table with one row per rule")]
     fn name_and_description(self) -> (&'static str, &'static str) {
         match self {
             Self::StartMissing => ("start_missing", "a run begins with the commit of `runner start`"),
@@ -126,6 +131,10 @@ impl Rule {
             Self::Charge => ("charge", "an attempt is charged exactly where the outcome requires it"),
             Self::Prompt => ("prompt", "the prompt is the one that the state before gives"),
             Self::GuardExit => ("guard_exit", "the guard's exit matches its result"),
+            Self::Room => ("room", "the guard ran at a level of separation that the configuration allows"),
+            Self::Candidate => {
+                ("candidate", "the guard ran on the committed files, with the runner's documents as before")
+            }
             Self::Semantics => ("semantics", "a commit names the version of the rules that decided it"),
             Self::Annotations => {
                 ("annotations", "a commit has exactly the annotations that follow from its changes")

@@ -7,6 +7,7 @@ use runner_core::config::Config;
 use runner_core::layout::Doc;
 use runner_core::model::digest::Sha256;
 use runner_core::model::id::{NodeId, RunId};
+use runner_core::model::object_id::TreeId;
 use runner_core::model::repo_path::RepoPath;
 use runner_core::model::run_state::{Baseline, GuardResult, RunState, SEMANTICS};
 use runner_core::model::tree::{Node, Tree};
@@ -17,6 +18,7 @@ use runner_core::step::{
     Attempt, ChangeScope, GuardExit, GuardRun, Interruption, LeftFile, NextStep, Outcome, ProtectedPath,
     ProviderError, SessionExit, Transition, Usage, interpret, plan, settle,
 };
+use runner_core::step::{GuardPlace, RoomLevel};
 use runner_core::verify::{
     AuditBase, AuditStart, AuditedCommit, Auditor, CommitChange, FileAfter, Files, Rule, StepDocuments,
     snapshot,
@@ -104,6 +106,7 @@ impl AuditedRun {
             message: message.as_bytes().to_vec(),
             changes,
             protected: is_start.then(|| self.protected.clone()),
+            candidate: None,
         });
         assert_eq!(report.unchecked, [""; 0]);
         report.findings.iter().map(|finding| finding.rule).collect()
@@ -173,7 +176,11 @@ fn changed_path(name: &str, existed_at_start: bool) -> ProtectedPath {
 }
 
 fn guard_succeeded() -> GuardRun {
-    GuardRun::Ended { exit: GuardExit::Code(0), output: Vec::new() }
+    GuardRun::Ended {
+        exit: GuardExit::Code(0),
+        output: Vec::new(),
+        place: GuardPlace::in_place(TreeId::none()),
+    }
 }
 
 #[test]
@@ -301,8 +308,9 @@ fn pinned_file_is_accepted_if_the_audit_starts_after_the_run_did() {
 /// Commits a baseline; returns the violated rules.
 fn commit_baseline(run: &mut AuditedRun, baseline: &Baseline) -> Vec<Rule> {
     let state = RunState { baseline: Some(baseline.clone()), ..run.state() }.to_bytes();
+    let room = baseline.room.map(|room| format!("Runner-Room: {room}\n")).unwrap_or_default();
     let message = format!(
-        "chore(loop): run sim baseline guard={}\n\nRunner-Guard-Exit: {}\nRunner-State: {}\nRunner-Semantics: {SEMANTICS}\n",
+        "chore(loop): run sim baseline guard={}\n\nRunner-Guard-Exit: {}\n{room}Runner-State: {}\nRunner-Semantics: {SEMANTICS}\n",
         baseline.guard.as_str(),
         baseline.exit,
         Sha256::of(&state),
@@ -312,7 +320,12 @@ fn commit_baseline(run: &mut AuditedRun, baseline: &Baseline) -> Vec<Rule> {
 
 #[test]
 fn baseline_is_valid_once_before_the_first_iteration_and_only_if_configured() {
-    let pass = || Baseline { guard: GuardResult::Pass, exit: "0".to_owned(), output: None };
+    let pass = || Baseline {
+        guard: GuardResult::Pass,
+        exit: "0".to_owned(),
+        room: Some(RoomLevel::InPlace),
+        output: None,
+    };
     let fresh = AuditedRun::start("", 1, &[]);
     let mut once = fresh.clone();
     assert_eq!(commit_baseline(&mut once, &pass()), []);

@@ -6,8 +6,10 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use runner_core::config::Config;
 use runner_core::model::id::{NodeId, RunId};
+use runner_core::model::object_id::TreeId;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{AgentTree, Node, Tree};
+use runner_core::step::GuardPlace;
 use runner_core::step::{
     Attempt, AttemptCharge, ChangeScope, GuardExit, GuardRun, Job, LeftFile, Memory, NextStep, NodeFiles,
     Outcome, SessionExit, Snapshot, Transition, Usage, interpret, merge, plan, settle,
@@ -136,7 +138,7 @@ fn iterate(before: &Tree, status: &str, tree: Vec<u8>, guard_succeeds: bool) -> 
     let claim = interpret(&snapshot, &job, attempt(status, tree));
     let exit = GuardExit::Code(i32::from(!guard_succeeds));
     let verdict = match claim.wants_guard(&job) {
-        true => GuardRun::Ended { exit, output: Vec::new() },
+        true => GuardRun::Ended { exit, output: Vec::new(), place: GuardPlace::in_place(TreeId::none()) },
         false => GuardRun::Skipped,
     };
     let transition = settle(&snapshot, &job, &claim, &verdict);

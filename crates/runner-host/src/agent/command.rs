@@ -149,11 +149,6 @@ fn find_program(
     })
 }
 
-/// The command of a job's guard, or why it cannot be started.
-pub(crate) fn guard_command(job: &Job, root: &Path) -> Result<PreparedCommand, String> {
-    resolve_command(job.guard.command.words(), root)
-}
-
 /// Resolves a command to run in a work tree, or returns why it cannot be started.
 pub(crate) fn resolve_command(words: &[String], root: &Path) -> Result<PreparedCommand, String> {
     Ok(PreparedCommand::of(resolve_argv(words, root)?))

@@ -131,15 +131,9 @@ impl Bubblewrap {
     pub(crate) fn wrap(&self, mut command: PreparedCommand, spec: &SandboxSpec) -> PreparedCommand {
         let inner = std::mem::take(&mut command.argv);
         let needed = hidden_but_needed(&inner, &command.environment, &spec.root);
-        let mut argv = self.sandbox_argv(spec, &needed);
-        argv.words(&["--chdir"]).0.push(spec.root.clone().into());
-        argv.words(&["--"]).0.extend(inner);
-        for (name, value) in &mut command.environment {
-            if TEMP_DIR_VARIABLES.iter().any(|variable| name == variable) {
-                *value = TEMP_DIR.into();
-            }
-        }
-        command.argv = argv.0;
+        let argv = self.sandbox_argv(spec, &needed);
+        command.argv = inner;
+        argv.finish(&mut command, &spec.root);
         command
     }
 
@@ -150,13 +144,20 @@ impl Bubblewrap {
         argv.0
     }
 
-    fn sandbox_argv(&self, spec: &SandboxSpec, needed: &[PathBuf]) -> ArgvBuilder {
+    /// The beginning of every sandbox: a read-only file system, without other processes and without services but the allowed
+    /// ones.
+    pub(crate) fn base_argv(&self, has_network: bool, sockets: &[String]) -> ArgvBuilder {
         let mut argv = ArgvBuilder(vec![self.program.clone().into()]);
         argv.words(&ALWAYS);
-        if !spec.has_network {
+        if !has_network {
             argv.words(&["--unshare-net"]);
         }
-        argv.hide_services();
+        argv.hide_services(sockets);
+        argv
+    }
+
+    fn sandbox_argv(&self, spec: &SandboxSpec, needed: &[PathBuf]) -> ArgvBuilder {
+        let mut argv = self.base_argv(spec.has_network, &[]);
         if let Some(temporary) = &spec.temporary {
             argv.mount("--bind", temporary, Path::new(TEMP_DIR));
         }
@@ -176,7 +177,8 @@ impl Bubblewrap {
     }
 }
 
-struct ArgvBuilder(Vec<OsString>);
+/// The command line of a sandbox.
+pub(crate) struct ArgvBuilder(Vec<OsString>);
 
 impl ArgvBuilder {
     fn words(&mut self, words: &[&str]) -> &mut Self {
@@ -184,18 +186,57 @@ impl ArgvBuilder {
         self
     }
 
-    fn mount(&mut self, flag: &str, from: &Path, to: &Path) {
+    pub(crate) fn mount(&mut self, flag: &str, from: &Path, to: &Path) {
         self.0.extend([flag.into(), from.into(), to.into()]);
     }
 
-    fn hide_services(&mut self) {
-        for socket in SERVICE_SOCKETS.iter().filter(|socket| Path::new(socket).exists()) {
-            self.words(&["--ro-bind", "/dev/null", socket]);
+    /// An empty folder in the place of another.
+    pub(crate) fn empty_folder(&mut self, path: &Path) {
+        self.0.extend(["--tmpfs".into(), path.into()]);
+    }
+
+    /// An empty file in the place of another.
+    pub(crate) fn empty_file(&mut self, path: &Path) {
+        self.mount("--ro-bind", Path::new("/dev/null"), path);
+    }
+
+    fn hide_services(&mut self, allowed: &[String]) {
+        let is_hidden = |socket: &Path| {
+            socket.exists() && !allowed.iter().any(|path| canonical(Path::new(path)) == socket)
+        };
+        for socket in SERVICE_SOCKETS.iter().map(|socket| canonical(Path::new(socket))) {
+            if is_hidden(&socket) {
+                self.empty_file(&socket);
+            }
         }
         if Path::new(SERVICE_FOLDER).exists() {
             self.words(&["--tmpfs", SERVICE_FOLDER]);
         }
     }
+}
+
+impl ArgvBuilder {
+    /// Makes a command run in the sandbox, in this folder, with temporary files in the sandbox.
+    pub(crate) fn finish(mut self, command: &mut PreparedCommand, folder: &Path) {
+        self.words(&["--chdir"]).0.push(folder.into());
+        self.words(&["--"]).0.append(&mut command.argv);
+        for (name, value) in &mut command.environment {
+            if TEMP_DIR_VARIABLES.iter().any(|variable| name == variable) {
+                *value = TEMP_DIR.into();
+            }
+        }
+        command.argv = self.0;
+    }
+}
+
+/// Paths in hidden folders that a program in the room needs: itself and its script, and the folders of PATH.
+pub(crate) fn hidden_programs(command: &PreparedCommand, root: &Path) -> Vec<PathBuf> {
+    let path = command.environment.iter().find(|(name, _)| name == "PATH");
+    let folders = path.map(|(_, value)| std::env::split_paths(value).collect::<Vec<_>>()).unwrap_or_default();
+    let words: Vec<OsString> = folders.into_iter().map(OsString::from).collect();
+    let mut paths = hidden_but_needed(&command.argv, &[], root);
+    paths.extend(hidden_but_needed(&words, &[], root));
+    paths
 }
 
 /// Paths in hidden folders that the command needs: a program or script on its command line, the home folder.

@@ -108,12 +108,17 @@ impl<'i> GitCommand<'i> {
     }
 
     /// Works on one of the runner's private indexes instead of the user's.
-    pub(super) fn index(mut self, path: &Path) -> Self {
+    pub(crate) fn index(mut self, path: &Path) -> Self {
         self.command.env("GIT_INDEX_FILE", path);
         self
     }
 
-    pub(super) fn variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
+    /// The command without its input, for a thread of its own.
+    pub(crate) fn detached(self) -> GitCommand<'static> {
+        GitCommand { command: self.command, arguments: self.arguments, input: None }
+    }
+
+    pub(crate) fn variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.command.env(name, value.into());
         self
     }

@@ -47,7 +47,7 @@ impl Git {
     }
 
     /// The id that git gives to an object.
-    fn id_of(&self, parts: [&[u8]; 2]) -> String {
+    pub(super) fn id_of(&self, parts: [&[u8]; 2]) -> String {
         if self.id_digits == 64 {
             return Sha256::of(&parts.concat()).to_string();
         }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use runner_core::layout::Doc;
 use runner_core::model::object_id::CommitId;
 use runner_core::runs::start::DocSet;
-use runner_core::step::{BaselineCommit, BaselineWorld, GuardRun, Job, LoadedRun};
+use runner_core::step::{BaselineCommit, BaselineWorld, Event, GuardRun, IterationWorld, Job, LoadedRun};
 
-use super::guard::{self, TimedGuardRun};
+use super::guard::{self, GuardInputs, TimedGuardRun};
 use super::known_state::KnownState;
 use super::repo_world::RepoWorld;
 use crate::error::Error;
@@ -18,6 +18,7 @@ use crate::repo::documents::commit_docs;
 use crate::repo::journal::{self, JournalEntry, PublishEntry};
 use crate::repo::publish::{self, PreparedCommit};
 use crate::repo::worktree::{self, WorktreeState};
+use crate::room::Candidate;
 
 impl BaselineWorld for RepoWorld<'_> {
     fn run_baseline_guard(&mut self, run: &LoadedRun, job: &Job) -> Result<GuardRun, Error> {
@@ -29,7 +30,16 @@ impl BaselineWorld for RepoWorld<'_> {
         let current = PublishEntry::next_commit(&job.run_id, &run.commit, &run.commit);
         journal::begin(&git.paths().journal(), &JournalEntry::Publish(current.clone()))?;
         let wall = Duration::from_secs(job.limits.iteration_secs);
-        let TimedGuardRun { run: guard, .. } = guard::run(git, &self.programs, job, &log, wall)?;
+        let candidate = Candidate { tree: git.tree_of(&run.commit)?, commit: run.commit.clone() };
+        let protected = git.matching_in(&run.commit, &job.guard.protected)?;
+        let inputs = GuardInputs { job, candidate: &candidate, protected: &protected, log: &log, wall };
+        self.room.at(git, job, &candidate)?;
+        if let Some(why) = self.room.take_reason() {
+            self.announce(&Event::GuardInPlace { why });
+        }
+        let git = self.repo.git();
+        let room = self.room.at(git, job, &candidate)?;
+        let TimedGuardRun { run: guard, .. } = guard::run(git, &self.programs, room, &inputs)?;
         failpoint::reach("baseline.guard");
         if matches!(guard, GuardRun::Interrupted { .. }) {
             publish::recover(git, current)?;

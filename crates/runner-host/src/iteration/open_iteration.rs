@@ -26,6 +26,7 @@ use crate::repo::journal::{self, IterationEntry, IterationPhase, JournalEntry, S
 use crate::repo::paths::is_runner_path;
 use crate::repo::repo_guard::RestoreReport;
 use crate::repo::worktree::{self, StagedChanges};
+use crate::room::Candidate;
 
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
@@ -176,6 +177,16 @@ pub struct OpenIteration {
 }
 
 impl OpenIteration {
+    /// The files to commit, but for the runner's documents, as a tree and as a commit.
+    pub(super) fn candidate(&self, git: &Git) -> Result<Candidate, Error> {
+        let base = &self.setup.base;
+        let Some(tree) = self.candidate.clone() else {
+            return Ok(Candidate { tree: git.tree_of(base)?, commit: base.clone() });
+        };
+        let commit = git.store_commit(&tree, base, "candidate\n")?;
+        Ok(Candidate { tree, commit })
+    }
+
     /// Restores protected files to their committed content, in the candidate and in the work tree.
     pub(super) fn restore_files(&mut self, git: &Git, paths: &[RepoPath]) -> Result<(), Error> {
         if paths.is_empty() {

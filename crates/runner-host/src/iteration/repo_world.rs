@@ -25,6 +25,7 @@ use crate::repo::exclude_file::ignore_local_files;
 use crate::repo::locked_repo::{LockedRepo, UnrecoveredRepo};
 use crate::repo::recovery::Recovered;
 use crate::repo::worktree::UserFiles;
+use crate::room::{Candidate, RoomSlot};
 
 /// A repository in which iterations run.
 pub struct RepoWorld<'a> {
@@ -36,6 +37,8 @@ pub struct RepoWorld<'a> {
     /// The ignored files that were kept before the last session.
     user_files: Option<UserFiles>,
     maintenance: Maintenance,
+    /// Where the guard runs.
+    pub(super) room: RoomSlot,
     /// The state after the last commit, while nothing else can have changed it.
     pub(super) known: Option<KnownState>,
     /// Whether the user asked to stop after the current iteration.
@@ -76,6 +79,7 @@ impl<'a> RepoWorld<'a> {
             version: AgentVersion::default(),
             user_files: None,
             maintenance: Maintenance::default(),
+            room: RoomSlot::default(),
             known: None,
             wants_stop,
         })
@@ -105,7 +109,7 @@ impl IterationWorld for RepoWorld<'_> {
         job: &Job,
         restore: &[RepoPath],
     ) -> Result<GuardRun, Error> {
-        run_guard(self.repo.git(), &self.programs, iteration, job, restore)
+        run_guard(self.repo.git(), &self.programs, &mut self.room, iteration, job, restore)
     }
 
     fn commit(
@@ -139,6 +143,12 @@ impl World for RepoWorld<'_> {
         let git = self.repo.git();
         refuse_full_disk(&[git.root(), git.common_dir()])?;
         let sandbox = self.sandbox.choose(git, job)?;
+        let base = Candidate { tree: git.tree_of(&run.commit)?, commit: run.commit.clone() };
+        self.room.at(git, job, &base)?;
+        if let Some(why) = self.room.take_reason() {
+            self.announce(&Event::GuardInPlace { why });
+        }
+        let git = self.repo.git();
         let user_files = UserFiles::keep(git, &job.run_id, self.user_files.take())?;
         let mut env = SessionEnv {
             git,
@@ -171,12 +181,16 @@ impl OpenIteration {
 fn run_guard(
     git: &Git,
     programs: &ProgramRunner,
+    room: &mut RoomSlot,
     iteration: &mut OpenIteration,
     job: &Job,
     restore: &[RepoPath],
 ) -> Result<GuardRun, Error> {
     iteration.restore_files(git, restore)?;
-    iteration.guard = guard::run_for_iteration(git, programs, iteration, job)?;
+    let base = &iteration.setup.base;
+    let base = Candidate { tree: git.tree_of(base)?, commit: base.clone() };
+    let room = room.at(git, job, &base)?;
+    iteration.guard = guard::run_for_iteration(git, programs, room, iteration, job)?;
     failpoint::reach("iter.guard");
     Ok(iteration.guard.clone())
 }
@@ -198,7 +212,7 @@ impl IterationWorld for RecoveryWorld<'_, '_> {
         job: &Job,
         restore: &[RepoPath],
     ) -> Result<GuardRun, Error> {
-        run_guard(self.git, self.programs, iteration, job, restore)
+        run_guard(self.git, self.programs, &mut RoomSlot::default(), iteration, job, restore)
     }
 
     fn commit(

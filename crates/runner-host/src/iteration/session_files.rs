@@ -81,6 +81,7 @@ impl SessionCheckpoint {
             paths.pause(),
             paths.asides(),
             paths.answers(),
+            paths.room(),
             index.to_owned(),
         ];
         for entry in fs::read_dir(&private).map_err(Error::io("look at", &private))?.flatten() {

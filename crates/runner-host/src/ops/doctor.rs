@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use runner_core::agents::{AgentLogin, AgentSandbox, AgentSpec};
-use runner_core::config::{CommandArgv, Config, Executor, SandboxMode};
+use runner_core::config::{CommandArgv, Config, Executor, RoomMode, SandboxMode};
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::text::one_line;
 use supervise::executables;
@@ -140,6 +140,7 @@ fn program_checks(git: &Git, config: &Config) -> Vec<DoctorCheck> {
         program_check(git.root(), "guard", guard, guard_fix),
         agent_check(git.root(), &config.executor),
         sandbox_check(git, config),
+        room_check(git, config),
     ];
     checks.extend(config.hooks.configured().map(|(key, argv)| hook_check(git.root(), key, argv)));
     checks
@@ -246,6 +247,21 @@ fn sandbox_check(git: &Git, config: &Config) -> DoctorCheck {
         }
         (Ok(_), Some((why, fix))) => without_sandbox(&why, fix),
         (Err(why), _) => without_sandbox(&why, SANDBOX_FIX),
+    }
+}
+
+/// Where the guard runs.
+fn room_check(git: &Git, config: &Config) -> DoctorCheck {
+    let in_place = |why: &str| format!("the guard runs in the work tree, without a sandbox ({why})");
+    if config.guard.room == RoomMode::InPlace {
+        return DoctorCheck::ok("room", in_place("as configured"));
+    }
+    match (Bubblewrap::find(git.root()), config.guard.room) {
+        (Ok(_), _) => DoctorCheck::ok("room", "the guard runs on the files to commit, in a sandbox"),
+        (Err(why), RoomMode::Require) => DoctorCheck::problem("room", why, SANDBOX_FIX),
+        (Err(why), RoomMode::Auto | RoomMode::InPlace) => {
+            DoctorCheck::warning("room", in_place(&why), SANDBOX_FIX)
+        }
     }
 }
 

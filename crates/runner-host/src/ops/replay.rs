@@ -50,7 +50,9 @@ pub(crate) fn write_session(
 ) {
     let attempt = StoredAttempt::new(attempt, tree_before);
     let guard = match guard {
-        GuardRun::Ended { exit, .. } => GuardRun::Ended { exit: *exit, output: Vec::new() },
+        GuardRun::Ended { exit, place, .. } => {
+            GuardRun::Ended { exit: *exit, output: Vec::new(), place: place.clone() }
+        }
         GuardRun::Skipped
         | GuardRun::NotStarted { .. }
         | GuardRun::TimedOut
@@ -182,9 +184,9 @@ fn read_session(
     };
     let Some(tree_before) = tree_before else { return Ok(None) };
     let guard_run = match record.guard {
-        GuardRun::Ended { exit, .. } => match file("guard.log")? {
-            Some(output) => GuardRun::Ended { exit, output },
-            None if exit == GuardExit::Code(0) => GuardRun::Ended { exit, output: Vec::new() },
+        GuardRun::Ended { exit, place, .. } => match file("guard.log")? {
+            Some(output) => GuardRun::Ended { exit, output, place },
+            None if exit == GuardExit::Code(0) => GuardRun::Ended { exit, output: Vec::new(), place },
             None => return Ok(None),
         },
         other @ (GuardRun::Skipped

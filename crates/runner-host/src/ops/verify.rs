@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use runner_core::commit_message::CommitKind;
+use runner_core::commit_message::{CommitKind, MessageParts, Trailer};
 use runner_core::config::Config;
 use runner_core::layout::Doc;
 use runner_core::model::id::{IterationNumber, RunId};
-use runner_core::model::object_id::CommitId;
+use runner_core::model::object_id::{CommitId, TreeId};
 use runner_core::model::run_state::RunState;
 use runner_core::step::Outcome;
 use runner_core::verify::{
@@ -71,7 +71,7 @@ pub fn verify(
     let mut findings = Vec::new();
     let mut passes = Vec::new();
     for entry in &history.entries {
-        let commit = audited_commit(&mut batch, entry, &protected)?;
+        let commit = audited_commit(&git, &mut batch, entry, &protected)?;
         let audit = auditor.check(&commit);
         on_commit(&audit);
         if let (Some(iter), Some(Outcome::Passed)) = (audit.kind.iter(), audit.outcome) {
@@ -238,6 +238,7 @@ fn unchecked_notes(history: &RunHistory, base: &AuditBase) -> Vec<String> {
 
 /// A commit as the auditor reads it.
 fn audited_commit(
+    git: &Git,
     batch: &mut CatFileBatch,
     entry: &RunCommit,
     protected: &ProtectedChanges,
@@ -264,5 +265,20 @@ fn audited_commit(
         message: entry.message.clone(),
         changes,
         protected: protection.all,
+        candidate: recorded_candidate(git, batch, entry)?,
     })
+}
+
+/// The tree that the guard must have seen, if the commit's message says that it ran.
+fn recorded_candidate(
+    git: &Git,
+    batch: &mut CatFileBatch,
+    entry: &RunCommit,
+) -> Result<Option<TreeId>, Error> {
+    let text = String::from_utf8_lossy(&entry.message);
+    let is_recorded = MessageParts::parse(&text).value(Trailer::Candidate).is_some();
+    match entry.parents.first().filter(|_| is_recorded) {
+        Some(parent) => git.candidate_of(batch, &entry.logged.id, parent),
+        None => Ok(None),
+    }
 }

@@ -166,6 +166,11 @@ impl RepoPaths {
         self.private().join("tmp")
     }
 
+    /// The room in which the guard runs.
+    pub(crate) fn room(&self) -> PathBuf {
+        self.private().join("room")
+    }
+
     /// Files that a session left and that cannot be committed.
     pub(crate) fn set_aside(&self, iter: &str) -> PathBuf {
         self.asides().join(iter)

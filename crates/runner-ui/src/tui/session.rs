@@ -150,6 +150,7 @@ fn output_lines(output: &str) -> Vec<StyledLine> {
     all.iter().skip(skipped).map(|line| StyledLine::continued(Some(TextRole::Faint), *line)).collect()
 }
 
+#[expect(clippy::too_many_lines, reason = "a flat table with one arm per event")]
 fn runner_lines(event: &Event) -> Vec<StyledLine> {
     let one = |glyph, role, text: String| vec![StyledLine::new(glyph, Some(role), text)];
     match event {
@@ -197,6 +198,10 @@ fn runner_lines(event: &Event) -> Vec<StyledLine> {
             let limits: Vec<&str> = limits.iter().map(|limit| limit.as_str()).collect();
             let agent = one_line(agent);
             let text = format!("{} cannot be enforced: {agent} does not report it", limits.join(", "));
+            one(Glyph::Open, TextRole::Warn, text)
+        }
+        Event::GuardInPlace { why } => {
+            let text = format!("the guard runs in the work tree, without a sandbox: {}", one_line(why));
             one(Glyph::Open, TextRole::Warn, text)
         }
         Event::FileNoticed { notice, .. } => one(Glyph::Open, TextRole::Warn, one_line(&notice.text())),

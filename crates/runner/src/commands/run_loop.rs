@@ -1,5 +1,6 @@
 //! `runner loop`, and the code that it shares with `runner step`
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,12 +66,15 @@ pub(super) fn run_iterations(dir: &Path, mode: RunMode, ui: &Ui) -> Result<LoopO
         if key_reader.is_some() {
             let _ = thread("keys").spawn_scoped(scope, || handle_keys(keys, &display, &stop_requested));
         }
-        let stop = run_in_repo(dir, mode, &display, &stop_requested, &root);
+        // A panic must end the other threads too: the scope waits for them.
+        let stop =
+            catch_unwind(AssertUnwindSafe(|| run_in_repo(dir, mode, &display, &stop_requested, &root)));
         drop(key_reader);
         let (summary, took) = display.end();
         if let Ok(redrawing) = redrawing {
             redrawing.thread().unpark();
         }
+        let stop = stop.unwrap_or_else(|panic| resume_unwind(panic));
         let stop = stop.map_err(|error| CommandError::from_host("cannot run the next iteration", error))?;
         let status = stop.as_ref().map(|stop| status_after(dir, stop, &summary));
         Ok(LoopOutput { stop, status, summary, took })

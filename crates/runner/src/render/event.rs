@@ -76,6 +76,7 @@ impl CommandOutput for EventOutput<'_> {
             Event::BudgetUnenforceable { limits, agent } => {
                 line.with("warning", blind_text(limits, &clean(agent)))
             }
+            Event::GuardInPlace { why } => line.with("warning", in_place_text(why)),
             Event::Stopped { stop, exit_code } => line.with("reason", stop.as_str()).with("exit", exit_code),
         }]
     }
@@ -99,6 +100,7 @@ impl CommandOutput for EventOutput<'_> {
             Event::BudgetUnenforceable { limits, agent } => {
                 warning_line(&blind_text(limits, &clean(agent)), styler)
             }
+            Event::GuardInPlace { why } => warning_line(&in_place_text(why), styler),
             Event::HookRan { hook, fault } => {
                 indented_notes(fault.iter().map(|fault| format!("hook {hook}: {}", clean(fault))), styler)
             }
@@ -115,6 +117,11 @@ impl CommandOutput for EventOutput<'_> {
             | Event::Unknown => String::new(),
         }
     }
+}
+
+/// Why a pass of this run says less than one in a room.
+fn in_place_text(why: &str) -> String {
+    format!("the guard runs in the work tree, without a sandbox: {}", clean(why))
 }
 
 /// A notice and, on a line of its own and never cut off, the command that gets the file back.

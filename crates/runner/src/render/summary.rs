@@ -63,6 +63,7 @@ impl LoopSummary {
                 }
             }
             Event::HookRan { .. }
+            | Event::GuardInPlace { .. }
             | Event::BaselineStarted { .. }
             | Event::BaselineEnded { .. }
             | Event::Recovered { .. }

@@ -4,4 +4,5 @@ pub(crate) mod forged_edits;
 pub(crate) mod forged_runs;
 pub(crate) mod hostile_agents;
 pub(crate) mod planted_config;
+pub(crate) mod room;
 pub(crate) mod sandbox;

@@ -19,6 +19,7 @@ const LARGE_STRUCTS: &[(&str, &str)] = &[
     ("EvalScore", "wire type of the page"),
     ("EvalTrial", "wire type of the page"),
     ("Executor", "[executor] in config.toml"),
+    ("GuardConfig", "[guard] in config.toml"),
     ("IterationMeta", "meta.json"),
     ("IterationRow", "wire type of the page"),
     ("LoopMetrics", "meta.json of a trial"),

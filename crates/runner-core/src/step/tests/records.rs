@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::cost::LeafSpending;
+use crate::model::object_id::TreeId;
 use crate::step::next_state::{NOTES_MAX, guard_output};
 
 /// The findings about a session that ended like this and left no answer.
@@ -48,7 +49,12 @@ fn a_session_without_an_answer_is_recorded_with_its_reason() {
 fn a_quarter_of_the_kept_guard_output_is_its_beginning() {
     let of = |text: &str| {
         let output = text.as_bytes().to_vec();
-        guard_output(&GuardRun::Ended { exit: GuardExit::Code(1), output }).unwrap()
+        guard_output(&GuardRun::Ended {
+            exit: GuardExit::Code(1),
+            output,
+            place: GuardPlace::in_place(TreeId::none()),
+        })
+        .unwrap()
     };
     let full = "x".repeat(GUARD_OUTPUT_BYTES_MAX);
     assert_eq!(of(&full), full);

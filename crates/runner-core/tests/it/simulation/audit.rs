@@ -93,6 +93,7 @@ pub(super) fn commits(history: &[world::Commit]) -> Vec<AuditedCommit> {
             message: message.into(),
             changes: changes(before, after, &names),
             protected: is_start.then_some(protected),
+            candidate: None,
         });
     };
     for (number, commit) in history.iter().enumerate() {

@@ -12,6 +12,7 @@ use runner_core::runs::edit::{self, EditableDocs, NewNode, SiblingPosition, User
 use runner_core::runs::fork;
 use runner_core::runs::import::PlanFormat;
 use runner_core::runs::start;
+use runner_core::step::RoomLevel;
 use runner_core::verify::{AuditBase, AuditFinding, AuditedCommit, Auditor, CommitChange, FileAfter};
 use serde_json::{Value, json};
 
@@ -392,6 +393,7 @@ impl PartialRun {
             message: message.as_bytes().to_vec(),
             changes: docs.iter().map(change).collect(),
             protected: None,
+            candidate: None,
         }
     }
 
@@ -453,11 +455,15 @@ fn other_commits() -> Vec<(&'static str, Target)> {
     ));
     let (start, started) = started_run();
     commits.push(("first start", start));
-    let baseline =
-        Baseline { guard: GuardResult::Fail, exit: "1".to_owned(), output: Some("failed\n".to_owned()) };
+    let baseline = Baseline {
+        guard: GuardResult::Fail,
+        exit: "1".to_owned(),
+        room: Some(RoomLevel::InPlace),
+        output: Some("failed\n".to_owned()),
+    };
     let bytes = RunState { baseline: Some(baseline), ..started.state() }.to_bytes();
     let message = format!(
-        "chore(loop): run sim baseline guard=fail\n\nRunner-Guard-Exit: 1\nRunner-State: {}\nRunner-Semantics: {SEMANTICS}\n",
+        "chore(loop): run sim baseline guard=fail\n\nRunner-Guard-Exit: 1\nRunner-Room: in-place\nRunner-State: {}\nRunner-Semantics: {SEMANTICS}\n",
         Sha256::of(&bytes)
     );
     commits.push(("baseline", started.target(&message, &[(Doc::RunState, bytes)])));

@@ -8,10 +8,12 @@ use std::sync::Mutex;
 use runner_core::config::{Budget, Config, ProtectPolicy};
 use runner_core::model::id::{NodeId, RunId};
 use runner_core::model::object_id::CommitId;
+use runner_core::model::object_id::TreeId;
 use runner_core::model::repo_path::RepoPath;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
 use runner_core::prompt::PromptError;
+use runner_core::step::GuardPlace;
 use runner_core::step::{
     Attempt, ChangeScope, Event, GuardExit, GuardRun, Interruption, IterationWorld, Job, LeftFile, LoadedRun,
     LoopWorld, Memory, NextStep, NodeFiles, ProtectedPath, SessionExit, Snapshot, StopReason, Transition,
@@ -219,8 +221,11 @@ impl IterationWorld for Sim {
     fn run_guard(&mut self, (): &mut (), job: &Job, restore: &[RepoPath]) -> Result<GuardRun, Broken> {
         self.may_crash()?;
         self.restore(restore);
-        let ended =
-            |code| GuardRun::Ended { exit: GuardExit::Code(code), output: b"failed \xff\x1b[31m".to_vec() };
+        let ended = |code| GuardRun::Ended {
+            exit: GuardExit::Code(code),
+            output: b"failed \xff\x1b[31m".to_vec(),
+            place: GuardPlace::in_place(TreeId::none()),
+        };
         let guard_run = if self.random.percent(self.faults.guard) {
             let why = "just: not found".to_owned();
             let long = "é".repeat(20_000).into_bytes();
@@ -228,7 +233,11 @@ impl IterationWorld for Sim {
                 GuardRun::NotStarted { why },
                 GuardRun::TimedOut,
                 GuardRun::Interrupted { by: Interruption::Int },
-                GuardRun::Ended { exit: GuardExit::Signal(9), output: long },
+                GuardRun::Ended {
+                    exit: GuardExit::Signal(9),
+                    output: long,
+                    place: GuardPlace::in_place(TreeId::none()),
+                },
             ];
             self.random.pick(&odd).unwrap().clone()
         } else {

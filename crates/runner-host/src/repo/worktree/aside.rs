@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use runner_core::model::id::IterationNumber;
@@ -13,10 +13,11 @@ use runner_core::step::{FileAction, FileNotice};
 use runner_core::strict::canonical_json;
 use serde::{Deserialize, Serialize};
 
-use super::permissions::{FolderAccess, open_file, open_folders};
+use super::permissions::{FolderAccess, open_files, open_folders};
 use crate::clock::now_ms;
 use crate::error::Error;
 use crate::fs::atomic;
+use crate::fs::copy::{CopySafety, copy_tree};
 use crate::git::{Git, path_of};
 
 const MANIFEST: &str = "manifest.json";
@@ -194,37 +195,12 @@ fn move_path(from: &Path, to: &Path) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == ErrorKind::CrossesDevices => {
             open_folders(from);
-            copy_tree(from, to).inspect_err(|_| drop(atomic::remove_any(to)))?;
+            open_files(from);
+            copy_tree(from, to, CopySafety::Durable).inspect_err(|_| drop(atomic::remove_any(to)))?;
             atomic::remove_any(from).map_err(io::Error::other)
         }
         other => other,
     }
-}
-
-/// Copies a file, link or folder with permissions, and flushes every file to the disk. Named pipes and the like are left out.
-fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
-    let metadata = from.symlink_metadata()?;
-    if metadata.is_symlink() {
-        return std::os::unix::fs::symlink(fs::read_link(from)?, to);
-    }
-    if metadata.is_file() {
-        open_file(from);
-        let mut target = fs::File::options().write(true).create_new(true).open(to)?;
-        io::copy(&mut fs::File::open(from)?, &mut target)?;
-        target.set_times(fs::FileTimes::new().set_modified(metadata.modified()?))?;
-        target.set_permissions(metadata.permissions())?;
-        return target.sync_all();
-    }
-    if metadata.is_dir() {
-        fs::create_dir(to)?;
-        for entry in fs::read_dir(from)? {
-            let entry = entry?;
-            copy_tree(&entry.path(), &to.join(entry.file_name()))?;
-        }
-        fs::File::open(to)?.sync_all()?;
-        return fs::set_permissions(to, fs::Permissions::from_mode(metadata.mode() | 0o700));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -244,20 +220,5 @@ mod tests {
         assert_eq!(shell_word("a/b-1.bin"), "a/b-1.bin");
         assert_eq!(shell_word("it's $x"), "'it'\\''s $x'");
         assert_eq!((shell_word(""), shell_word("-x")), ("''".to_owned(), "'-x'".to_owned()));
-    }
-
-    #[test]
-    fn a_copy_has_content_links_and_permissions() {
-        let folder = tempfile::tempdir().unwrap();
-        let from = folder.path().join("from");
-        fs::create_dir_all(from.join("sub")).unwrap();
-        fs::write(from.join("sub/file"), "content").unwrap();
-        fs::set_permissions(from.join("sub/file"), fs::Permissions::from_mode(0o750)).unwrap();
-        std::os::unix::fs::symlink("sub/file", from.join("link")).unwrap();
-        let to = folder.path().join("to");
-        copy_tree(&from, &to).unwrap();
-        assert_eq!(fs::read_to_string(to.join("link")).unwrap(), "content");
-        assert_eq!(fs::metadata(to.join("sub/file")).unwrap().mode() & 0o777, 0o750);
-        assert!(copy_tree(&from, &to).is_err(), "nothing is overwritten");
     }
 }

@@ -69,6 +69,15 @@ pub(super) fn open_file(file: &Path) {
     }
 }
 
+/// Makes a file, or every file below a folder, readable.
+pub(super) fn open_files(path: &Path) {
+    open_file(path);
+    visit(path, &mut |folder| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.for_each(|entry| open_file(&entry.path()));
+    });
+}
+
 fn add_mode(path: &Path, mode: u32) {
     let Ok(metadata) = path.symlink_metadata() else { return };
     let current = metadata.permissions().mode();

@@ -105,13 +105,16 @@ fn commit_message_has_the_documented_form() {
         sha256(&sandbox, ".runner/state/tree.json"),
         sha256(&sandbox, ".runner/state/run_state.json"),
     );
+    let trailer = "--format=%(trailers:key=Runner-Candidate,valueonly,separator=)";
+    let candidate = sandbox.git(&["log", "-1", trailer]);
+    assert_eq!(sandbox.git(&["cat-file", "-t", &candidate]), "tree");
     assert_eq!(
         message(&sandbox, 0),
         format!(
             "chore(loop): run demo iter 0002 node a status=done guard=fail\n\n  I think so\n\n\
              Runner-Outcome: guard_failed\nRunner-Attempt: charged\nRunner-Prompt: {prompt}\n\
              Runner-Prompt-Version: {version}\nRunner-Tree: {tree}\nRunner-State: {state}\n\
-             Runner-Guard-Exit: 1\nRunner-Semantics: 1"
+             Runner-Guard-Exit: 1\nRunner-Room: in-place\nRunner-Candidate: {candidate}\nRunner-Semantics: 1"
         )
     );
     // The next prompt has the guard's output, later ones do not.

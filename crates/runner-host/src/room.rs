@@ -1,0 +1,227 @@
+//! The room: where guard and checks run. It is a checkout of exactly the files to commit, mounted at the repository's own path
+//! in a sandbox that can change nothing outside of it.
+//!
+//! The checkout stays between runs of the guard and is updated by difference, so that its cost follows the change and build
+//! caches stay warm. Programs in the room never see the repository's own git directory: they get one of their own, with HEAD at
+//! the candidate.
+
+mod checkout;
+mod git_dir;
+mod home;
+mod setup;
+
+use std::path::{Path, PathBuf};
+
+use runner_core::config::{GuardConfig, IgnoredFiles, RoomMode};
+use runner_core::model::id::RunId;
+use runner_core::model::object_id::{CommitId, TreeId};
+use runner_core::step::{Job, RoomLevel};
+
+use crate::agent::command::PreparedCommand;
+use crate::agent::sandbox::{Bubblewrap, SANDBOX_FIX, hidden_programs};
+use crate::error::{Error, UserError};
+use crate::fs::atomic;
+use crate::git::{Git, PathSet, path_of};
+use checkout::Checkout;
+pub(crate) use setup::SetupNeed;
+
+/// How many protected files are mounted read-only. The others are compared after the run.
+const PROTECTED_MAX: usize = 100;
+
+/// The files that a guard run is about.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) tree: TreeId,
+    /// A commit with that tree, for programs that ask git.
+    pub(crate) commit: CommitId,
+}
+
+/// Where the guard of a run runs.
+#[derive(Debug)]
+pub(crate) enum GuardRoom {
+    /// In the work tree; with the reason, unless it is configured.
+    InPlace {
+        why: Option<String>,
+    },
+    Room(Box<Room>),
+}
+
+impl GuardRoom {
+    /// Chooses the place for a run by its configuration, and prepares the room at a commit of the run.
+    pub(crate) fn choose(
+        git: &Git,
+        run: &RunId,
+        guard: &GuardConfig,
+        base: &Candidate,
+    ) -> Result<Self, Error> {
+        if guard.room == RoomMode::InPlace {
+            return Ok(Self::InPlace { why: None });
+        }
+        setup::check_kept(&guard.keep)?;
+        let room = Bubblewrap::find(git.root()).and_then(|bubblewrap| {
+            Room::open(git, run, guard, base, bubblewrap).map_err(|error| error.to_string())
+        });
+        match room {
+            Ok(room) => Ok(Self::Room(Box::new(room))),
+            Err(why) if guard.room == RoomMode::Require => {
+                Err(UserError::NoRoom { why, fix: SANDBOX_FIX }.into())
+            }
+            Err(why) => Ok(Self::InPlace { why: Some(why) }),
+        }
+    }
+
+    pub(crate) fn level(&self, guard: &GuardConfig) -> RoomLevel {
+        match self {
+            Self::InPlace { .. } => RoomLevel::InPlace,
+            Self::Room(_) => RoomLevel::Bubblewrap { ignored: guard.ignored },
+        }
+    }
+}
+
+/// The place that was chosen for a run, while this process works on it.
+#[derive(Debug, Default)]
+pub(crate) struct RoomSlot {
+    chosen: Option<ChosenRoom>,
+}
+
+#[derive(Debug)]
+struct ChosenRoom {
+    run: RunId,
+    guard: GuardConfig,
+    room: GuardRoom,
+}
+
+impl RoomSlot {
+    /// The place of a job's guard. It is chosen when a run or its configuration is new, and not again: no candidate can decide
+    /// where its own guard runs.
+    pub(crate) fn at(&mut self, git: &Git, job: &Job, base: &Candidate) -> Result<&mut GuardRoom, Error> {
+        let is_same = |chosen: &ChosenRoom| chosen.run == job.run_id && chosen.guard == job.guard;
+        let chosen = match self.chosen.take().filter(is_same) {
+            Some(chosen) => chosen,
+            None => ChosenRoom {
+                run: job.run_id.clone(),
+                guard: job.guard.clone(),
+                room: GuardRoom::choose(git, &job.run_id, &job.guard, base)?,
+            },
+        };
+        Ok(&mut self.chosen.insert(chosen).room)
+    }
+
+    /// Why the guard runs in place although the configuration allows a room; only once for each choice.
+    pub(crate) fn take_reason(&mut self) -> Option<String> {
+        match &mut self.chosen.as_mut()?.room {
+            GuardRoom::InPlace { why } => why.take(),
+            GuardRoom::Room(_) => None,
+        }
+    }
+}
+
+/// A checkout in the runner's private folder, and the sandbox around it.
+#[derive(Debug)]
+pub(crate) struct Room {
+    bubblewrap: Bubblewrap,
+    folder: PathBuf,
+    checkout: Checkout,
+    /// The files that the last candidate protects.
+    read_only: Vec<PathBuf>,
+    caches: Vec<home::Mount>,
+    /// Folders with objects that the candidate may need.
+    object_folders: Vec<PathBuf>,
+}
+
+impl Room {
+    /// Opens the room of a run, or creates it, with the files of a commit.
+    fn open(
+        git: &Git,
+        run: &RunId,
+        guard: &GuardConfig,
+        base: &Candidate,
+        bubblewrap: Bubblewrap,
+    ) -> Result<Self, Error> {
+        let folder = git.paths().room();
+        setup::ensure_owner(&folder, run)?;
+        for name in ["tree", "cache"] {
+            atomic::create_folders(git.paths().git_dir(), &folder.join(name))?;
+        }
+        let mut checkout = Checkout::new(&folder);
+        checkout.update(git, &base.tree)?;
+        setup::copy_kept(git, &folder, &guard.keep)?;
+        let caches = home::caches(&checkout.names(git)?, &folder.join("cache"))?;
+        let object_folders = git_dir::object_folders(git);
+        Ok(Self { bubblewrap, folder, checkout, read_only: Vec::new(), caches, object_folders })
+    }
+
+    /// Makes the files of the room those of a candidate. `Err` has why git cannot check it out.
+    pub(crate) fn enter(
+        &mut self,
+        git: &Git,
+        guard: &GuardConfig,
+        candidate: &Candidate,
+        protected: &PathSet,
+    ) -> Result<(), Error> {
+        if guard.ignored != IgnoredFiles::Room {
+            self.checkout.remove_ignored(git)?;
+        }
+        self.checkout.update(git, &candidate.tree)?;
+        match guard.ignored {
+            IgnoredFiles::Room => {}
+            IgnoredFiles::None => setup::restore_kept(&self.folder, &guard.keep)?,
+            IgnoredFiles::Worktree => setup::copy_ignored(git, &self.checkout)?,
+        }
+        let temporary = self.folder.join("tmp");
+        atomic::remove_any(&temporary)?;
+        atomic::ensure_folder(&temporary)?;
+        git_dir::write(git, &self.folder.join("git"), &self.checkout.index, &candidate.commit)?;
+        let is_file = |path: &PathBuf| {
+            self.checkout.tree.join(path).symlink_metadata().is_ok_and(|metadata| metadata.is_file())
+        };
+        self.read_only = protected.iter().map(|path| path_of(path).to_owned()).filter(is_file).collect();
+        Ok(())
+    }
+
+    /// Whether the setup must run before the guard, for the files that are in the room now.
+    pub(crate) fn setup_need(&self, git: &Git, guard: &GuardConfig) -> Result<SetupNeed, Error> {
+        setup::need(git, &self.folder, &self.checkout, guard)
+    }
+
+    /// Puts a command into the room.
+    pub(crate) fn wrap(
+        &self,
+        git: &Git,
+        guard: &GuardConfig,
+        mut command: PreparedCommand,
+    ) -> PreparedCommand {
+        let root = canonical(git.root());
+        let tree = &self.checkout.tree;
+        let mut argv = self.bubblewrap.base_argv(guard.network, &guard.sockets);
+        argv.mount("--bind", &self.folder.join("tmp"), Path::new("/tmp"));
+        for mount in home::mounts(&root).iter().chain(&self.caches) {
+            mount.add_to(&mut argv);
+        }
+        for path in hidden_programs(&command, &root) {
+            argv.mount("--ro-bind", &path, &path);
+        }
+        argv.mount("--bind", tree, &root);
+        argv.mount("--bind", &self.folder.join("git"), &root.join(".git"));
+        for (nth, objects) in self.object_folders.iter().enumerate() {
+            argv.mount("--ro-bind", objects, &root.join(".git").join(git_dir::objects_name(nth)));
+        }
+        for path in self.read_only.iter().take(PROTECTED_MAX) {
+            argv.mount("--ro-bind", &tree.join(path), &root.join(path));
+        }
+        argv.finish(&mut command, &root);
+        command
+    }
+
+    /// Ends a run of the guard: the protected files that it changed in the room.
+    pub(crate) fn leave(&mut self, git: &Git) -> Result<Vec<Vec<u8>>, Error> {
+        let changed = self.checkout.changed(git, &self.read_only)?;
+        self.checkout.begin_clean(git);
+        Ok(changed)
+    }
+}
+
+/// Resolves links: a mount point must be a real path.
+fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,134 @@
+//! The files of a room: a checkout of a tree, with an index of its own.
+//!
+//! Git runs outside of the sandbox, with the repository's own git directory and configuration, never with the one in the room.
+
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+
+use runner_core::model::object_id::TreeId;
+
+use crate::error::Error;
+use crate::fs::atomic;
+use crate::git::{Git, GitCommand, nul_separated};
+
+#[derive(Debug)]
+pub(super) struct Checkout {
+    pub(super) tree: PathBuf,
+    pub(super) index: PathBuf,
+    /// Removes what the last run of the guard left, while the runner does other things.
+    cleaning: Option<JoinHandle<Result<(), Error>>>,
+    /// Whether only tracked and ignored files are there.
+    is_clean: bool,
+}
+
+/// Untracked files and folders, nested repositories among them.
+const CLEAN: [&str; 2] = ["clean", "-ffdq"];
+
+impl Checkout {
+    pub(super) fn new(folder: &Path) -> Self {
+        Self { tree: folder.join("tree"), index: folder.join("index"), cleaning: None, is_clean: false }
+    }
+
+    /// A git command on the files of the room.
+    fn call<'g>(&self, git: &'g Git, args: &[&str]) -> GitCommand<'g> {
+        let tree = self.tree.display().to_string();
+        let args: Vec<&str> =
+            ["-C", &tree, "-c", "index.skipHash=true"].into_iter().chain(args.iter().copied()).collect();
+        git.call(&args)
+            .index(&self.index)
+            .variable("GIT_DIR", git.git_dir())
+            .variable("GIT_WORK_TREE", &self.tree)
+    }
+
+    /// Makes the tracked files those of a tree, whatever a guard did to them, and removes untracked files. A room that git
+    /// cannot update is built again.
+    pub(super) fn update(&mut self, git: &Git, tree: &TreeId) -> Result<(), Error> {
+        self.end_clean();
+        if self.try_update(git, tree).is_ok() {
+            return Ok(());
+        }
+        self.remove_all()?;
+        self.try_update(git, tree)
+    }
+
+    fn try_update(&mut self, git: &Git, tree: &TreeId) -> Result<(), Error> {
+        atomic::remove_any(&self.index.with_extension("lock"))?;
+        self.call(git, &["read-tree", "--reset", "-u", tree.as_str()]).run()?;
+        if !self.is_clean {
+            self.call(git, &CLEAN).run()?;
+            self.is_clean = true;
+        }
+        Ok(())
+    }
+
+    /// Removes the index and all files.
+    pub(super) fn remove_all(&mut self) -> Result<(), Error> {
+        self.end_clean();
+        atomic::remove_any(&self.index)?;
+        atomic::remove_any(&self.tree)?;
+        std::fs::create_dir_all(&self.tree).map_err(Error::io("create", &self.tree))?;
+        self.is_clean = true;
+        Ok(())
+    }
+
+    pub(super) fn remove_ignored(&mut self, git: &Git) -> Result<(), Error> {
+        self.end_clean();
+        if !self.index.exists() {
+            return Ok(());
+        }
+        if self.call(git, &["clean", "-ffdxq"]).run().is_err() {
+            self.remove_all()?;
+        }
+        Ok(())
+    }
+
+    /// The base names of all tracked files.
+    pub(super) fn names(&self, git: &Git) -> Result<Vec<Vec<u8>>, Error> {
+        let listed = self.call(git, &["ls-files", "-z", "--cached"]).run()?;
+        let name = |path: &[u8]| path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
+        let mut names: Vec<Vec<u8>> = nul_separated(&listed).map(name).collect();
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// Mode, object and path of the tracked files among some paths.
+    pub(super) fn entries(&self, git: &Git, paths: &[String]) -> Result<Vec<u8>, Error> {
+        let mut args = vec!["ls-files", "-z", "-s", "--cached", "--"];
+        args.extend(paths.iter().map(String::as_str));
+        if paths.is_empty() { Ok(Vec::new()) } else { self.call(git, &args).run() }
+    }
+
+    /// Those of some tracked files that differ from the tree now.
+    pub(super) fn changed(&self, git: &Git, paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, Error> {
+        if paths.is_empty() {
+            return Ok(Vec::new());
+        }
+        let literal: Vec<String> =
+            paths.iter().map(|path| format!(":(top,literal){}", path.display())).collect();
+        let mut args = vec!["diff-files", "-z", "--name-only", "--ignore-submodules", "--"];
+        args.extend(literal.iter().map(String::as_str));
+        let output = self.call(git, &args).run()?;
+        Ok(nul_separated(&output).map(<[u8]>::to_vec).collect())
+    }
+
+    /// Removes untracked files in a thread of its own: nobody waits for it before the next run of the guard.
+    pub(super) fn begin_clean(&mut self, git: &Git) {
+        self.is_clean = false;
+        let call = self.call(git, &CLEAN).detached();
+        let thread = thread::Builder::new().name("room".to_owned());
+        self.cleaning = thread.spawn(move || call.run().map(drop)).ok();
+    }
+
+    fn end_clean(&mut self) {
+        if let Some(cleaning) = self.cleaning.take() {
+            self.is_clean = matches!(cleaning.join(), Ok(Ok(())));
+        }
+    }
+}
+
+impl Drop for Checkout {
+    fn drop(&mut self) {
+        self.end_clean();
+    }
+}

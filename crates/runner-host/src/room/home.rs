@@ -1,0 +1,188 @@
+//! The home folder in the room: its files are readable, secrets are hidden, and package managers get caches of the room's own.
+
+use std::path::{Path, PathBuf};
+
+use super::setup;
+use crate::agent::sandbox::ArgvBuilder;
+use crate::error::Error;
+use crate::fs::atomic;
+
+/// One mount of a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Mount {
+    Writable {
+        from: PathBuf,
+        to: PathBuf,
+    },
+    ReadOnly(PathBuf),
+    /// An empty folder in the place of this one.
+    EmptyFolder(PathBuf),
+    /// An empty file in the place of this one.
+    EmptyFile(PathBuf),
+    Link {
+        target: PathBuf,
+        path: PathBuf,
+    },
+}
+
+impl Mount {
+    pub(super) fn add_to(&self, argv: &mut ArgvBuilder) {
+        match self {
+            Self::Writable { from, to } => argv.mount("--bind", from, to),
+            Self::ReadOnly(path) => argv.mount("--ro-bind", path, path),
+            Self::EmptyFolder(path) => argv.empty_folder(path),
+            Self::EmptyFile(path) => argv.empty_file(path),
+            Self::Link { target, path } => argv.mount("--symlink", target, path),
+        }
+    }
+}
+
+/// Where programs keep keys, logins and passwords, relative to the home folder.
+const SECRETS: [&str; 27] = [
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".oci",
+    ".password-store",
+    ".netrc",
+    ".git-credentials",
+    ".pypirc",
+    ".vault-token",
+    ".pgpass",
+    ".my.cnf",
+    ".boto",
+    ".s3cfg",
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".gemini",
+    ".docker/config.json",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/op",
+    ".local/share/keyrings",
+];
+
+/// A home with more entries is mounted as a whole, read-only.
+const ENTRIES_MAX: usize = 400;
+
+/// A cache of a package manager: relative to the home folder, and the files of a project that uses it.
+struct Cache {
+    path: &'static str,
+    /// A variable with another path for it.
+    variable: Option<(&'static str, &'static str)>,
+    projects: &'static [&'static str],
+}
+
+const CARGO: &[&str] = &["Cargo.toml"];
+const NODE: &[&str] = &["package.json"];
+const PYTHON: &[&str] = &["pyproject.toml", "requirements.txt", "setup.py", "setup.cfg", "Pipfile"];
+const GO: &[&str] = &["go.mod"];
+const JAVA: &[&str] = &["pom.xml", "build.gradle", "build.gradle.kts"];
+
+const CACHES: [Cache; 14] = [
+    Cache { path: ".cargo/registry", variable: Some(("CARGO_HOME", "registry")), projects: CARGO },
+    Cache { path: ".cargo/git", variable: Some(("CARGO_HOME", "git")), projects: CARGO },
+    Cache { path: ".npm", variable: None, projects: NODE },
+    Cache { path: ".local/share/pnpm", variable: None, projects: NODE },
+    Cache { path: ".yarn", variable: None, projects: NODE },
+    Cache { path: ".bun/install/cache", variable: None, projects: NODE },
+    Cache { path: ".cache/pnpm", variable: None, projects: NODE },
+    Cache { path: ".cache/yarn", variable: None, projects: NODE },
+    Cache { path: ".cache/pip", variable: None, projects: PYTHON },
+    Cache { path: ".cache/uv", variable: None, projects: PYTHON },
+    Cache { path: "go/pkg", variable: Some(("GOPATH", "pkg")), projects: GO },
+    Cache { path: ".cache/go-build", variable: None, projects: GO },
+    Cache { path: ".m2", variable: None, projects: JAVA },
+    Cache { path: ".gradle", variable: None, projects: JAVA },
+];
+
+/// The folder of most caches. Programs that find none create it, so the room has one that stays.
+const CACHE_FOLDER: &str = ".cache";
+
+fn home() -> Option<PathBuf> {
+    std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok())
+}
+
+/// The home folder of a room for the repository at `root`: a new folder with the user's files in it, read-only, without those
+/// that hold secrets. What a guard writes beside them is gone after the run.
+pub(super) fn mounts(root: &Path) -> Vec<Mount> {
+    let Some(home) = home().filter(|home| home != Path::new("/") && !home.starts_with(root)) else {
+        return Vec::new();
+    };
+    let entries: Vec<_> = std::fs::read_dir(&home).into_iter().flatten().flatten().collect();
+    let mut mounts = Vec::new();
+    if entries.len() <= ENTRIES_MAX {
+        mounts.push(Mount::EmptyFolder(home.clone()));
+        for entry in &entries {
+            let path = entry.path();
+            match entry.file_type() {
+                Ok(kind) if kind.is_symlink() => {
+                    let target = std::fs::read_link(&path);
+                    mounts.extend(target.ok().map(|target| Mount::Link { target, path }));
+                }
+                Ok(kind) if kind.is_dir() || kind.is_file() => mounts.push(Mount::ReadOnly(path)),
+                Ok(_) | Err(_) => {}
+            }
+        }
+    } else {
+        mounts.push(Mount::ReadOnly(home.clone()));
+    }
+    mounts.extend(SECRETS.iter().filter_map(|secret| hidden(&home.join(secret))));
+    mounts
+}
+
+/// The mount that hides a path; none if nothing is there, or a link, whose target is elsewhere.
+fn hidden(path: &Path) -> Option<Mount> {
+    let kind = path.symlink_metadata().ok()?.file_type();
+    match (kind.is_dir(), kind.is_file()) {
+        (true, _) => Some(Mount::EmptyFolder(path.to_owned())),
+        (_, true) => Some(Mount::EmptyFile(path.to_owned())),
+        (false, false) => None,
+    }
+}
+
+/// The caches of the package managers that a project with these files uses: the room's own, filled from the user's at first.
+pub(super) fn caches(names: &[Vec<u8>], folder: &Path) -> Result<Vec<Mount>, Error> {
+    let Some(home) = home() else { return Ok(Vec::new()) };
+    let general = home.join(CACHE_FOLDER);
+    atomic::ensure_folder(&folder.join(CACHE_FOLDER))?;
+    let mut mounts = vec![Mount::Writable { from: folder.join(CACHE_FOLDER), to: general.clone() }];
+    mounts.extend(other_caches(&general).into_iter().map(Mount::ReadOnly));
+    for cache in CACHES.iter().filter(|cache| cache.is_used(names)) {
+        let Some(path) = cache.path(&home).filter(|path| path.is_dir()) else { continue };
+        let copy = folder.join(cache.path);
+        if !copy.exists() {
+            setup::copy(&path, &copy)?;
+        }
+        if !path.starts_with(&general) {
+            mounts.push(Mount::Writable { from: copy, to: path });
+        }
+    }
+    Ok(mounts)
+}
+
+/// The user's caches that are no package manager's, such as downloaded browsers.
+fn other_caches(general: &Path) -> Vec<PathBuf> {
+    let is_package_cache = |path: &Path| CACHES.iter().any(|cache| path.ends_with(cache.path));
+    let entries = std::fs::read_dir(general).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(|entry| entry.path()).filter(|path| !is_package_cache(path)).take(ENTRIES_MAX).collect()
+}
+
+impl Cache {
+    fn is_used(&self, names: &[Vec<u8>]) -> bool {
+        self.projects.iter().any(|project| names.iter().any(|name| name == project.as_bytes()))
+    }
+
+    fn path(&self, home: &Path) -> Option<PathBuf> {
+        let moved =
+            self.variable.and_then(|(name, below)| Some(Path::new(&std::env::var_os(name)?).join(below)));
+        moved.unwrap_or_else(|| home.join(self.path)).canonicalize().ok()
+    }
+}

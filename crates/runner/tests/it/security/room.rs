@@ -1,0 +1,307 @@
+//! The room: the guard sees exactly the files to commit, and what it does reaches nothing else.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+
+use testkit::oracle::assert_sound;
+use testkit::run_builder::{BRANCH, RunBuilder};
+use testkit::test_repo::{TestRepo, run};
+
+use crate::RUNNER;
+
+const ROOM: &str = "room = \"require\"";
+
+fn room(guard: &str) -> RunBuilder {
+    RunBuilder::new(RUNNER).guard(guard).guard_keys(ROOM)
+}
+
+fn trailer(repo: &TestRepo, revision: &str, key: &str) -> String {
+    let format = format!("--format=%(trailers:key={key},valueonly,separator=)");
+    repo.git(&["log", "-1", &format, revision]).trim().to_owned()
+}
+
+/// Files that are in the work tree after a session, but in no commit.
+#[test]
+fn work_that_is_not_committed_does_not_pass() {
+    let cases = [
+        ("an ignored file", "echo x > ignored", "test -e ignored"),
+        ("an empty folder", "mkdir -p out", "test -d out"),
+        (
+            "a folder that ignores itself",
+            "mkdir s; echo '*' > s/.gitignore; echo x > s/code",
+            "test -e s/code",
+        ),
+        (
+            "the runner's own folder",
+            "mkdir -p .runner/context; echo x > .runner/context/code",
+            "test -e .runner/context/code",
+        ),
+        (
+            "line ends",
+            "printf 'a eol=lf\\n' > .gitattributes; printf 'x\\r\\n' > a",
+            "grep -q \"$(printf '\\r')\" a",
+        ),
+        ("a mode that git does not store", "echo x > a; chmod 600 a", "test \"$(stat -c %a a)\" = 600"),
+    ];
+    for (name, work, check) in cases {
+        let agent = format!("{work}; answer done");
+        let repo = room(check).agent(&agent).keys("max_attempts_default = 1").start();
+        assert_eq!(repo.runner(&["loop"]).code, Some(3), "{name}");
+        assert_eq!(repo.outcomes(), ["guard_failed"], "{name}");
+    }
+}
+
+/// Everything that a guard could do to turn a later result into a pass, or to harm the user.
+#[test]
+fn code_of_the_guard_changes_nothing_outside_the_room() {
+    let guard = r#"
+        { echo x > "$HOME/planted"; echo x > "$HOME/kept/planted"; echo x > ../agent.sh
+        echo x > .git/hooks/pre-commit; git config core.fsmonitor ./evil; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x
+        git update-ref refs/heads/main HEAD; git tag planted
+        echo x > .runner/state/tree.json; echo x > "$(pwd)/planted"; echo x > README.md
+        kill -9 $PPID; for pid in /proc/[0-9]*; do kill -9 "${pid#/proc/}"; done; } > /dev/null 2>&1
+        true"#;
+    let repo = room(guard).agent("echo work > work.txt; answer done").start();
+    fs::create_dir(repo.outside().join("home/kept")).unwrap();
+    let before = (
+        repo.git(&["config", "--list", "--local"]),
+        repo.git(&["for-each-ref", "refs/heads/main", "refs/tags"]),
+    );
+    let agent = fs::read(repo.outside().join("agent.sh")).unwrap();
+    repo.runner(&["step"]);
+    let after = (
+        repo.git(&["config", "--list", "--local"]),
+        repo.git(&["for-each-ref", "refs/heads/main", "refs/tags"]),
+    );
+    assert_eq!(before, after);
+    assert_eq!(fs::read(repo.outside().join("agent.sh")).unwrap(), agent);
+    for planted in ["home/planted", "home/kept/planted", "work/planted", "work/.git/hooks/pre-commit"] {
+        assert!(!repo.outside().join(planted).exists(), "{planted}");
+    }
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    assert_eq!(repo.outcomes(), ["guard_failed"], "it killed its own shell");
+    assert_sound(&repo);
+}
+
+#[test]
+fn guard_that_changes_its_own_files_has_failed() {
+    let guard = "mv lib away; mkdir lib; echo true > lib/check.sh; sh lib/check.sh";
+    let repo = room(guard)
+        .file("lib/check.sh", "false\n")
+        .protected("lib/check.sh")
+        .agent("echo x > work.txt; answer done")
+        .keys("max_attempts_default = 1")
+        .start();
+    assert_eq!(repo.runner(&["loop"]).code, Some(3));
+    assert_eq!(repo.outcomes(), ["guard_failed"]);
+    assert!(
+        repo.iteration_file(1, "guard.log").contains("changed protected files while it ran: lib/check.sh")
+    );
+}
+
+#[test]
+fn commit_records_where_the_guard_ran_and_on_which_files() {
+    let repo = room("test -e work.txt").agent("echo x > work.txt; answer done").start();
+    repo.runner(&["loop"]).ok();
+    assert_eq!(trailer(&repo, BRANCH, "Runner-Room"), "bubblewrap ignored=room");
+    let candidate = trailer(&repo, BRANCH, "Runner-Candidate");
+    let files = |tree: &str| repo.git(&["ls-tree", "-r", tree, "--", "work.txt", "README.md"]);
+    assert_eq!(files(&candidate), files(BRANCH));
+    let state = format!("{candidate}:.runner/state/tree.json");
+    assert_eq!(
+        repo.git(&["rev-parse", &state]),
+        repo.git(&["rev-parse", "runner/demo~:.runner/state/tree.json"])
+    );
+    repo.runner(&["verify"]).ok();
+    assert_eq!(repo.meta(1)["room"], "bubblewrap ignored=room");
+    assert_sound(&repo);
+}
+
+#[test]
+fn verify_names_a_forged_candidate_and_a_forged_room() {
+    for (key, value, rule) in [
+        ("Runner-Candidate", "4b825dc642cb6eb9a060e54bf8d69288fbee4904", "candidate"),
+        ("Runner-Room", "in-place", "room"),
+        ("Runner-Room", "bubblewrap ignored=none", "room"),
+        ("Runner-Room", "a cellar", "room"),
+    ] {
+        let repo = room("test -e work.txt").agent("echo x > work.txt; answer done").start();
+        repo.runner(&["loop"]).ok();
+        let message = repo.git(&["log", "-1", "--format=%B", BRANCH]);
+        let was = trailer(&repo, BRANCH, key);
+        let message = message.replace(&format!("{key}: {was}"), &format!("{key}: {value}"));
+        repo.git(&["commit", "-q", "--amend", "--no-verify", "-m", message.trim_end()]);
+        let output = repo.runner(&["verify"]);
+        let violation = format!("violation={rule} ");
+        assert!(output.stdout.contains(&violation), "{key}: {value}: {}", output.stdout);
+        assert_eq!(output.code, Some(1));
+    }
+}
+
+/// The work of the session: the guard of the next iteration finds nothing that an earlier one left, but for ignored files.
+#[test]
+fn ignored_files_of_the_room_stay_and_all_others_are_removed() {
+    let guard = "ls; test ! -e left && test ! -d folder && echo x > left && mkdir folder && echo x > folder/f && \
+                 echo x > README.md && echo x >> ignored && test \"$(wc -l < ignored)\" = \"$(cat count)\"";
+    let agent = "echo ${RUNNER_ITER#000} > count; answer done";
+    for (policy, outcomes) in [
+        ("room", ["passed", "passed"]),
+        ("none", ["passed", "guard_failed"]),
+        ("worktree", ["passed", "guard_failed"]),
+    ] {
+        let keys = format!("{ROOM}\nignored = \"{policy}\"");
+        let split = format!(
+            "if [ $RUNNER_ITER = 0001 ]; then split; else RUNNER_ITER=000$((${{RUNNER_ITER#000}} - 1)); {agent}; fi"
+        );
+        let repo = RunBuilder::new(RUNNER)
+            .guard(guard)
+            .guard_keys(&keys)
+            .agent(&split)
+            .keys("max_attempts_default = 1")
+            .start();
+        repo.runner(&["loop"]);
+        assert_eq!(repo.outcomes()[1..], outcomes, "{policy}: {}", repo.iteration_file(3, "guard.log"));
+        assert_eq!(repo.read("README.md"), "hello\n");
+    }
+}
+
+#[test]
+fn ignored_files_of_the_work_tree_are_copied_where_the_configuration_asks_for_it() {
+    let agent = "mkdir -p cache; echo x > cache/f; echo x > ignored; answer done";
+    let guard = "test -e ignored && test -e cache/f && rm -r cache";
+    let keys = format!("{ROOM}\nignored = \"worktree\"");
+    let repo = RunBuilder::new(RUNNER)
+        .file(".gitignore", "ignored\ncache/\n")
+        .guard(guard)
+        .guard_keys(&keys)
+        .agent(agent)
+        .start();
+    repo.runner(&["loop"]).ok();
+    assert_eq!(repo.outcomes(), ["passed"]);
+    assert!(repo.path("cache/f").exists(), "the guard got a copy");
+    repo.runner(&["verify"]).ok();
+}
+
+#[test]
+fn kept_folder_is_the_one_from_before_the_first_session() {
+    let keys = format!("{ROOM}\nkeep = [\"env\"]");
+    let repo = RunBuilder::new(RUNNER)
+        .file(".gitignore", "ignored\nenv/\n")
+        .guard("test \"$(cat env/bin/tool)\" = mine")
+        .guard_keys(&keys)
+        .agent("echo theirs > env/bin/tool; answer done");
+    let repo = repo.start();
+    repo.write("env/bin/tool", "mine\n");
+    repo.runner(&["loop"]).ok();
+    assert_eq!(repo.outcomes(), ["passed"]);
+}
+
+#[test]
+fn keep_outside_of_the_repository_is_refused() {
+    let keys = format!("{ROOM}\nkeep = [\"../home\"]");
+    let repo = RunBuilder::new(RUNNER).guard_keys(&keys).start();
+    let refused = repo.runner(&["loop"]);
+    assert!(refused.stderr.contains("`guard.keep` names `../home`"), "{}", refused.stderr);
+    assert_eq!(refused.code, Some(2));
+    assert_eq!(repo.outcomes(), [""; 0]);
+}
+
+/// Once in a new room, and again when a lock file changes.
+#[test]
+fn setup_runs_once_and_again_when_its_inputs_change() {
+    let keys = format!("{ROOM}\nsetup = [\"sh\", \"setup.sh\"]");
+    let agent = "case $RUNNER_ITER in 0001) split ;; 0002) answer done ;; *) echo 2 > requirements.txt; answer done ;; esac";
+    let repo = RunBuilder::new(RUNNER)
+        .file("requirements.txt", "1\n")
+        .file("setup.sh", "echo run >> ignored\n")
+        .guard("cat ignored")
+        .guard_keys(&keys)
+        .agent(agent)
+        .start();
+    repo.runner(&["loop"]).ok();
+    assert_eq!(repo.iteration_file(2, "guard.log"), "run\n");
+    assert_eq!(repo.iteration_file(3, "guard.log"), "run\nrun\n");
+}
+
+#[test]
+fn failed_setup_fails_the_guard_with_its_output() {
+    let keys = format!("{ROOM}\nsetup = [\"sh\", \"-c\", \"echo no network; exit 7\"]");
+    let repo = RunBuilder::new(RUNNER).guard_keys(&keys).agent("answer done").start();
+    repo.runner(&["step"]).ok();
+    assert_eq!(repo.outcomes(), ["guard_failed"]);
+    assert_eq!(repo.iteration_file(1, "setup.log"), "no network\n");
+}
+
+#[test]
+fn guard_that_asks_git_gets_right_answers() {
+    let guard = "git status --porcelain; git ls-files; git describe --tags; git diff --exit-code && git log -1 --format=%T";
+    let repo = room(guard).agent("echo x > work.txt; answer done").start();
+    repo.git(&["tag", "-a", "-m", "one", "v1", "main"]);
+    repo.runner(&["loop"]).ok();
+    let log = repo.iteration_file(1, "guard.log");
+    assert!(log.contains("work.txt\n") && log.contains("v1-"), "{log}");
+    assert!(log.ends_with(&format!("{}\n", trailer(&repo, BRANCH, "Runner-Candidate"))), "{log}");
+}
+
+#[test]
+fn secrets_are_hidden_and_other_files_of_the_home_are_readable() {
+    let guard = "cat $HOME/.ssh/id $HOME/.netrc $HOME/.config/gh/hosts; test -e $HOME/.config/tool && ls $HOME/.config";
+    let repo = room(guard).agent("answer done").start();
+    for file in [".ssh/id", ".netrc", ".config/gh/hosts", ".config/tool"] {
+        let path = repo.outside().join("home").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "canary\n").unwrap();
+    }
+    repo.runner(&["loop"]).ok();
+    let log = repo.iteration_file(1, "guard.log");
+    assert!(!log.contains("canary") && log.contains("tool"), "{log}");
+}
+
+#[test]
+fn without_the_network_the_guard_reaches_no_server() {
+    let keys = format!("{ROOM}\nnetwork = false");
+    let guard =
+        "test \"$(ls /sys/class/net 2>/dev/null | wc -l)\" -ge 0; test \"$(wc -l < /proc/net/dev)\" = 3";
+    let repo = RunBuilder::new(RUNNER).guard(guard).guard_keys(&keys).agent("answer done").start();
+    repo.runner(&["loop"]).ok();
+}
+
+/// A room that cannot be built is no reason to trust less than the configuration demands.
+#[test]
+fn without_bubblewrap_the_guard_runs_in_place_and_says_so_or_refuses() {
+    let tools = |repo: &TestRepo| {
+        let folder = repo.outside().join("bin");
+        fs::create_dir(&folder).unwrap();
+        for tool in ["git", "sh", "env", "dirname", "printf", "cat", "sed", "cp", "true"] {
+            let path = run(repo.command("sh").args(["-c", &format!("command -v {tool}")])).ok().stdout;
+            std::os::unix::fs::symlink(path.trim(), folder.join(tool)).unwrap();
+        }
+        folder
+    };
+    let auto = RunBuilder::new(RUNNER).guard_keys("room = \"auto\"").agent("answer done").start();
+    let output = run(auto.runner_command(&["loop"]).env("PATH", tools(&auto))).ok();
+    assert!(output.stdout.contains("event=guard_in_place"), "{}", output.stdout);
+    assert_eq!(trailer(&auto, BRANCH, "Runner-Room"), "in-place");
+    auto.runner(&["verify"]).ok();
+    let required = RunBuilder::new(RUNNER).guard_keys(ROOM).agent("answer done").start();
+    let refused = run(required.runner_command(&["loop"]).env("PATH", tools(&required)));
+    assert_eq!(refused.code, Some(2));
+    for part in ["the guard must run in a room", "apt-get install bubblewrap"] {
+        assert!(refused.stderr.contains(part), "{}", refused.stderr);
+    }
+    assert_eq!(required.outcomes(), [""; 0]);
+}
+
+#[test]
+fn damaged_room_is_built_again() {
+    let repo = room("test -e work.txt")
+        .agent("if [ $RUNNER_ITER = 0001 ]; then split; else echo $RUNNER_ITER > work.txt; answer done; fi")
+        .start();
+    repo.runner(&["step"]).ok();
+    repo.runner(&["step"]).ok();
+    let folder = repo.path(".git/runner/room");
+    fs::write(folder.join("index"), "garbage").unwrap();
+    fs::remove_dir_all(folder.join("tree")).unwrap();
+    repo.runner(&["loop"]).ok();
+    assert_eq!(repo.outcomes(), ["decomposed", "passed", "passed"]);
+}
