@@ -42,9 +42,9 @@ export function subscribe(listener: StreamListener): () => void {
     channel?.postMessage(message);
   };
   if (channel) channel.onmessage = (event: MessageEvent<Message>) => deliver(listener, event.data);
-  const lead = (mayHaveMissed: boolean) =>
+  const lead = () =>
     new Promise<void>((done) => {
-      const stream = openStream(publish, mayHaveMissed);
+      const stream = openStream(publish);
       stopped.signal.addEventListener("abort", () => {
         stream.close();
         done();
@@ -55,7 +55,7 @@ export function subscribe(listener: StreamListener): () => void {
     navigator.locks
       .request("runner-ui-stream", { signal: stopped.signal }, () => {
         isLeader = true;
-        return lead(isFollower);
+        return lead();
       })
       .catch(() => undefined);
     // A follower learns the real state from the leader's next message.
@@ -64,7 +64,7 @@ export function subscribe(listener: StreamListener): () => void {
       if (isFollower) deliver(listener, { kind: "connection", state: "live" });
     }, FOLLOWER_DELAY_MS);
   } else {
-    void lead(false);
+    void lead();
   }
   return () => {
     stopped.abort();
@@ -83,10 +83,10 @@ const RETRY_MAX_MS = 15_000;
 
 /**
  * The stream, opened again after any end. A browser retries by itself only if the connection breaks, not after an error
- * response such as 503. A tab that takes over from another leader may have missed events in between.
+ * response such as 503. Whatever changed before the stream opened, or between two streams, was not reported: the page reads
+ * once more then.
  */
-function openStream(publish: Publish, mayHaveMissed: boolean): { close(): void } {
-  let needsResync = mayHaveMissed;
+function openStream(publish: Publish): { close(): void } {
   let delay = RETRY_MIN_MS;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let stream: EventSource;
@@ -95,12 +95,9 @@ function openStream(publish: Publish, mayHaveMissed: boolean): { close(): void }
     stream.onopen = () => {
       delay = RETRY_MIN_MS;
       publish({ kind: "connection", state: "live" });
-      // The server usually replays missed events itself; reading once more is cheap and always correct.
-      if (needsResync) publish({ kind: "change", change: { event: "resync" } });
-      needsResync = false;
+      publish({ kind: "change", change: { event: "resync" } });
     };
     stream.onerror = () => {
-      needsResync = true;
       publish({ kind: "connection", state: "lost" });
       if (stream.readyState !== EventSource.CLOSED) return;
       timer = setTimeout(connect, delay);

@@ -17,6 +17,7 @@ export class LogData {
         this.total = this.#pages.total;
         this.bytes = this.#pages.bytes;
         this.isLoaded = true;
+        this.error = null;
         this.#version++;
       },
       (error) => (this.error = errorText(error)),
