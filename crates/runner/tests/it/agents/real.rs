@@ -1,6 +1,7 @@
 //! Whole runs with the real Codex and Claude Code, at their pinned versions, against a scripted model on this machine.
 #![expect(clippy::indexing_slicing, reason = "here a fault is a failed test")]
 
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -34,9 +35,15 @@ pub(crate) fn setup(kind: &str, url: &str) -> RunBuilder {
     RunBuilder::new(RUNNER).executor(&keys).executor_keys("").guard(GUARD)
 }
 
+/// A folder that the agents' sandboxes protect: both let commands write below `/tmp`.
+fn agent_folder() -> &'static str {
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    if Path::new(folder).starts_with("/tmp") { "/var/tmp" } else { folder }
+}
+
 /// A repository on disk: Codex's built-in sandbox hides /dev/shm.
 pub(crate) fn started(setup: &RunBuilder) -> TestRepo {
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let folder = tempfile::tempdir_in(agent_folder()).unwrap();
     setup.start_in(TestRepo::empty_in(RUNNER, folder))
 }
 
