@@ -146,7 +146,7 @@ impl Room {
         let mut checkout = Checkout::new(&folder);
         checkout.update(git, &base.tree)?;
         setup::copy_kept(git, &folder, &guard.keep)?;
-        let caches = home::caches(&checkout.names(git)?, &folder.join("cache"))?;
+        let caches = home::caches(&canonical(git.root()), &checkout.names(git)?, &folder.join("cache"))?;
         let object_folders = git_dir::object_folders(git);
         Ok(Self { bubblewrap, folder, checkout, read_only: Vec::new(), caches, object_folders })
     }

@@ -102,19 +102,19 @@ const CACHES: [Cache; 14] = [
     Cache { path: ".gradle", variable: None, projects: JAVA },
 ];
 
-/// The folder of most caches. Programs that find none create it, so the room has one that stays.
+/// The folder of most caches. The room's own stays; where the user has none, programs create one that is gone after the run.
 const CACHE_FOLDER: &str = ".cache";
 
-fn home() -> Option<PathBuf> {
-    std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok())
+/// The user's home; none if it is the whole file system, or if the room covers it.
+fn home(root: &Path) -> Option<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from)?.canonicalize().ok()?;
+    (home != Path::new("/") && !home.starts_with(root)).then_some(home)
 }
 
 /// The home folder of a room for the repository at `root`: a new folder with the user's files in it, read-only, without those
 /// that hold secrets. What a guard writes beside them is gone after the run.
 pub(super) fn mounts(root: &Path) -> Vec<Mount> {
-    let Some(home) = home().filter(|home| home != Path::new("/") && !home.starts_with(root)) else {
-        return Vec::new();
-    };
+    let Some(home) = home(root) else { return Vec::new() };
     let entries: Vec<_> = std::fs::read_dir(&home).into_iter().flatten().flatten().collect();
     let mut mounts = Vec::new();
     if entries.len() <= ENTRIES_MAX {
@@ -148,12 +148,17 @@ fn hidden(path: &Path) -> Option<Mount> {
 }
 
 /// The caches of the package managers that a project with these files uses: the room's own, filled from the user's at first.
-pub(super) fn caches(names: &[Vec<u8>], folder: &Path) -> Result<Vec<Mount>, Error> {
-    let Some(home) = home() else { return Ok(Vec::new()) };
+pub(super) fn caches(root: &Path, names: &[Vec<u8>], folder: &Path) -> Result<Vec<Mount>, Error> {
+    let Some(home) = home(root) else { return Ok(Vec::new()) };
+    let mut mounts = Vec::new();
+    // It may be a link to another disk.
     let general = home.join(CACHE_FOLDER);
-    atomic::ensure_folder(&folder.join(CACHE_FOLDER))?;
-    let mut mounts = vec![Mount::Writable { from: folder.join(CACHE_FOLDER), to: general.clone() }];
-    mounts.extend(other_caches(&general).into_iter().map(Mount::ReadOnly));
+    let general = general.canonicalize().unwrap_or(general);
+    if general.is_dir() {
+        atomic::ensure_folder(&folder.join(CACHE_FOLDER))?;
+        mounts.push(Mount::Writable { from: folder.join(CACHE_FOLDER), to: general.clone() });
+        mounts.extend(other_caches(&general).into_iter().map(Mount::ReadOnly));
+    }
     for cache in CACHES.iter().filter(|cache| cache.is_used(names)) {
         let Some(path) = cache.path(&home).filter(|path| path.is_dir()) else { continue };
         let copy = folder.join(cache.path);

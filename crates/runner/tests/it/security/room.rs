@@ -257,6 +257,18 @@ fn secrets_are_hidden_and_other_files_of_the_home_are_readable() {
     assert!(!log.contains("canary") && log.contains("tool"), "{log}");
 }
 
+/// In a container it may be the root folder; elsewhere the folder of caches may be a link to another disk.
+#[test]
+fn guard_runs_whatever_the_home_folder_is() {
+    let repo = room("true").agent("if [ $RUNNER_ITER = 0001 ]; then split; else answer done; fi").start();
+    repo.runner(&["step"]).ok();
+    fs::create_dir(repo.outside().join("disk")).unwrap();
+    std::os::unix::fs::symlink(repo.outside().join("disk"), repo.outside().join("home/.cache")).unwrap();
+    repo.runner(&["step"]).ok();
+    run(repo.runner_command(&["step"]).env("HOME", "/")).ok();
+    assert_eq!(repo.outcomes(), ["decomposed", "passed", "passed"]);
+}
+
 #[test]
 fn without_the_network_the_guard_reaches_no_server() {
     let keys = format!("{ROOM}\nnetwork = false");
