@@ -239,6 +239,10 @@ crash-mutants *NAMES: programs
 soak N="2000" *ARGS: programs
     target/debug/crash-campaign soak {{ N }} {{ ARGS }}
 
+# Run guards of pnpm, pytest, Go and Maven projects in the room; installs these tools
+guard-projects: programs
+    scripts/guard-projects
+
 # Install the agents that CI does not need: 1 GB, a few minutes
 agents:
     for agent in $(scripts/tool --presets); do scripts/tool "$agent" >/dev/null; done

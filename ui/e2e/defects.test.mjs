@@ -35,7 +35,7 @@ describe("what the page claims is true", () => {
     await header(page).getByText(`verified, ${commits.length} commits`).waitFor();
     await page
       .getByRole("region", { name: /complete/i })
-      .getByText("git merge")
+      .getByText("runner land")
       .waitFor();
     await close(page);
   });
@@ -57,7 +57,7 @@ describe("what the page claims is true", () => {
     await header(page).getByText("untrusted").waitFor();
     assert.ok((await card.getByRole("list", { name: "Violations" }).getByRole("listitem").count()) > 0);
     await card.getByText("runner verify demo").first().waitFor();
-    assert.equal(await page.getByText("git merge").count(), 0);
+    assert.equal(await page.getByText("runner land").count(), 0);
     assert.equal(await card.getByText('{"').count(), 0);
     await close(page);
     own.stop();
@@ -155,7 +155,7 @@ describe("what the page claims is true", () => {
     await facts.getByText("not run").waitFor();
     assert.equal(await facts.getByText("none").count(), 0);
     await page.goto(server.url);
-    await page.getByText("git merge").first().waitFor();
+    await page.getByText("runner land").first().waitFor();
     assert.equal(await page.getByText("git switch main").count(), 0);
     await close(page);
     const crashes = STUCK.replace("0003|0004)", "0003) kill -9 $$ ;; 0004)");

@@ -95,7 +95,7 @@ export class Repository extends Workspace {
     const command = JSON.stringify(["sh", join(this.base, "agent.sh")]);
     this.write(
       ".runner/state/config.toml",
-      `[executor]\nkind = "command"\ncommand = ${command}\n[guard]\ncommand = ["sh", "guard.sh"]\nprotected = ["guard.sh"]\n${config}`,
+      `[accept]\nunchanged = "pass"\n[executor]\nkind = "command"\ncommand = ${command}\n[guard]\ncommand = ["sh", "guard.sh"]\nprotected = ["guard.sh"]\n${config}`,
     );
     this.runner("start");
   }

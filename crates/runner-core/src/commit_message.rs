@@ -4,12 +4,15 @@
 //! A message is a subject, an optional body that is indented by two spaces, and trailers as the last paragraph. The indent
 //! keeps text of agents and users from being parsed as a trailer.
 
+mod landed;
 mod reference;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
+use landed::LANDED_COMMIT;
+pub use landed::{LandedOrigin, landed_message};
 pub use reference::reference;
 use serde::{Serialize, Serializer};
 
@@ -38,6 +41,8 @@ pub enum CommitKind {
     },
     /// The guard's result before the first session.
     Baseline { run_id: RunId, guard: GuardResult },
+    /// The guard's result in a clean checkout, after all tasks passed.
+    Final { run_id: RunId, guard: GuardResult },
     /// A command of the user's changed the plan or the memory.
     Edit { run_id: RunId, edit: EditSubject },
     /// The subject starts like one of the runner's and is not one.
@@ -136,6 +141,9 @@ impl fmt::Display for CommitKind {
             Self::Baseline { run_id, guard } => {
                 write!(f, "{SUBJECT_PREFIX}run {run_id} baseline guard={}", guard.as_str())
             }
+            Self::Final { run_id, guard } => {
+                write!(f, "{SUBJECT_PREFIX}run {run_id} final guard={}", guard.as_str())
+            }
             Self::Edit { run_id, edit } => write!(f, "{SUBJECT_PREFIX}run {run_id} edit {edit}"),
             Self::Malformed { subject } | Self::User { subject } => f.write_str(subject),
         }
@@ -170,6 +178,9 @@ impl CommitKind {
             ["run", run, "baseline", guard] => {
                 Some(Self::Baseline { run_id: RunId::new(*run).ok()?, guard: guard_result(guard)? })
             }
+            ["run", run, "final", guard] => {
+                Some(Self::Final { run_id: RunId::new(*run).ok()?, guard: guard_result(guard)? })
+            }
             ["run", run, "edit", edit @ ..] => {
                 Some(Self::Edit { run_id: RunId::new(*run).ok()?, edit: EditSubject::parse(edit)? })
             }
@@ -183,6 +194,7 @@ impl CommitKind {
             Self::Iteration { iter, .. } => Some(*iter),
             Self::Start { .. }
             | Self::Baseline { .. }
+            | Self::Final { .. }
             | Self::Edit { .. }
             | Self::Malformed { .. }
             | Self::User { .. } => None,
@@ -195,6 +207,7 @@ impl CommitKind {
             Self::Start { run_id }
             | Self::Iteration { run_id, .. }
             | Self::Baseline { run_id, .. }
+            | Self::Final { run_id, .. }
             | Self::Edit { run_id, .. } => Some(run_id),
             Self::Malformed { .. } | Self::User { .. } => None,
         }
@@ -207,6 +220,7 @@ impl CommitKind {
             Self::Iteration { target: IterationTarget::Repair, .. }
             | Self::Start { .. }
             | Self::Baseline { .. }
+            | Self::Final { .. }
             | Self::Edit { .. }
             | Self::Malformed { .. }
             | Self::User { .. } => None,
@@ -276,6 +290,7 @@ pub enum Trailer {
     GuardExit,
     Room,
     Candidate,
+    Check,
     Semantics,
     UserCommits,
     PlanImport,
@@ -284,7 +299,7 @@ pub enum Trailer {
 }
 
 impl Trailer {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Edit,
         Self::Outcome,
         Self::Attempt,
@@ -295,6 +310,7 @@ impl Trailer {
         Self::GuardExit,
         Self::Room,
         Self::Candidate,
+        Self::Check,
         Self::Semantics,
         Self::UserCommits,
         Self::PlanImport,
@@ -314,6 +330,7 @@ impl Trailer {
             Self::GuardExit => "Runner-Guard-Exit",
             Self::Room => "Runner-Room",
             Self::Candidate => "Runner-Candidate",
+            Self::Check => "Runner-Check",
             Self::Semantics => "Runner-Semantics",
             Self::UserCommits => "Runner-User-Commits",
             Self::PlanImport => "Runner-Plan-Import",
@@ -440,6 +457,16 @@ pub mod grep_pattern {
     pub fn any_of(run: &str) -> String {
         let run = escaped(run);
         format!("^{}(start run {run}$|run {run} )", escaped(super::SUBJECT_PREFIX))
+    }
+
+    /// The iterations of any run in which a task passed.
+    pub fn passed() -> String {
+        format!("^{}: passed$", super::Trailer::Outcome)
+    }
+
+    /// The commits that `runner land` made of an iteration's commit.
+    pub fn landed_from(commit: &str) -> String {
+        format!("^{}: {commit}$", super::LANDED_COMMIT)
     }
 
     /// The iterations of any run.

@@ -4,9 +4,12 @@
 //! documents and the JSON Schema are generated from their names, comments, bounds and defaults.
 
 mod budget;
+mod checks;
 mod executor;
 mod hooks;
+mod keys;
 mod ladder;
+mod limits;
 mod logs;
 mod reference;
 mod room;
@@ -15,9 +18,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use budget::{Budget, Prices, TokenLimit, TokenPrice, Usd};
+pub use checks::{ChecksConfig, VacuousPolicy};
 pub use executor::{Executor, ExecutorKind, ReasoningEffort, Retries, SandboxMode, Tokens};
 pub use hooks::{HookSeconds, HooksConfig};
+pub use keys::{ConfigKey, KeyEdit, SetKeyError, edit_keys, value_text};
 pub use ladder::{OnUsageLimit, Rung};
+pub use limits::{AcceptConfig, LimitsConfig, OnTimeout, UnchangedPolicy};
 pub use logs::LogsConfig;
 pub use room::{IgnoredFiles, RoomMode};
 
@@ -44,14 +50,17 @@ pub struct Config {
     /// Time limit for an agent without output and without changes to files; 0 disables it.
     pub idle_timeout_secs: SecondsOrOff,
     /// Largest prompt; beyond this size, sections are shortened and then omitted, in a fixed order.
-    pub prompt_budget_bytes: BoundedInt<4_096, 1_000_000>,
+    pub prompt_budget_bytes: BoundedInt<8_192, 1_000_000>,
     /// How much of the agent's output to keep per stream: the beginning and the end.
     pub executor_output_limit_bytes: LogBytes,
     /// How much of the guard's output to keep: the beginning and the end.
     pub guard_output_limit_bytes: LogBytes,
-    /// What to do when a task has no attempts left: "stop", or "replan" to give an agent one iteration to rewrite or
-    /// split the task first.
+    /// What to do when a task has no attempts left: "stop", "replan" to give an agent one iteration to rewrite or split the
+    /// task first, or "skip" to go on with the next open task.
     pub on_stuck: OnStuck,
+    /// What to do when an iteration reaches a time limit: "stop", or "retry" to go on with another session, at most three in
+    /// a row on one task.
+    pub on_timeout: OnTimeout,
     /// What to do when an agent reaches its usage limit: "wait" until the limit resets, or "next" to use the next agent of
     /// the ladder, and wait only when all agents have reached their limits.
     pub on_usage_limit: OnUsageLimit,
@@ -61,6 +70,8 @@ pub struct Config {
     pub executor: Executor,
     /// The command that must succeed for a task to pass (your tests/CI).
     pub guard: GuardConfig,
+    /// The acceptance commands of tasks.
+    pub checks: ChecksConfig,
     /// What agents may do to the plan.
     pub plan: PlanConfig,
     /// How the runner works with git.
@@ -71,6 +82,10 @@ pub struct Config {
     pub logs: LogsConfig,
     /// Limits on what the run may use.
     pub budget: Budget,
+    /// Limits on a run that makes no progress, and on how far agents may split tasks.
+    pub limits: LimitsConfig,
+    /// When an answer is accepted.
+    pub accept: AcceptConfig,
     /// Further agents, in order: each is used after N failed attempts at a task.
     pub ladder: Vec<Rung>,
     /// Prices per million tokens in US dollars, by model (or by kind, for an agent without a configured model). Used when
@@ -86,6 +101,7 @@ pub struct Config {
 pub enum OnStuck {
     Stop,
     Replan,
+    Skip,
 }
 
 /// A program and its arguments. The program is not empty.
@@ -126,14 +142,21 @@ impl<'de> Deserialize<'de> for CommandArgv {
 pub struct GuardConfig {
     /// Program and arguments; exit code 0 means success.
     pub command: CommandArgv,
-    /// Files that the guard relies on, relative to the repository; `*` matches any part of a name, `**` any folders.
-    pub protected: Vec<String>,
+    /// Files that the guard relies on, relative to the repository; `*` matches any part of a name, `**` any folders. Without
+    /// this key, `runner start` derives them from the command: justfiles, makefiles and scripts with what they include and
+    /// run, scripts of package.json, and the configuration of test programs. A list here replaces all of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [["justfile", "ci/**"]]))]
+    pub protected: Option<Vec<String>>,
     /// What to do with an agent's changes to protected files: "restore" the files, "reject" the session, or "flag" the
     /// changes and accept them.
     pub protect: ProtectPolicy,
     /// Run the guard once before the first session of a run, and record the result: it shows what already failed before
     /// any agent ran. Turn it off if the guard takes very long.
     pub baseline: bool,
+    /// Run the guard once more after all tasks passed, in a clean checkout of the last commit. The run is complete only if it
+    /// succeeds there too.
+    pub final_check: bool,
     /// Where the guard runs. "auto": in a room, which is a checkout of exactly the files to commit, in a sandbox; in the work
     /// tree where bubblewrap does not work. "require": only in a room. "in-place": always in the work tree.
     pub room: RoomMode,
@@ -203,14 +226,16 @@ impl Default for Config {
             executor_output_limit_bytes: BoundedInt::fixed::<52_428_800>(),
             guard_output_limit_bytes: BoundedInt::fixed::<10_485_760>(),
             on_stuck: OnStuck::Stop,
+            on_timeout: OnTimeout::Stop,
             on_usage_limit: OnUsageLimit::Wait,
             usage_wait_max_secs: BoundedInt::fixed::<604_800>(),
             executor: Executor::default(),
             guard: GuardConfig {
                 command: CommandArgv(words(&["just", "ci"])),
-                protected: words(&["justfile", ".justfile", "Justfile"]),
+                protected: None,
                 protect: ProtectPolicy::Restore,
                 baseline: true,
+                final_check: true,
                 room: RoomMode::Auto,
                 ignored: IgnoredFiles::Room,
                 keep: Vec::new(),
@@ -219,11 +244,14 @@ impl Default for Config {
                 network: true,
                 sockets: Vec::new(),
             },
+            checks: ChecksConfig::default(),
             plan: PlanConfig { removal: RemovalPolicy::Refuse },
             git: GitConfig { filters: Vec::new() },
             hooks: HooksConfig::default(),
             logs: LogsConfig::default(),
             budget: Budget::default(),
+            limits: LimitsConfig::default(),
+            accept: AcceptConfig::default(),
             ladder: Vec::new(),
             prices: Prices::new(),
         }
@@ -276,14 +304,17 @@ impl Config {
         let mut file = FieldReader::of_toml(text);
         read_keys!(file, config: max_iterations, max_attempts_default, iteration_timeout_secs, idle_timeout_secs);
         read_keys!(file, config: prompt_budget_bytes, executor_output_limit_bytes, guard_output_limit_bytes);
-        read_keys!(file, config: on_stuck, on_usage_limit, usage_wait_max_secs);
+        read_keys!(file, config: on_stuck, on_timeout, on_usage_limit, usage_wait_max_secs);
         config.executor = file.table("executor", |table| Executor::take(table, config.executor));
         config.guard = file.table("guard", |table| GuardConfig::take(table, config.guard));
+        config.checks = file.table("checks", ChecksConfig::take);
         config.plan = file.table("plan", |table| PlanConfig::take(table, config.plan));
         config.git = file.table("git", |table| GitConfig::take(table, config.git));
         config.hooks = file.table("hooks", HooksConfig::take);
         config.logs = file.table("logs", LogsConfig::take);
         config.budget = file.table("budget", Budget::take);
+        config.limits = file.table("limits", LimitsConfig::take);
+        config.accept = file.table("accept", AcceptConfig::take);
         config.ladder = file.tables("ladder", |table| Rung::take(table, &config.executor));
         config.prices = file.tables_by_name("prices", TokenPrice::take);
         let problems = file.finish();
@@ -293,9 +324,9 @@ impl Config {
 
 impl GuardConfig {
     fn take(table: &mut TomlTable<'_>, mut guard: Self) -> Self {
-        read_keys!(table, guard: command, protected, protect, baseline);
+        read_keys!(table, guard: command, protect, baseline, final_check);
         read_keys!(table, guard: room, ignored, keep, setup_inputs, network, sockets);
-        read_optional_keys!(table, guard: setup);
+        read_optional_keys!(table, guard: protected, setup);
         guard
     }
 }
@@ -332,7 +363,7 @@ mod tests {
         assert_eq!(config.executor_output_limit_bytes.get(), 52_428_800);
         assert_eq!(config.guard_output_limit_bytes.get(), 10_485_760);
         assert_eq!(config.guard.command.words(), ["just", "ci"]);
-        assert_eq!(config.guard.protected, ["justfile", ".justfile", "Justfile"]);
+        assert_eq!(config.guard.protected, None);
         assert_eq!((Executor::default(), GuardConfig::default()), (config.executor, config.guard));
         assert_eq!((PlanConfig::default(), GitConfig::default()), (config.plan, config.git));
     }
@@ -340,14 +371,14 @@ mod tests {
     #[test]
     fn every_key_is_read() {
         let text = "max_iterations = 1\nmax_attempts_default = 2\niteration_timeout_secs = 3\nidle_timeout_secs = 0\n\
-            prompt_budget_bytes = 4096\nexecutor_output_limit_bytes = 4097\nguard_output_limit_bytes = 4098\n\
+            prompt_budget_bytes = 8192\nexecutor_output_limit_bytes = 4097\nguard_output_limit_bytes = 4098\n\
             on_stuck = \"replan\"\non_usage_limit = \"next\"\nusage_wait_max_secs = 60\n[executor]\nkind = \"claude\"\nmodel = \"m\"\nsandbox = \"require\"\n\
             writable = [\"~/x\"]\n[guard]\ncommand = [\"make\", \"x\"]\n\
             protected = []\nprotect = \"reject\"\n[plan]\nremoval = \"record\"\n[git]\nfilters = [\"lfs\"]\n";
         let config = Config::decode(text.as_bytes()).unwrap();
         assert_eq!((config.max_iterations.get(), config.max_attempts_default.get()), (1, 2));
         assert_eq!((config.iteration_timeout_secs.get(), config.idle_timeout_secs.get()), (3, 0));
-        assert_eq!(config.prompt_budget_bytes.get(), 4096);
+        assert_eq!(config.prompt_budget_bytes.get(), 8192);
         assert_eq!(
             (config.executor_output_limit_bytes.get(), config.guard_output_limit_bytes.get()),
             (4097, 4098)
@@ -361,7 +392,7 @@ mod tests {
             (config.executor.sandbox, config.executor.writable),
             (SandboxMode::Require, vec!["~/x".to_owned()])
         );
-        assert_eq!((config.guard.command.program(), config.guard.protected.len()), ("make", 0));
+        assert_eq!((config.guard.command.program(), config.guard.protected), ("make", Some(Vec::new())));
         assert_eq!(
             (config.guard.protect, config.plan.removal),
             (ProtectPolicy::Reject, RemovalPolicy::Record)
@@ -377,7 +408,7 @@ mod tests {
             ),
             [
                 "line 1: `max_iteration` is not a known key; did you mean `max_iterations`?",
-                "line 2: `on_stuck` is invalid: unknown variant `halt`, expected `stop` or `replan`",
+                "line 2: `on_stuck` is invalid: unknown variant `halt`, expected one of `stop`, `replan`, `skip`",
                 "line 5: `guard.command` is invalid: expected a program and its arguments",
                 "line 6: `guard.protcet` is not a known key; did you mean `protect`?",
                 "line 7: `plam` is not a known key; did you mean `plan`?",

@@ -64,7 +64,7 @@ pub const LIVE_CASES: [LiveCase; 3] = [
 ];
 
 /// The scripted cases. Their scenarios are the files in `conformance_cases/`.
-pub const SCRIPTED_CASES: [ScriptedCase; 19] = [
+pub const SCRIPTED_CASES: [ScriptedCase; 22] = [
     ScriptedCase {
         name: "honest",
         what: "does the work and answers done",
@@ -92,6 +92,33 @@ pub const SCRIPTED_CASES: [ScriptedCase; 19] = [
         expected: &[Outcome::GuardFailed],
         keys: "",
         scenario: include_str!("conformance_cases/liar.toml"),
+    },
+    ScriptedCase {
+        name: "lazy",
+        what: "answers done without changing anything: a second session must confirm it",
+        expected: &[Outcome::Retry, Outcome::Unconfirmed, Outcome::Passed],
+        keys: "",
+        scenario: include_str!("conformance_cases/lazy.toml"),
+    },
+    ScriptedCase {
+        name: "splitter-for-ever",
+        what: "splits every task, beyond the limit",
+        expected: &[
+            Outcome::Decomposed,
+            Outcome::Decomposed,
+            Outcome::RuleViolation,
+            Outcome::RuleViolation,
+            Outcome::RuleViolation,
+        ],
+        keys: "limits = { max_depth = 3 }\n",
+        scenario: include_str!("conformance_cases/splitter-for-ever.toml"),
+    },
+    ScriptedCase {
+        name: "slow-but-busy",
+        what: "prints nothing for longer than the idle limit, but uses the CPU",
+        expected: &[Outcome::Passed],
+        keys: "idle_timeout_secs = 1\n",
+        scenario: include_str!("conformance_cases/slow-but-busy.toml"),
     },
     ScriptedCase {
         name: "self-marker",

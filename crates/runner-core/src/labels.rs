@@ -6,9 +6,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::config::OnStuck;
 use crate::format::counted;
+use crate::model::checks::RedKind;
 use crate::model::id::NodeId;
-use crate::model::tree::{Node, Selection, Tree, select};
+use crate::model::tree::{Node, Selection, Tree, next_selection};
 use crate::run_status::LifecycleState;
 use crate::step::{Annotation, Outcome, StopReason};
 
@@ -112,11 +114,14 @@ impl StopReason {
         match self {
             Self::Complete => label("complete", Symbol::Check, Tone::Pass),
             Self::Stuck { .. } => label("stuck", Symbol::Cross, Tone::Fail),
+            Self::NotReproducible { .. } => label("final check failed", Symbol::Cross, Tone::Fail),
             Self::MaxIterations { .. } => label("max_iterations reached", Symbol::Cross, Tone::Fail),
             Self::Budget { .. } => label("budget used up", Symbol::Cross, Tone::Fail),
+            Self::Stalled { .. } => label("no progress", Symbol::Cross, Tone::Fail),
             Self::TimeLimit { .. } => label("time limit", Symbol::Cross, Tone::Fail),
             Self::Failures { .. } => label("failures in a row", Symbol::Cross, Tone::Fail),
             Self::NeedsUser { .. } => label("action needed", Symbol::Cross, Tone::Fail),
+            Self::VacuousChecks { .. } => label("checks prove nothing", Symbol::Cross, Tone::Fail),
             Self::LoopIterations { .. } => label("--max-iterations reached", Symbol::Halt, Tone::Retry),
             Self::Interrupted { .. } => label("interrupted", Symbol::Halt, Tone::Retry),
             Self::UserStop => label("stopped by you", Symbol::Halt, Tone::Retry),
@@ -137,6 +142,7 @@ impl Outcome {
             Self::Decomposed => split("split"),
             Self::Replanned => split("replanned"),
             Self::Retry => retried("retry"),
+            Self::Unconfirmed => retried("unconfirmed"),
             Self::RateLimited => retried("rate limited"),
             Self::Overloaded => retried("overloaded"),
             Self::Disconnected => retried("disconnected"),
@@ -146,12 +152,14 @@ impl Outcome {
             Self::GuardTimedOut => halted("guard timed out"),
             Self::Interrupted => halted("interrupted"),
             Self::ContextFull => halted("context full"),
+            Self::ChecksFailed => failed("checks failed"),
             Self::GuardFailed => failed("guard failed"),
             Self::RuleViolation => failed("rule violated"),
             Self::InvalidTree => failed("invalid tree"),
             Self::RepairFailed => failed("repair failed"),
             Self::RepairAbandoned => failed("repair abandoned"),
             Self::ReplanRefused => failed("replan refused"),
+            Self::SplitRefused => failed("not split"),
             Self::AgentNotStarted => failed("agent not started"),
             Self::AgentCrashed => failed("agent crashed"),
             Self::NoAnswer => failed("no answer"),
@@ -227,8 +235,8 @@ pub struct NodeStates<'t> {
 }
 
 impl<'t> NodeStates<'t> {
-    pub fn new(tree: &'t Tree) -> Self {
-        let next = match select(tree) {
+    pub fn new(tree: &'t Tree, on_stuck: OnStuck) -> Self {
+        let next = match next_selection(tree, on_stuck) {
             Selection::Leaf(choice) => Some(&choice.leaf.id),
             Selection::Stuck(_) | Selection::Complete => None,
         };
@@ -258,6 +266,18 @@ pub fn annotation_text(annotation: &Annotation) -> String {
         Annotation::GuardFileCreated { path } => {
             format!("the agent created `{path}`, which the guard uses: protected from now on")
         }
+        Annotation::CheckFileRestored { path } => {
+            format!("the agent changed `{path}` (a check): restored")
+        }
+        Annotation::CheckUnproven { check, red: RedKind::Green } => {
+            format!("check `{check}` already succeeded before the work: unproven")
+        }
+        Annotation::CheckUnproven { check, .. } => {
+            format!("check `{check}` gave no result before the work: unproven")
+        }
+        Annotation::MemoryRestored { path } => {
+            format!("the agent changed earlier text of `{path}` (append-only): restored")
+        }
         Annotation::PlanEdited { added, removed, moved, reordered, reworded } => {
             let counts = [
                 ("added", *added),
@@ -274,6 +294,9 @@ pub fn annotation_text(annotation: &Annotation) -> String {
             "the tree could not be repaired: the run continues with the last valid one".to_owned()
         }
         Annotation::NothingChanged => "the session changed nothing".to_owned(),
+        Annotation::ConfirmedUnchanged => {
+            "passed without a change: two independent sessions answered done".to_owned()
+        }
         Annotation::Unknown => "an annotation of a newer runner".to_owned(),
     }
 }

@@ -4,10 +4,13 @@ use crate::config::Config;
 use crate::model::goal::TEMPLATE;
 use crate::model::id::NodeId;
 use crate::model::run_state::RunState;
+use crate::model::user_notes::UserNotes;
 use crate::schema::SchemaDocument;
 
 /// The runner's folder in a repository.
 pub const RUNNER_DIR: &str = ".runner";
+/// The output of the final check, in the folder with the logs of a run.
+pub const FINAL_LOG: &str = "final.log";
 
 /// A committed file under `.runner/` that the runner knows by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +24,7 @@ pub enum Doc {
     ToolsSchema,
     Config,
     RunState,
+    Notes,
     Assumptions,
     Questions,
     Feedback,
@@ -29,7 +33,7 @@ pub enum Doc {
 
 impl Doc {
     /// Every document, in the order in which they are listed and written.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Gitignore,
         Self::Gitattributes,
         Self::Goal,
@@ -39,6 +43,7 @@ impl Doc {
         Self::ToolsSchema,
         Self::Config,
         Self::RunState,
+        Self::Notes,
         Self::Assumptions,
         Self::Questions,
         Self::Feedback,
@@ -57,6 +62,7 @@ impl Doc {
             Self::ToolsSchema => ".runner/state/tools.schema.json",
             Self::Config => ".runner/state/config.toml",
             Self::RunState => ".runner/state/run_state.json",
+            Self::Notes => ".runner/state/notes.json",
             Self::Assumptions => ".runner/state/assumptions.md",
             Self::Questions => ".runner/state/questions.md",
             Self::Feedback => ".runner/state/feedback.md",
@@ -77,7 +83,8 @@ impl Doc {
             | Self::TreeSchema
             | Self::OutputSchema
             | Self::ToolsSchema
-            | Self::RunState => DocOwner::Runner,
+            | Self::RunState
+            | Self::Notes => DocOwner::Runner,
             Self::Assumptions | Self::Questions | Self::Feedback | Self::Improvements => DocOwner::Memory,
         }
     }
@@ -104,6 +111,7 @@ impl Doc {
             Self::ToolsSchema => SchemaDocument::Tools.schema_bytes(),
             Self::Config => Config::documented_file().into(),
             Self::RunState => RunState::new(None).to_bytes(),
+            Self::Notes => UserNotes::default().to_bytes(),
             Self::Assumptions => memory("Assumptions", "what they assumed in order to continue"),
             Self::Questions => memory("Questions", "what they would have asked a person"),
             Self::Feedback => memory("Feedback", "mistakes and what they learned from them"),
@@ -124,6 +132,14 @@ pub fn node_folder(node: &NodeId) -> String {
 pub fn tools_path(node: &NodeId) -> String {
     format!("{}/{TOOLS_FILE}", node_folder(node))
 }
+
+/// The checks file of a node.
+pub fn checks_path(node: &NodeId) -> String {
+    format!("{}/{CHECKS_FILE}", node_folder(node))
+}
+
+/// The name of the checks file.
+pub const CHECKS_FILE: &str = "checks.toml";
 
 /// The name of the tools file.
 pub const TOOLS_FILE: &str = "tools.json";

@@ -4,11 +4,15 @@
 //! `runner-host` reads and writes; `runner` is the command line.
 
 pub mod agents;
+pub mod attest;
 pub mod bisect;
+pub mod checks;
 pub mod commit_message;
 pub mod config;
 pub mod conformance_cases;
+pub mod detect;
 pub mod format;
+pub mod guard_files;
 pub mod labels;
 pub mod layout;
 pub mod model;

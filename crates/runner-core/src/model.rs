@@ -2,13 +2,17 @@
 
 pub mod agent_output;
 pub mod agent_report;
+pub mod checks;
 pub mod cost;
 pub mod digest;
 pub mod goal;
 pub mod id;
 pub mod object_id;
+pub mod progress;
+pub mod protection;
 pub mod repo_path;
 pub mod run_state;
 pub mod slug;
 pub mod tools;
 pub mod tree;
+pub mod user_notes;

@@ -25,10 +25,12 @@ pub use template::{BUILT_IN, PromptError};
 
 use crate::config::RemovalPolicy;
 use crate::layout::{Doc, node_folder};
+use crate::model::checks::TaskChecks;
 use crate::model::digest::Sha256;
 use crate::model::id::NodeId;
+use crate::model::protection::Protection;
 use crate::model::tree::SelectedLeaf;
-use crate::step::{Artifact, Ordinal, SessionTarget, Snapshot};
+use crate::step::{Artifact, Ordinal, SessionTarget, Snapshot, pending_claim};
 use crate::strict::canonical_json;
 use crate::text::{lines, one_line};
 use budget::{SectionText, fit};
@@ -63,12 +65,15 @@ pub enum PromptSection {
     /// The path to the selected node.
     Path,
     Node,
+    /// The checks of the selected node.
+    Checks,
     /// In a repair: the errors of the rejected tree.
     Errors,
     /// In a repair: the rejected tree.
     Rejected,
     /// The rest of the tree.
     Outline,
+    Notes,
     /// assumptions.md
     Assumptions,
     /// questions.md
@@ -96,9 +101,11 @@ impl PromptSection {
             Self::Failure => "failure",
             Self::Path => "path",
             Self::Node => "node",
+            Self::Checks => "checks",
             Self::Errors => "errors",
             Self::Rejected => "rejected",
             Self::Outline => "outline",
+            Self::Notes => "notes",
             Self::Assumptions => "assumptions",
             Self::Questions => "questions",
             Self::Feedback => "feedback",
@@ -198,9 +205,13 @@ fn template_values(
         RemovalPolicy::Refuse => "refuse",
         RemovalPolicy::Record => "record",
     };
-    let protected: Vec<String> =
-        config.guard.protected.iter().map(|pattern| format!("`{}`", one_line(pattern))).collect();
+    let unconfirmed = match target {
+        SessionTarget::Leaf(node) => pending_claim(snapshot, node),
+        SessionTarget::Replan(_) | SessionTarget::Split(_) | SessionTarget::Repair(_) => None,
+    };
+    let protected = protected_names(&snapshot.protection());
     BTreeMap::from([
+        ("unconfirmed", Value::from(unconfirmed.map(|claim| claim.iter.to_string()).unwrap_or_default())),
         ("mode", Value::from(target.mode().as_str())),
         ("run_id", Value::from(snapshot.run_id.as_str())),
         ("iteration", Value::from(snapshot.state.next_iter.to_string())),
@@ -208,9 +219,22 @@ fn template_values(
         ("attempt", Value::from(attempt.nth)),
         ("attempts_max", Value::from(attempt.of)),
         ("guard", Value::from(one_line(&config.guard.command.words().join(" ")))),
-        ("protected", Value::from(protected.join(", "))),
+        ("protected", Value::from(protected)),
         ("removal", Value::from(removal)),
     ])
+}
+
+/// How many protected files a prompt names.
+const PROTECTED_MAX: usize = 50;
+
+/// The protected files, as a list in one line.
+fn protected_names(protection: &Protection) -> String {
+    let names = protection.names();
+    let mut shown: Vec<String> =
+        names.iter().take(PROTECTED_MAX).map(|name| format!("`{}`", one_line(name))).collect();
+    let more = names.len().saturating_sub(PROTECTED_MAX);
+    shown.extend((more > 0).then(|| format!("and {more} more")));
+    shown.join(", ")
 }
 
 /// The sections with text from agents and files, in order, without empty ones.
@@ -224,7 +248,7 @@ fn section_texts(
     let node_id = selected.map(|selected| &selected.leaf.id);
     let repair = match target {
         SessionTarget::Repair(repair) => Some(repair),
-        SessionTarget::Leaf(_) | SessionTarget::Replan(_) => None,
+        SessionTarget::Leaf(_) | SessionTarget::Replan(_) | SessionTarget::Split(_) => None,
     };
     let node = selected.map(|selected| String::from_utf8_lossy(&canonical_json(selected.leaf)).into_owned());
     let errors = repair.map(|repair| {
@@ -238,9 +262,11 @@ fn section_texts(
         (PromptSection::Failure, context.failure.clone()),
         (PromptSection::Path, selected.map(outline::path)),
         (PromptSection::Node, node),
+        (PromptSection::Checks, checks_of(snapshot, target).map(check_list)),
         (PromptSection::Errors, errors),
         (PromptSection::Rejected, repair.map(|repair| repair.rejected.clone())),
         (PromptSection::Outline, Some(outline::rest(&snapshot.tree, node_id))),
+        (PromptSection::Notes, Some(snapshot.notes.prompt_text())),
         (PromptSection::Assumptions, non_empty_memory(&memory.assumptions, Doc::Assumptions)),
         (PromptSection::Questions, non_empty_memory(&memory.questions, Doc::Questions)),
         (PromptSection::Feedback, non_empty_memory(&memory.feedback, Doc::Feedback)),
@@ -259,6 +285,31 @@ fn section_texts(
         }
     }
     texts
+}
+
+/// The checks of the leaf that a session works on.
+fn checks_of<'s>(snapshot: &'s Snapshot, target: &SessionTarget) -> Option<&'s TaskChecks> {
+    match target {
+        SessionTarget::Leaf(node) => snapshot.node_files.checks.get(node),
+        SessionTarget::Split(_) | SessionTarget::Replan(_) | SessionTarget::Repair(_) => None,
+    }
+}
+
+/// One line for each check, with what it covers and where its files are.
+fn check_list(checks: &TaskChecks) -> String {
+    let mut text = String::new();
+    for check in &checks.checks {
+        let points: Vec<String> = check.covers.iter().map(|point| point.get().to_string()).collect();
+        let covers = match points.as_slice() {
+            [] => "all acceptance criteria".to_owned(),
+            points => format!("acceptance {}", points.join(", ")),
+        };
+        text.push_str(&format!("{}: {} ({covers})\n", check.name, check.command.words().join(" ")));
+        for path in check.files.keys() {
+            text.push_str(&format!("  file: {path}\n"));
+        }
+    }
+    text
 }
 
 /// The first artifacts of a node by name, with their sizes.

@@ -17,7 +17,7 @@ use crate::layout::Doc;
 use crate::model::id::{IterationNumber, RunId};
 use crate::model::run_state::RunState;
 use crate::model::tree::Tree;
-use crate::step::{Attempt, GuardRun, NextStep, interpret, plan, settle};
+use crate::step::{Attempt, CheckEvidence, Evidence, GuardRun, NextStep, interpret, plan, settle};
 use crate::strict::canonical_json;
 use crate::verify::{Files, StepDocuments, snapshot};
 
@@ -55,6 +55,13 @@ pub struct RecordedSession {
     pub prompt: Option<String>,
     pub attempt: Attempt,
     pub guard_run: GuardRun,
+    /// What the checks of the task showed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub checks: CheckEvidence,
+}
+
+fn is_default(checks: &CheckEvidence) -> bool {
+    *checks == CheckEvidence::default()
 }
 
 /// The result of a replay.
@@ -213,10 +220,15 @@ impl ReplayedIteration<'_> {
             Ok(NextStep::Stop(stop)) => {
                 return Some(self.not_planned(format!("no iteration: {}", stop.as_str())));
             }
+            Ok(NextStep::FinalCheck(_)) => {
+                return Some(self.not_planned("no iteration: all tasks passed".to_owned()));
+            }
             Err(error) => return Some(self.not_planned(error.to_string())),
         };
         let claim = interpret(&snapshot, &job, self.session.attempt.clone());
-        let transition = settle(&snapshot, &job, &claim, &self.session.guard_run);
+        let guard = self.session.guard_run.clone();
+        let evidence = Evidence { checks: self.session.checks.clone(), guard };
+        let transition = settle(&snapshot, &job, &claim, &evidence);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let prompt = self.session.prompt.clone().unwrap_or_else(|| job.prompt.text.clone());
         let texts = [
@@ -261,7 +273,7 @@ mod tests {
     use crate::commit_message::{MessageParts, Trailer};
     use crate::model::object_id::TreeId;
     use crate::runs::start::{self, DocSet, DocumentSources, StartOptions, compose};
-    use crate::step::{ChangeScope, GuardExit, GuardPlace, LeftFile, SessionExit, Usage};
+    use crate::step::{ChangeScope, FileChanges, GuardExit, GuardPlace, LeftFile, SessionExit, Usage};
 
     fn run_id() -> RunId {
         RunId::new("r1").unwrap()
@@ -284,7 +296,9 @@ mod tests {
         fn new() -> Self {
             let nothing = DocSet::new();
             let sources = DocumentSources { work: &nothing, head: &nothing, tip: None, on_branch: false };
-            let composed = compose(&run_id(), b"# Ship it\n", sources, &StartOptions::default()).unwrap();
+            let composed =
+                compose(&run_id(), b"# Ship it\n", sources, &BTreeMap::new(), &StartOptions::default())
+                    .unwrap();
             let text = |bytes| String::from_utf8(bytes).unwrap();
             let docs: Vec<_> = composed.docs.into_iter().map(|(doc, bytes)| (doc, text(bytes))).collect();
             let base =
@@ -321,8 +335,11 @@ mod tests {
                 answer: LeftFile::Bytes(answer.into_bytes()),
                 tree: LeftFile::Bytes(tree.bytes().to_vec()),
                 work: ChangeScope::Execute,
+                changes: FileChanges { work_files: 1, runner_files: 0 },
                 protected: Vec::new(),
+                memory: Vec::new(),
                 usage: Usage::default(),
+                new_checks: BTreeMap::new(),
                 processes_left: 0,
             };
             let guard_run = GuardRun::Ended {
@@ -330,8 +347,12 @@ mod tests {
                 output: Vec::new(),
                 place: GuardPlace::in_place(TreeId::none()),
             };
-            let transition =
-                settle(&snapshot, &job, &interpret(&snapshot, &job, attempt.clone()), &guard_run);
+            let transition = settle(
+                &snapshot,
+                &job,
+                &interpret(&snapshot, &job, attempt.clone()),
+                &Evidence::of_guard(guard_run.clone()),
+            );
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
             let docs = [
                 (Doc::Tree, text(transition.tree.bytes())),
@@ -341,7 +362,7 @@ mod tests {
             self.push(commit(
                 &transition.message,
                 &docs,
-                Some(RecordedSession { prompt, attempt, guard_run }),
+                Some(RecordedSession { prompt, attempt, guard_run, checks: CheckEvidence::default() }),
             ));
         }
     }

@@ -19,9 +19,9 @@ use crate::labels::Label;
 use crate::layout::Doc;
 use crate::model::cost::{ReachedLimit, reached};
 use crate::model::id::{IterationNumber, NodeId};
-use crate::model::tree::{Node, SelectedLeaf, Selection, path_text, select};
+use crate::model::tree::{Node, SelectedLeaf, Selection, next_selection, path_text, stuck_leaves};
 use crate::runs::identity::IdentityError;
-use crate::step::StopReason;
+use crate::step::{FinalState, StopReason, final_state};
 use crate::text::one_line;
 
 pub use advice::NextCommand;
@@ -34,6 +34,8 @@ pub use facts::{
 const ANNOTATIONS_MAX: usize = 5;
 /// How many notes on a failed attempt the details of a stuck run list.
 const NOTES_MAX: usize = 3;
+/// How many skipped tasks the details of a stuck run name.
+const SKIPPED_MAX: usize = 20;
 
 /// The state of a run. `no_run` and `invalid` say that there is no run to have a state, or none that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -177,8 +179,12 @@ pub fn run_status(facts: &RunFacts<'_>) -> RunStatus {
         return no_run(facts);
     }
     let Some(tree) = facts.documents.tree else { return invalid(&[Doc::Tree]) };
-    let stop = match select(tree) {
-        Selection::Complete => Some(StopReason::Complete),
+    let stop = match next_selection(tree, on_stuck(facts)) {
+        Selection::Complete => match final_state_of(facts) {
+            FinalState::Reproduced => Some(StopReason::Complete),
+            FinalState::Failed(record) => Some(StopReason::NotReproducible { exit: record.exit.clone() }),
+            FinalState::NotChecked => None,
+        },
         Selection::Stuck(leaf) if !can_continue(facts, &leaf.leaf.id) => {
             Some(StopReason::Stuck { node: leaf.leaf.id.clone() })
         }
@@ -199,6 +205,14 @@ pub fn run_status(facts: &RunFacts<'_>) -> RunStatus {
     }
 }
 
+/// What is known about the final check of a run in which all tasks passed. Without the documents nothing speaks against it.
+fn final_state_of<'a>(facts: &RunFacts<'a>) -> FinalState<'a> {
+    match (facts.documents.config, facts.documents.state) {
+        (Some(config), Some(state)) => final_state(config, state),
+        (None, _) | (_, None) => FinalState::Reproduced,
+    }
+}
+
 /// Whether a task without attempts left is repaired or replanned next, so that the run is not stuck.
 fn can_continue(facts: &RunFacts<'_>, leaf: &NodeId) -> bool {
     let Some(state) = facts.documents.state else { return false };
@@ -206,11 +220,16 @@ fn can_continue(facts: &RunFacts<'_>, leaf: &NodeId) -> bool {
     state.repair.is_some() || replans && !state.replanned.contains(leaf)
 }
 
+/// The policy for stuck tasks; the default where the configuration was not read.
+fn on_stuck(facts: &RunFacts<'_>) -> OnStuck {
+    facts.documents.config.map_or(OnStuck::Stop, |config| config.on_stuck)
+}
+
 /// The limit of the configuration that keeps the next iteration from starting.
 fn limit_reached(facts: &RunFacts<'_>, leaf: &Node) -> Option<StopReason> {
     let (config, state) = (facts.documents.config?, facts.documents.state?);
     let max = u32::try_from(config.max_iterations.get()).unwrap_or(u32::MAX);
-    if state.next_iter.get() > max {
+    if state.counted_iterations() >= max {
         return Some(StopReason::MaxIterations { max });
     }
     let ReachedLimit { limit, spent, max } = reached(&config.budget, &state.spent, state.spent_on(&leaf.id))?;
@@ -223,12 +242,14 @@ fn limit_reached(facts: &RunFacts<'_>, leaf: &Node) -> Option<StopReason> {
 fn still_applies(facts: &RunFacts<'_>, stop: &StopReason) -> bool {
     let DocumentFacts { config, state, .. } = facts.documents;
     match stop {
-        StopReason::Complete | StopReason::Stuck { .. } => false,
+        StopReason::Complete | StopReason::Stuck { .. } | StopReason::NotReproducible { .. } => false,
         StopReason::MaxIterations { .. } | StopReason::Budget { .. } => config.is_none() || state.is_none(),
         StopReason::LoopIterations { .. }
+        | StopReason::Stalled { .. }
         | StopReason::TimeLimit { .. }
         | StopReason::Failures { .. }
         | StopReason::NeedsUser { .. }
+        | StopReason::VacuousChecks { .. }
         | StopReason::Interrupted { .. }
         | StopReason::UserStop
         | StopReason::Unknown => true,
@@ -248,6 +269,7 @@ fn working(facts: &RunFacts<'_>, latest: &LatestEvents<'_>, pid: u32) -> RunStat
         RunActivity::Agent
         | RunActivity::Checking
         | RunActivity::Guard
+        | RunActivity::FinalCheck
         | RunActivity::Committing
         | RunActivity::NextIteration => {
             let headline = headline::running(activity, latest);
@@ -339,7 +361,12 @@ fn waiting(pending: PendingWait<'_>, latest: &LatestEvents<'_>) -> RunStatus {
 
 /// A run that was started, has open tasks, and no recorded reason to have stopped.
 fn open(facts: &RunFacts<'_>, latest: &LatestEvents<'_>) -> RunStatus {
-    let headline = if facts.totals.iterations == 0 { "not run yet" } else { "tasks are open" };
+    let is_checked_next = facts.documents.tree.is_some_and(|tree| tree.root().passes);
+    let headline = match facts.totals.iterations {
+        _ if is_checked_next => "all tasks passed; the final check has not run",
+        0 => "not run yet",
+        _ => "tasks are open",
+    };
     let mut status = RunStatus::new(LifecycleState::Stopped, headline);
     status.task = next_task(facts);
     status.since_ms = facts.totals.ended_ms.or(latest.activity_ms);
@@ -356,13 +383,18 @@ fn ended(facts: &RunFacts<'_>, latest: &LatestEvents<'_>, reason: StopReason) ->
     status.details = match &reason {
         StopReason::Complete => complete_details(&facts.totals),
         StopReason::Stuck { node } => stuck_details(facts, node),
+        StopReason::NotReproducible { .. } => {
+            vec!["the last commit depends on files that are not in it".to_owned()]
+        }
         StopReason::Failures { .. } | StopReason::NeedsUser { .. } => vec!["no attempt was used".to_owned()],
         StopReason::TimeLimit { .. } | StopReason::Interrupted { .. } => {
             vec!["work so far is committed".to_owned()]
         }
+        StopReason::Stalled { .. } => stalled_details(facts),
         StopReason::MaxIterations { .. }
         | StopReason::LoopIterations { .. }
         | StopReason::Budget { .. }
+        | StopReason::VacuousChecks { .. }
         | StopReason::UserStop
         | StopReason::Unknown => Vec::new(),
     };
@@ -379,7 +411,7 @@ fn ended(facts: &RunFacts<'_>, latest: &LatestEvents<'_>, reason: StopReason) ->
 
 /// The path of the next task, if the tree is known and has one; of the stuck one, if it is stuck.
 fn next_task(facts: &RunFacts<'_>) -> Option<String> {
-    match select(facts.documents.tree?) {
+    match next_selection(facts.documents.tree?, on_stuck(facts)) {
         Selection::Leaf(SelectedLeaf { path, .. }) | Selection::Stuck(SelectedLeaf { path, .. }) => {
             Some(path_text(&path))
         }
@@ -396,6 +428,29 @@ fn complete_details(totals: &RunTotals<'_>) -> Vec<String> {
     std::iter::once(counts).chain(annotations).collect()
 }
 
+/// The tasks that were skipped, if there are any besides the one that the run is stuck at.
+fn skipped_text(facts: &RunFacts<'_>) -> Option<String> {
+    let stuck = facts.documents.tree.filter(|_| on_stuck(facts) == OnStuck::Skip).map(stuck_leaves)?;
+    if stuck.len() < 2 {
+        return None;
+    }
+    let mut names: Vec<String> =
+        stuck.iter().take(SKIPPED_MAX).map(|leaf| format!("`{}`", leaf.id)).collect();
+    if stuck.len() > SKIPPED_MAX {
+        names.push(format!("and {} more", stuck.len() - SKIPPED_MAX));
+    }
+    Some(format!("{} skipped tasks have no attempts left: {}", stuck.len(), names.join(", ")))
+}
+
+/// What the last iteration came to, for a run without progress.
+fn stalled_details(facts: &RunFacts<'_>) -> Vec<String> {
+    let Some(state) = facts.documents.state else { return Vec::new() };
+    let Some(outcome) = state.last_outcome else { return Vec::new() };
+    let summary = one_line(state.last_note().unwrap_or_default());
+    let colon = if summary.is_empty() { "" } else { ": " };
+    vec![format!("last iteration: {}{colon}{summary}", outcome.label().text)]
+}
+
 /// What the last session on a stuck task left: its outcome, its summary and the runner's notes.
 fn stuck_details(facts: &RunFacts<'_>, node: &NodeId) -> Vec<String> {
     let mut details = Vec::new();
@@ -407,5 +462,6 @@ fn stuck_details(facts: &RunFacts<'_>, node: &NodeId) -> Vec<String> {
         details.push(format!("last attempt, #{}, {outcome}{colon}{summary}", last.iter.get()));
         details.extend(last.notes.iter().take(NOTES_MAX).map(|note| one_line(note)));
     }
+    details.extend(skipped_text(facts));
     details
 }

@@ -104,7 +104,7 @@ mod tests {
     fn required_keys_are_required() {
         let required = |document: SchemaDocument| schema(document)["required"].as_array().map(Vec::len);
         assert_eq!(required(SchemaDocument::Tree), Some(2));
-        assert_eq!(required(SchemaDocument::RunState), Some(18));
+        assert_eq!(required(SchemaDocument::RunState), Some(19));
         assert_eq!(required(SchemaDocument::AgentOutput), Some(2));
         assert_eq!(required(SchemaDocument::Config), None);
         assert_eq!(

@@ -1,7 +1,7 @@
 //! One iteration, as a pipeline, and the loop over it.
 //!
 //! ```text
-//! Snapshot ─plan▶ Job ─agent▶ Attempt ─interpret▶ Claim ─guard▶ GuardRun ─settle▶ Transition ─commit▶ CommitId
+//! Snapshot ─plan▶ Job ─agent▶ Attempt ─interpret▶ Claim ─guard▶ Evidence ─settle▶ Transition ─commit▶ CommitId
 //!  read once      pure          I/O      pure               I/O      pure         written once
 //! ```
 //!
@@ -12,53 +12,75 @@ mod annotations;
 mod attempt;
 mod backoff;
 pub(crate) mod baseline;
+mod checks;
 mod escalation;
 mod event;
 mod event_reference;
+mod evidence;
+mod failure_signature;
 mod file_notice;
+pub(crate) mod final_check;
+mod growth_rules;
 mod guard_place;
 mod hooks;
 mod interpret;
+mod left_checks;
+mod memory_rules;
 mod merge;
 mod message;
 mod meta;
+mod next_progress;
 mod next_state;
+mod outage;
 mod outcome;
 mod plan;
+pub(crate) mod recorded_guard;
 mod settle;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 mod tree_rules;
+mod unchanged;
 
 pub use annotations::Annotation;
 pub use attempt::{
-    Attempt, ChangeScope, CostSource, GuardExit, GuardRun, LeftFile, ProtectedPath, ProviderError,
-    SessionExit, Usage,
+    Attempt, ChangeScope, CostSource, FileChanges, GuardExit, GuardRun, LeftFile, ProtectedPath,
+    ProviderError, SessionExit, Usage,
 };
 pub use backoff::{Backoff, Wait};
-pub use baseline::{BaselineCommit, BaselineWorld, RunStart, begin_loop, begin_step};
+pub use baseline::{RedBaselineAnswer, RunStart, begin_loop, begin_step};
+pub use checks::{CheckEvidence, CheckPhase, CheckResult, CheckRun, GreenRun, JobChecks};
 pub use escalation::{AgentChoice, LeafRef, UsageLimit, choose_agent, next_agent, pending_wait};
 pub use event::{Event, GuardEnd, RecordedEvent, SessionCheck};
+pub use evidence::Evidence;
 pub use file_notice::{FileAction, FileNotice};
+pub use final_check::{FinalState, final_state};
 pub use guard_place::{GuardPlace, RoomLevel};
 pub use hooks::{HookCall, HookTrigger};
 pub use interpret::{Claim, ProtectedReport, REJECTED_BYTES_MAX, SessionFinding, interpret};
+pub use left_checks::{BlockedDestination, LeftChecks};
+pub use memory_rules::{MemoryChange, memory_change};
 pub use merge::{EditKind, PlanEdit, merge, plan_edits};
 pub use meta::{IterationMeta, RecordedIteration};
 pub use next_state::{GUARD_OUTPUT_BYTES_MAX, NoteList, SUMMARY_BYTES_MAX};
 pub use outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
 pub use plan::{
-    Job, NextStep, Ordinal, REPAIRS_MAX, SelectedTask, SessionLimits, SessionMode, SessionTarget, plan,
+    Job, NextStep, Ordinal, REPAIRS_MAX, SelectedTask, SessionLimits, SessionMode, SessionPermissions,
+    SessionTarget, plan,
 };
-pub use settle::{AttemptCharge, FAILURES_MAX, Transition, settle};
+pub use recorded_guard::{GuardJob, GuardOccasion, GuardRecord};
+pub use settle::{AttemptCharge, FAILURES_MAX, TIMEOUTS_MAX, Transition, settle};
 pub use snapshot::{Artifact, Memory, NodeFiles, Snapshot, SnapshotInputs, SnapshotSource, TEXT_BYTES_MAX};
 pub use tree_rules::{Violation, tree_violations};
+pub(crate) use unchanged::pending_claim;
 
+use crate::model::checks::{Check, TaskProof};
 use crate::model::cost::unenforceable_limits;
 use crate::model::object_id::CommitId;
 use crate::model::repo_path::RepoPath;
+use crate::model::run_state::RecordedGuardRun;
 use crate::prompt::PromptError;
+use checks::{RedFirst, red_first, run_green};
 
 /// What it takes to finish an iteration whose session has ended. Implementations decide nothing.
 pub trait IterationWorld {
@@ -76,6 +98,15 @@ pub trait IterationWorld {
         restore: &[RepoPath],
     ) -> Result<GuardRun, Self::Error>;
 
+    /// Restores these protected files, then runs a check of the task to its end, on the same files as the guard.
+    fn run_check(
+        &mut self,
+        iteration: &mut Self::Iteration,
+        job: &Job,
+        check: &Check,
+        restore: &[RepoPath],
+    ) -> Result<CheckRun, Self::Error>;
+
     /// Writes the iteration as one commit, completely or not at all.
     fn commit(
         &mut self,
@@ -83,6 +114,9 @@ pub trait IterationWorld {
         job: &Job,
         transition: &Transition,
     ) -> Result<CommitId, Self::Error>;
+
+    /// Ends an iteration whose session changed no file but tree.json, without a commit: as if it had never begun.
+    fn discard(&mut self, iteration: Self::Iteration, job: &Job) -> Result<(), Self::Error>;
 
     /// Reports an event. No decision depends on it.
     fn announce(&mut self, event: &Event);
@@ -93,17 +127,61 @@ pub trait World: IterationWorld {
     /// Checks that an iteration may begin, and reads the state of the run.
     fn load(&mut self) -> Result<LoadedRun, Self::Error>;
 
-    /// Runs one session to its end and leaves none of its processes behind.
-    fn run_agent(&mut self, run: &LoadedRun, job: &Job) -> Result<(Self::Iteration, Attempt), Self::Error>;
+    /// Runs a check of the task to its end, on the files of the last commit and the task's check files.
+    fn run_red_check(&mut self, run: &LoadedRun, job: &Job, check: &Check) -> Result<CheckRun, Self::Error>;
+
+    /// Runs one session to its end and leaves none of its processes behind. `red` is how the checks of the task ended before
+    /// it, if they ran: it is kept for a recovery.
+    fn run_agent(
+        &mut self,
+        run: &LoadedRun,
+        job: &Job,
+        red: Option<&TaskProof>,
+    ) -> Result<(Self::Iteration, Attempt), Self::Error>;
+
+    /// Runs the guard on the files of the last commit. What it changes in the work tree is restored, at the latest by
+    /// [`World::commit_guard_record`].
+    fn run_recorded_guard(&mut self, run: &LoadedRun, job: &GuardJob) -> Result<GuardRun, Self::Error>;
+
+    /// Called when the guard already fails before the first session. An error refuses to begin; then what the guard changed
+    /// is restored.
+    fn accept_red_baseline(
+        &mut self,
+        _run: &LoadedRun,
+        _job: &GuardJob,
+        _baseline: &RecordedGuardRun,
+    ) -> Result<RedBaselineAnswer, Self::Error> {
+        Ok(RedBaselineAnswer::Begin)
+    }
+
+    /// Commits the result of that run.
+    fn commit_guard_record(&mut self, run: &LoadedRun, record: &GuardRecord)
+    -> Result<CommitId, Self::Error>;
 }
 
 /// What a loop needs besides.
 pub trait LoopWorld: World {
-    /// When a recorded wait ends, in milliseconds since 1970.
-    fn end_of(&mut self, wait: &Wait) -> Result<u64, Self::Error>;
+    /// When a wait ends, in milliseconds since 1970.
+    fn end_of(&mut self, wait: &LoopWait) -> Result<u64, Self::Error>;
 
     /// Called between iterations: waits while the run is paused and until `wait` is over.
-    fn wait_for_next(&mut self, wait: Option<&Wait>) -> Result<WaitResult, Self::Error>;
+    fn wait_for_next(&mut self, wait: Option<&LoopWait>) -> Result<WaitResult, Self::Error>;
+}
+
+/// A wait of a loop, and when it began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopWait {
+    pub wait: Wait,
+    pub since: WaitSince,
+}
+
+/// When a wait began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitSince {
+    /// With the last commit, which records it.
+    LastCommit,
+    /// Now: the session that failed last is not committed.
+    Now,
 }
 
 /// The state of a run, and the commit that it was read at. Valid until time passes: after a wait it must be loaded again.
@@ -130,6 +208,9 @@ pub enum StepResult {
     /// There was nothing to do; no iteration was started.
     Stopped(StopReason),
     Iterated(Box<CompletedIteration>),
+    /// The provider is still failing, as the last commit records. The session left nothing and is not committed; the next one
+    /// comes after this wait.
+    OutageContinues(Wait),
 }
 
 /// An iteration that is in git.
@@ -139,51 +220,80 @@ pub struct CompletedIteration {
     pub commit: CommitId,
 }
 
-/// Runs one iteration: at most one session, at most one run of the guard, exactly one commit.
+/// Runs one iteration: at most one session, at most one run of the guard, and one commit, unless an outage only continues.
 pub fn step<W: World>(world: &mut W, run: &LoadedRun) -> Result<StepResult, W::Error> {
     let job = match plan(&run.snapshot)? {
         NextStep::Stop(stop) => return Ok(StepResult::Stopped(stop)),
+        NextStep::FinalCheck(job) => return Ok(StepResult::Stopped(final_check::run(world, run, &job)?)),
         NextStep::Work(job) => job,
     };
     world.announce(&Event::planned(&run.snapshot, &job));
-    let (iteration, attempt) = world.run_agent(run, &job)?;
-    let completed = finish(world, &run.snapshot, &job, iteration, attempt)?;
+    let red = match red_first(world, run, &job)? {
+        RedFirst::Ready(red) => red,
+        RedFirst::Stop(stop) => return Ok(StepResult::Stopped(stop)),
+    };
+    let (mut iteration, attempt) = world.run_agent(run, &job, red.as_ref())?;
+    let session = SessionResult { attempt, red };
+    let transition = judge(world, &run.snapshot, &job, &mut iteration, session)?;
+    if let Some(wait) = outage::continued(&run.snapshot, &job, &transition) {
+        world.discard(iteration, &job)?;
+        world.announce(&Event::OutageContinues { iter: job.iteration, outcome: transition.outcome });
+        return Ok(StepResult::OutageContinues(wait));
+    }
+    let completed = record(world, &run.snapshot, &job, iteration, transition)?;
     Ok(StepResult::Iterated(Box::new(completed)))
 }
 
 /// Finishes an iteration that a crash interrupted, with what is left of its session. The job was planned from the same
-/// commit, and is therefore the same.
+/// commit, and is therefore the same. A session of an outage is committed too: recovery always leaves a record.
 pub fn resume<W: IterationWorld>(
     world: &mut W,
     snapshot: &Snapshot,
     job: &Job,
-    iteration: W::Iteration,
-    attempt: Attempt,
+    mut iteration: W::Iteration,
+    session: SessionResult,
 ) -> Result<CompletedIteration, W::Error> {
-    world.announce(&Event::Recovered { iter: job.iteration, exit: attempt.exit.clone() });
-    finish(world, snapshot, job, iteration, attempt)
+    world.announce(&Event::Recovered { iter: job.iteration, exit: session.attempt.exit.clone() });
+    let transition = judge(world, snapshot, job, &mut iteration, session)?;
+    record(world, snapshot, job, iteration, transition)
 }
 
-/// From the end of the session to the commit.
-fn finish<W: IterationWorld>(
+/// A session, with how the checks of its task ended before it, if they ran in the same iteration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionResult {
+    pub attempt: Attempt,
+    pub red: Option<TaskProof>,
+}
+
+/// From the end of the session to the decision.
+fn judge<W: IterationWorld>(
     world: &mut W,
     snapshot: &Snapshot,
     job: &Job,
-    mut iteration: W::Iteration,
-    attempt: Attempt,
-) -> Result<CompletedIteration, W::Error> {
+    iteration: &mut W::Iteration,
+    session: SessionResult,
+) -> Result<Transition, W::Error> {
+    let SessionResult { attempt, red } = session;
     let claim = interpret(snapshot, job, attempt);
     world.announce(&Event::agent_ended(job, &claim));
     world.announce(&Event::checked(job, &claim));
-    let guard = if claim.wants_guard(job) {
-        world.announce(&Event::GuardStarted { iter: job.iteration, command: job.guard.command.clone() });
-        let guard = world.run_guard(&mut iteration, job, &claim.protected.restore)?;
-        world.announce(&Event::guard_ended(job, &guard));
-        guard
+    let mut evidence = if claim.wants_guard(job) {
+        collect_evidence(world, job, &claim, iteration)?
     } else {
-        GuardRun::Skipped
+        Evidence::none()
     };
-    let transition = settle(snapshot, job, &claim, &guard);
+    evidence.checks.red = red;
+    Ok(settle(snapshot, job, &claim, &evidence))
+}
+
+/// From the decision to the commit.
+fn record<W: IterationWorld>(
+    world: &mut W,
+    snapshot: &Snapshot,
+    job: &Job,
+    iteration: W::Iteration,
+    transition: Transition,
+) -> Result<CompletedIteration, W::Error> {
     world.announce(&Event::decided(job, &transition));
     let commit = world.commit(iteration, job, &transition)?;
     world.announce(&Event::Committed {
@@ -197,6 +307,25 @@ fn finish<W: IterationWorld>(
     Ok(CompletedIteration { transition, commit })
 }
 
+/// Runs everything that decides whether an accepted `done` passes: the task's checks, then the guard if all of them succeed.
+fn collect_evidence<W: IterationWorld>(
+    world: &mut W,
+    job: &Job,
+    claim: &Claim,
+    iteration: &mut W::Iteration,
+) -> Result<Evidence, W::Error> {
+    let green = run_green(world, job, claim, iteration)?;
+    let guard = if green.is_green() {
+        world.announce(&Event::GuardStarted { iter: job.iteration, command: job.guard.command.clone() });
+        let guard = world.run_guard(iteration, job, &claim.protected.restore)?;
+        world.announce(&Event::guard_ended(job, &guard));
+        guard
+    } else {
+        GuardRun::Skipped
+    };
+    Ok(Evidence { checks: CheckEvidence { red: None, green }, guard })
+}
+
 /// The event that names the budget limits which can no longer be enforced, if an iteration changed them.
 fn newly_unenforceable(snapshot: &Snapshot, job: &Job, transition: &Transition) -> Option<Event> {
     let before = unenforceable_limits(&snapshot.config, &snapshot.state.spent, &job.agent.executor);
@@ -204,19 +333,20 @@ fn newly_unenforceable(snapshot: &Snapshot, job: &Job, transition: &Transition) 
     (before != limits).then(|| Event::BudgetUnenforceable { limits, agent: job.agent.label() })
 }
 
-/// Steps until something stops the run, at most `iterations_max` times. A recorded wait comes first.
+/// Steps until something stops the run, at most `iterations_max` times, outages not counted. A recorded wait comes first.
 pub fn run_loop<W: LoopWorld>(
     world: &mut W,
     run: LoadedRun,
     iterations_max: Option<u32>,
 ) -> Result<StopReason, W::Error> {
     let mut completed = 0;
+    let mut outage = ContinuedOutage::default();
     let mut next = first_action(world, &run.snapshot)?;
     let mut loaded = Some(run);
     let stop = loop {
         let wait = match next {
             NextAction::Stop(stop) => break stop,
-            NextAction::Wait(wait) => Some(wait),
+            NextAction::Wait(wait) => Some(outage.loop_wait(wait)),
             NextAction::Go | NextAction::Unknown => None,
         };
         if let Some(max) = iterations_max.filter(|max| completed >= *max) {
@@ -224,7 +354,7 @@ pub fn run_loop<W: LoopWorld>(
         }
         if let Some(wait) = &wait {
             let ends_unix_ms = world.end_of(wait)?;
-            world.announce(&Event::Waiting { wait: wait.clone(), ends_unix_ms });
+            world.announce(&Event::Waiting { wait: wait.wait.clone(), ends_unix_ms });
         }
         let run = match (world.wait_for_next(wait.as_ref())?, loaded.take()) {
             (WaitResult::Stop(stop), _) => break stop,
@@ -233,18 +363,44 @@ pub fn run_loop<W: LoopWorld>(
         };
         next = match step(world, &run)? {
             StepResult::Stopped(stop) => break stop,
-            StepResult::Iterated(iterated) => iterated.transition.next,
+            StepResult::OutageContinues(wait) => {
+                outage.sessions += 1;
+                NextAction::Wait(wait)
+            }
+            StepResult::Iterated(iterated) => {
+                outage = ContinuedOutage::default();
+                let outages_before = run.snapshot.state.progress.outages;
+                completed += u32::from(iterated.transition.state.progress.outages == outages_before);
+                iterated.transition.next
+            }
         };
-        completed += 1;
     };
     world.announce(&Event::stopped(&stop));
     Ok(stop)
+}
+
+/// An outage as far as no commit records it.
+#[derive(Clone, Copy, Debug, Default)]
+struct ContinuedOutage {
+    /// Sessions that failed since the last commit.
+    sessions: u32,
+}
+
+impl ContinuedOutage {
+    /// The wait before the next session: it grows with every session that failed since the last commit.
+    fn loop_wait(self, wait: Wait) -> LoopWait {
+        match self.sessions {
+            0 => LoopWait { wait, since: WaitSince::LastCommit },
+            sessions => LoopWait { wait: wait.grown(sessions - 1), since: WaitSince::Now },
+        }
+    }
 }
 
 /// What a loop does first: the rest of a recorded wait, if the agent that it is about is still the next one.
 fn first_action<W: World>(world: &mut W, snapshot: &Snapshot) -> Result<NextAction, W::Error> {
     let job = match plan(snapshot)? {
         NextStep::Stop(stop) => return Ok(NextAction::Stop(stop)),
+        NextStep::FinalCheck(_) => return Ok(NextAction::Go),
         NextStep::Work(job) => job,
     };
     let limits = unenforceable_limits(&snapshot.config, &snapshot.state.spent, &job.agent.executor);
@@ -256,8 +412,10 @@ fn first_action<W: World>(world: &mut W, snapshot: &Snapshot) -> Result<NextActi
 
 /// Why a loop ends after its last iteration: the run may have ended with it.
 fn stop_at_maximum<W: World>(world: &mut W, max: u32) -> Result<StopReason, W::Error> {
-    Ok(match plan(&world.load()?.snapshot)? {
+    let run = world.load()?;
+    Ok(match plan(&run.snapshot)? {
         NextStep::Stop(stop) => stop,
+        NextStep::FinalCheck(job) => final_check::run(world, &run, &job)?,
         NextStep::Work(_) => StopReason::LoopIterations { max },
     })
 }

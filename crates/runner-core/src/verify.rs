@@ -6,9 +6,11 @@
 //! Nothing here reads git: the host passes the commits in one by one, oldest first.
 
 mod auditor;
+mod checks;
 mod compare;
 mod documents;
 mod edit;
+mod file_rules;
 mod iteration;
 mod reconstruct;
 mod rule;
@@ -20,12 +22,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 pub use auditor::Auditor;
+pub use checks::{CheckFileAfter, FrozenFile};
 pub use rule::Rule;
+pub(crate) use snapshot::is_runner_path;
 pub use snapshot::{Files, StepDocuments, is_read, kept, snapshot};
 
+use crate::checks::coverage::Coverage;
 use crate::commit_message::CommitKind;
 use crate::model::id::{IterationNumber, NodeId};
 use crate::model::object_id::TreeId;
+use crate::model::protection::Protection;
+use crate::model::repo_path::RepoPath;
 use crate::step::Outcome;
 
 /// A commit as git has it.
@@ -39,9 +46,15 @@ pub struct AuditedCommit {
     pub changes: Vec<CommitChange>,
     /// Every protected path that exists in the commit; only set where the patterns may have changed.
     pub protected: Option<BTreeSet<Vec<u8>>>,
-    /// The commit's tree with the runner's documents of its first parent, if the message names a candidate: the tree that the
-    /// guard must have seen.
+    /// The commit's tree with the runner's documents of its first parent, and with the check files of the task where the
+    /// iteration did not commit them, if the message names a candidate: the tree that the guard must have seen.
     pub candidate: Option<TreeId>,
+    /// What is at the destinations that [`Auditor::frozen_files`] names.
+    pub check_files: Vec<CheckFileAfter>,
+    /// What a start must record as protected, by its configuration and files.
+    pub protection: Option<Protection>,
+    /// Changed files whose content is not that of their object id.
+    pub damaged: Vec<RepoPath>,
 }
 
 /// A path that a commit changed.
@@ -52,6 +65,14 @@ pub struct CommitChange {
     pub now: FileAfter,
     /// Whether the run's patterns protect the path.
     pub is_protected: bool,
+}
+
+impl CommitChange {
+    /// Whether the change decides how the run works: a file of the runner's, or one that the run protects. In a commit of the
+    /// user's it takes effect with `runner start` alone.
+    fn needs_start(&self) -> bool {
+        self.is_protected || is_runner_path(&self.path)
+    }
 }
 
 /// What is at a path after a commit.
@@ -120,6 +141,38 @@ pub struct AuditSummary {
     pub iterations: usize,
     /// The leaves that passed, in their order in the tree.
     pub passed: Vec<NodeId>,
-    /// Whether the root passes.
+    /// Whether the root passes and the final check, if it is configured, succeeded.
     pub is_complete: bool,
+    /// How much of the acceptance is proven.
+    pub coverage: Coverage,
+}
+
+/// What an audit comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Every commit of the run was checked, and every rule holds.
+    Verified,
+    /// A rule is violated.
+    Violated,
+    /// What could be checked holds, but something could not be checked.
+    Partial,
+}
+
+impl Verdict {
+    pub fn new(findings: &[AuditFinding], unchecked: &[String]) -> Self {
+        match (findings.is_empty(), unchecked.is_empty()) {
+            (false, _) => Self::Violated,
+            (true, false) => Self::Partial,
+            (true, true) => Self::Verified,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Violated => "violated",
+            Self::Partial => "partial",
+        }
+    }
 }

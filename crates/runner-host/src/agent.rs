@@ -2,5 +2,6 @@
 
 pub mod claude_file_hook;
 pub mod command;
+pub mod login;
 pub(crate) mod sandbox;
 pub mod scripted_agent;

@@ -2,6 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
@@ -16,6 +17,20 @@ pub fn local(unix_ms: u64) -> Option<String> {
     let time = timestamp(unix_ms)?.to_zoned(TimeZone::system());
     let format = if time.date() == Zoned::now().date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
     Some(time.strftime(format).to_string())
+}
+
+/// The next time at which the clock on the wall shows this, in milliseconds since 1970. `None` if no day has such a time.
+pub fn next_local(hour: i8, minute: i8) -> Option<u64> {
+    next_local_after(&Zoned::now(), hour, minute)
+}
+
+fn next_local_after(now: &Zoned, hour: i8, minute: i8) -> Option<u64> {
+    let time = Time::new(hour, minute, 0, 0).ok()?;
+    let days = [now.date(), now.date().tomorrow().ok()?];
+    let times =
+        days.into_iter().filter_map(|day| day.to_datetime(time).to_zoned(now.time_zone().clone()).ok());
+    let next = times.into_iter().find(|next| next > now)?;
+    u64::try_from(next.timestamp().as_millisecond()).ok()
 }
 
 /// RFC 3339 in UTC: `2026-11-16T05:00:03Z`.
@@ -35,6 +50,16 @@ fn timestamp(unix_ms: u64) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_on_the_wall_is_today_or_tomorrow() {
+        // 2026-11-16T05:00:03Z
+        let now = timestamp(1_794_805_203_000).unwrap().to_zoned(TimeZone::UTC);
+        let next = |hour, minute| next_local_after(&now, hour, minute).and_then(utc);
+        assert_eq!(next(7, 30).as_deref(), Some("2026-11-16T07:30:00Z"));
+        assert_eq!(next(5, 0).as_deref(), Some("2026-11-17T05:00:00Z"));
+        assert_eq!(next(24, 0), None);
+    }
 
     #[test]
     fn utc_has_whole_seconds_and_rejects_what_is_out_of_range() {

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use runner_core::config::SetKeyError;
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::id::RunId;
 use runner_core::prompt::PromptError;
@@ -12,6 +13,8 @@ use runner_core::runs::start::StartError;
 use thiserror::Error;
 
 use crate::git::GitOperation;
+use crate::ops::land::LandError;
+use crate::ops::preflight::PreflightProblem;
 
 /// Why a command failed. A command that fails has changed nothing.
 #[derive(Debug, Error)]
@@ -146,6 +149,19 @@ pub enum UserError {
         /// How many paths are not listed.
         more: usize,
     },
+    /// Commits of the user's that change what only `runner start` may put into effect.
+    #[error(
+        "your commits since the runner's last one change files that take effect with a start (run 'runner start')"
+    )]
+    UnstartedChange {
+        /// The first few paths.
+        paths: Vec<String>,
+        /// How many paths are not listed.
+        more: usize,
+    },
+    /// A signature that the user asked for.
+    #[error("could not sign: {why}")]
+    CannotSign { why: String },
     #[error(transparent)]
     Prompt(PromptError),
     #[error("there is no `{RUNNER_DIR}/` in `{}`", .0.display())]
@@ -184,6 +200,12 @@ pub enum UserError {
         /// One line per fault, with its node and file.
         faults: Vec<String>,
     },
+    /// The checks of tasks are invalid.
+    #[error("invalid checks")]
+    Checks {
+        /// One line per fault, with its task and file.
+        faults: Vec<String>,
+    },
     #[error("the guard must run in a room here, but no room can be built")]
     NoRoom {
         /// Why there is no room.
@@ -205,6 +227,46 @@ pub enum UserError {
     CrashLoop { crashes: u32, iter: String },
     #[error("run `{0}` is not finished, and `init --force` would reset it")]
     RunInProgress(String),
+    /// A loop would fail, or could not be trusted.
+    #[error("{}", preflight_text(.0))]
+    Preflight(Vec<PreflightProblem>),
+    #[error(transparent)]
+    SetKey(SetKeyError),
+    #[error(transparent)]
+    Land(LandError),
+    /// A new run would contain the commits of this one.
+    #[error("the branch of run `{run}` is checked out")]
+    OnRunBranch {
+        run: RunId,
+        /// The branch that the run started from.
+        base: Option<String>,
+    },
+    #[error("the branch of run `{run}` is checked out in `{worktree}`")]
+    RunCheckedOut { run: RunId, worktree: String },
+    /// Removing the run would remove its work.
+    #[error("the work of run `{0}` is on no other branch")]
+    RunNotLanded(RunId),
+    #[error("no loop is running in this work tree")]
+    NothingRuns,
+    #[error("`{id}` cannot be a run id: {why}")]
+    BadRunId { id: String, why: String },
+    #[error("`{}` already exists", .0.display())]
+    PathTaken(PathBuf),
+    /// The guard fails before any agent has worked.
+    #[error("`{command}` already fails (exit {exit}), before any agent ran")]
+    RedBaseline {
+        command: String,
+        exit: String,
+        /// The last lines of its output.
+        output: Vec<String>,
+    },
+}
+
+fn preflight_text(problems: &[PreflightProblem]) -> String {
+    match problems {
+        [problem] => problem.found.clone(),
+        problems => format!("{} problems", problems.len()),
+    }
 }
 
 impl Error {

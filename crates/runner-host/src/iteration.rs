@@ -4,21 +4,28 @@
 //! at any point.
 
 mod agent_version;
-mod baseline;
 mod commit;
 pub(crate) mod event_log;
+mod file_activity;
 pub(crate) mod guard;
 mod hooks;
 pub mod iteration_dir;
 mod known_state;
+pub(crate) mod laid_files;
 pub(crate) mod load;
 pub mod log_retention;
 mod maintenance;
+mod memory_files;
 mod open_iteration;
 pub(crate) mod program_runner;
 mod protected_paths;
+mod recorded_guard;
 pub(crate) mod recovered_session;
+mod red_baseline;
+mod red_check;
 pub(crate) mod repo_world;
+mod restored_index;
+mod room_proposal;
 mod sandboxing;
 mod session;
 mod session_files;
@@ -29,4 +36,5 @@ mod wait;
 
 pub use event_log::EventSink;
 pub(crate) use hooks::program as hook_program;
+pub use red_baseline::RedBaselineChoice;
 pub use repo_world::RepoWorld;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use runner_core::config::{GuardConfig, IgnoredFiles, RoomMode};
 use runner_core::model::id::RunId;
 use runner_core::model::object_id::{CommitId, TreeId};
-use runner_core::step::{Job, RoomLevel};
+use runner_core::step::RoomLevel;
 
 use crate::agent::command::PreparedCommand;
 use crate::agent::sandbox::{Bubblewrap, SANDBOX_FIX, hidden_programs};
@@ -54,12 +54,37 @@ impl GuardRoom {
         guard: &GuardConfig,
         base: &Candidate,
     ) -> Result<Self, Error> {
+        Self::choose_at(&git.paths().room(), git, run, guard, base)
+    }
+
+    /// A place for one run of the guard in a clean checkout: nothing is there but the files of the commit, those that the
+    /// configuration keeps, and what the setup makes.
+    pub(crate) fn fresh(
+        git: &Git,
+        run: &RunId,
+        guard: &GuardConfig,
+        base: &Candidate,
+    ) -> Result<Self, Error> {
+        let folder = git.paths().fresh_room();
+        atomic::remove_any(&folder)?;
+        setup::ensure_owner(&folder, run)?;
+        setup::copy_kept_copies(&git.paths().room(), &folder)?;
+        Self::choose_at(&folder, git, run, guard, base)
+    }
+
+    fn choose_at(
+        folder: &Path,
+        git: &Git,
+        run: &RunId,
+        guard: &GuardConfig,
+        base: &Candidate,
+    ) -> Result<Self, Error> {
         if guard.room == RoomMode::InPlace {
             return Ok(Self::InPlace { why: None });
         }
         setup::check_kept(&guard.keep)?;
         let room = Bubblewrap::find(git.root()).and_then(|bubblewrap| {
-            Room::open(git, run, guard, base, bubblewrap).map_err(|error| error.to_string())
+            Room::open(folder, git, run, guard, base, bubblewrap).map_err(|error| error.to_string())
         });
         match room {
             Ok(room) => Ok(Self::Room(Box::new(room))),
@@ -92,16 +117,22 @@ struct ChosenRoom {
 }
 
 impl RoomSlot {
-    /// The place of a job's guard. It is chosen when a run or its configuration is new, and not again: no candidate can decide
+    /// The place of a run's guard. It is chosen when a run or its configuration is new, and not again: no candidate can decide
     /// where its own guard runs.
-    pub(crate) fn at(&mut self, git: &Git, job: &Job, base: &Candidate) -> Result<&mut GuardRoom, Error> {
-        let is_same = |chosen: &ChosenRoom| chosen.run == job.run_id && chosen.guard == job.guard;
+    pub(crate) fn at(
+        &mut self,
+        git: &Git,
+        run: &RunId,
+        guard: &GuardConfig,
+        base: &Candidate,
+    ) -> Result<&mut GuardRoom, Error> {
+        let is_same = |chosen: &ChosenRoom| chosen.run == *run && chosen.guard == *guard;
         let chosen = match self.chosen.take().filter(is_same) {
             Some(chosen) => chosen,
             None => ChosenRoom {
-                run: job.run_id.clone(),
-                guard: job.guard.clone(),
-                room: GuardRoom::choose(git, &job.run_id, &job.guard, base)?,
+                run: run.clone(),
+                guard: guard.clone(),
+                room: GuardRoom::choose(git, run, guard, base)?,
             },
         };
         Ok(&mut self.chosen.insert(chosen).room)
@@ -132,23 +163,56 @@ pub(crate) struct Room {
 impl Room {
     /// Opens the room of a run, or creates it, with the files of a commit.
     fn open(
+        folder: &Path,
         git: &Git,
         run: &RunId,
         guard: &GuardConfig,
         base: &Candidate,
         bubblewrap: Bubblewrap,
     ) -> Result<Self, Error> {
-        let folder = git.paths().room();
-        setup::ensure_owner(&folder, run)?;
+        setup::ensure_owner(folder, run)?;
         for name in ["tree", "cache"] {
             atomic::create_folders(git.paths().git_dir(), &folder.join(name))?;
         }
-        let mut checkout = Checkout::new(&folder);
+        Self::open_in(git, folder, guard, base, bubblewrap)
+    }
+
+    /// A room of its own in a new, empty folder. Nothing that another guard left is in it.
+    pub(crate) fn fresh(
+        git: &Git,
+        folder: &Path,
+        guard: &GuardConfig,
+        base: &Candidate,
+    ) -> Result<Self, Error> {
+        let no_room = |why| Error::from(UserError::NoRoom { why, fix: SANDBOX_FIX });
+        let bubblewrap = Bubblewrap::find(git.root()).map_err(no_room)?;
+        atomic::ensure_folder(folder)?;
+        for name in ["tree", "cache"] {
+            atomic::ensure_folder(&folder.join(name))?;
+        }
+        Self::open_in(git, folder, guard, base, bubblewrap)
+    }
+
+    fn open_in(
+        git: &Git,
+        folder: &Path,
+        guard: &GuardConfig,
+        base: &Candidate,
+        bubblewrap: Bubblewrap,
+    ) -> Result<Self, Error> {
+        let mut checkout = Checkout::new(folder);
         checkout.update(git, &base.tree)?;
-        setup::copy_kept(git, &folder, &guard.keep)?;
+        setup::copy_kept(git, folder, &guard.keep)?;
         let caches = home::caches(&canonical(git.root()), &checkout.names(git)?, &folder.join("cache"))?;
         let object_folders = git_dir::object_folders(git);
-        Ok(Self { bubblewrap, folder, checkout, read_only: Vec::new(), caches, object_folders })
+        Ok(Self {
+            bubblewrap,
+            folder: folder.to_owned(),
+            checkout,
+            read_only: Vec::new(),
+            caches,
+            object_folders,
+        })
     }
 
     /// Makes the files of the room those of a candidate. `Err` has why git cannot check it out.
@@ -177,6 +241,11 @@ impl Room {
         };
         self.read_only = protected.iter().map(|path| path_of(path).to_owned()).filter(is_file).collect();
         Ok(())
+    }
+
+    /// The folder with the files of the room.
+    pub(crate) fn files(&self) -> &Path {
+        &self.checkout.tree
     }
 
     /// Whether the setup must run before the guard, for the files that are in the room now.

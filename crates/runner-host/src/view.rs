@@ -1,5 +1,6 @@
 //! Read-only views of a run for the commands that show it.
 
+pub mod checks;
 pub mod inspect;
 pub mod newest_events;
 pub mod run_view;

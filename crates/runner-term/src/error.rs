@@ -1,5 +1,7 @@
 //! User-facing errors: what failed, why, and what to type next, for every error of the host and of the commands.
 
+mod setup_advice;
+
 use std::error::Error as StdError;
 use std::io;
 use std::path::Path;
@@ -12,6 +14,7 @@ use runner_host::Error;
 use runner_host::UserError;
 use serde_json::{Value, json};
 
+use self::setup_advice::{land_advice, preflight_advice, set_key_advice};
 use crate::output::CommandExit;
 use crate::style::{Styler, TextRole};
 
@@ -280,6 +283,9 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
         UserError::Tools { faults } => {
             advice("tools", "fix or remove those files, then run 'runner start'").with_details(faults.clone())
         }
+        UserError::Checks { faults } => {
+            advice("checks", "fix or remove those checks, then try again").with_details(faults.clone())
+        }
         UserError::NoRoom { why, fix } => ErrorAdvice::new(
             "no_room",
             format!("{fix}, or set room = \"auto\" under [guard] in {}", Doc::Config.path()),
@@ -310,10 +316,18 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
             advice("runner_changed", "commit the changes with 'runner start', or undo them with git")
                 .with_details(paths.clone())
         }
+        UserError::UnstartedChange { paths, .. } => {
+            advice("unstarted_change", "run 'runner start' to put the changes into effect, or revert the commits")
+                .with_details(paths.clone())
+        }
+        UserError::CannotSign { .. } => advice(
+            "cannot_sign",
+            "name a key with --key, load it into the agent (ssh-add), or write the statements unsigned",
+        ),
         UserError::Prompt(_) => {
             advice("prompt", "fix the template or raise prompt_budget_bytes, then run 'runner start'")
         }
-        UserError::NotSetUp(_) => advice("not_set_up", "run 'runner init', or 'runner start --goal \"…\"'"),
+        UserError::NotSetUp(_) => advice("not_set_up", "run 'runner init', or start at once with 'runner run \"GOAL\"'"),
         UserError::MissingDoc(_) => advice("missing", "run 'runner start' to create missing files"),
         UserError::Start(error) => start_error_advice(error),
         UserError::Edit(error) => edit_error_advice(error),
@@ -338,6 +352,31 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
         }
         UserError::MissingObject(_) => {
             advice("missing_object", "fetch all objects: git fetch --refetch --no-filter origin")
+        }
+        UserError::Preflight(problems) => preflight_advice(problems),
+        UserError::SetKey(error) => set_key_advice(error),
+        UserError::Land(error) => land_advice(error),
+        UserError::OnRunBranch { base, .. } => {
+            let base = base.as_deref().unwrap_or("YOUR-BRANCH");
+            let mut advice = ErrorAdvice::new("on_run_branch", "to continue that run: runner loop");
+            advice.hints.push(format!("to start a new one: git switch {base}, then the same command again"));
+            advice
+        }
+        UserError::RunCheckedOut { .. } => {
+            advice("run_checked_out", "check out another branch there first, for example: git switch main")
+        }
+        UserError::RunNotLanded(run) => {
+            let mut advice = ErrorAdvice::new("not_landed", format!("land it first: runner land {run}"));
+            advice.hints.push(format!("or remove it with its work: runner clean {run} --force"));
+            advice
+        }
+        UserError::NothingRuns => advice("nothing_runs", "see the run's status with 'runner status'"),
+        UserError::BadRunId { .. } => advice("bad_run_id", "use letters, digits, `-`, `_` and `.`"),
+        UserError::PathTaken(_) => advice("path_taken", "choose a folder that does not exist yet"),
+        UserError::RedBaseline { output, .. } => {
+            let mut advice = advice("red_baseline", "fix it first; no task can pass until it succeeds");
+            advice.hints.push("or let the agent fix it: runner loop --allow-red".to_owned());
+            advice.with_details(output.clone())
         }
         UserError::RunInProgress(_) => advice(
             "run_under_way",
@@ -376,6 +415,8 @@ fn start_error_advice(error: &StartError) -> ErrorAdvice {
                 .with_details(texts(problems))
         }
         StartError::Tree(problems) => ErrorAdvice::new("tree", FIX_TREE).with_details(texts(problems)),
+        StartError::Notes(problems) => ErrorAdvice::new("notes", "restore .runner/state/notes.json with git")
+            .with_details(texts(problems)),
         StartError::RunState(problems) => {
             ErrorAdvice::new("run_state", "restore it from an earlier commit of the run's branch")
                 .with_details(texts(problems))
@@ -433,6 +474,7 @@ fn edit_error_advice(error: &EditError) -> ErrorAdvice {
         EditError::NotASibling { .. } => advice("choose a direct child of that task (see 'runner tree')"),
         EditError::NoRoom(_) => advice("set its position explicitly: --order N"),
         EditError::Taken(_) => advice("choose another id: --id ID"),
+        EditError::Notes(_) => advice("restore .runner/state/notes.json with git"),
         EditError::Nothing => advice("run 'runner show NODE' to see its current values"),
         EditError::NoTitle | EditError::NoText => advice("write some text"),
         EditError::TooLong { .. } => {

@@ -17,6 +17,8 @@ impl CommandExit {
     pub const STUCK: Self = Self(3);
     /// A limit stopped the run.
     pub const LIMIT: Self = Self(4);
+    /// What could be checked holds, but not everything could be checked.
+    pub const PARTIAL: Self = Self(5);
 }
 
 pub trait CommandOutput {

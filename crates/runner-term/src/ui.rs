@@ -124,6 +124,22 @@ impl Ui {
         StatusLine(self)
     }
 
+    /// Asks a question on the terminal; Enter means yes. None if nobody can answer.
+    pub fn confirm(&self, question: &str) -> Option<bool> {
+        if !self.is_terminal() || !io::stdin().is_terminal() {
+            return None;
+        }
+        write_stdout(&format!("{question} [Y/n] "));
+        let mut answer = String::new();
+        let count = io::stdin().read_line(&mut answer).ok()?;
+        if count == 0 {
+            // Ctrl-D leaves the cursor behind the question.
+            write_stdout("\n");
+            return Some(false);
+        }
+        Some(matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes"))
+    }
+
     /// Prints an error on standard error and returns its exit code.
     pub fn print_error(&self, error: &CommandError) -> ExitCode {
         if self.error_format == OutputFormat::Json {

@@ -202,13 +202,14 @@ fn export_tree(
     let read = project.tree(run)?;
     let Ok(tree) = read.as_ref() else { return Ok((None, Nodes::new())) };
     let name = || Some(run.id.to_string());
-    let columns = tree_view::tree_columns(tree, name());
+    let on_stuck = tree_view::on_stuck(project.config(run).as_deref());
+    let columns = tree_view::tree_columns(tree, on_stuck, name());
     let state = project.state(run);
     omitted.nodes = columns.id.len().saturating_sub(NODES_MAX);
     let mut nodes = Nodes::new();
     for id in columns.id.iter().take(NODES_MAX) {
         let Ok(node) = NodeId::new(id.clone()) else { continue };
-        let detail = tree_view::node_detail(tree, &node, name(), rows, state.as_deref());
+        let detail = tree_view::node_detail(tree, &node, name(), rows, state.as_deref(), on_stuck);
         nodes.extend(detail.map(|detail| (id.clone(), detail)));
     }
     Ok((Some(columns), nodes))

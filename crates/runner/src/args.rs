@@ -2,7 +2,10 @@
 //!
 //! The doc comments here are the help texts.
 
+mod attest;
 mod blame;
+mod checks;
+mod config;
 mod conformance;
 mod demo;
 mod diff;
@@ -11,6 +14,7 @@ mod doctor;
 mod eval;
 mod fork;
 mod init;
+mod land;
 mod log;
 mod node;
 mod note;
@@ -18,8 +22,11 @@ mod pause;
 mod plan;
 mod questions;
 mod replay;
+mod report;
+mod run;
 mod run_arg;
 mod run_loop;
+mod runs;
 mod select;
 mod show;
 mod start;
@@ -37,7 +44,10 @@ use runner_term::GlobalArgs;
 use runner_term::cli_docs;
 use runner_term::help_pages::{CommandGroup, with_compact_help};
 
+pub(crate) use attest::{AttestArgs, SignKind};
 pub(crate) use blame::BlameArgs;
+pub(crate) use checks::ChecksArgs;
+pub(crate) use config::{ConfigArgs, ConfigCommand, ConfigSetArgs};
 pub(crate) use conformance::{ConformanceAgent, ConformanceArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use diff::DiffArgs;
@@ -46,15 +56,22 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use eval::EvalArgs;
 pub(crate) use fork::ForkArgs;
 pub(crate) use init::InitArgs;
+pub(crate) use land::LandArgs;
 pub(crate) use log::{LogArgs, LogPart};
-pub(crate) use node::{AddArgs, EditArgs, MoveArgs, NodeArgs, NodeCommand, PositionArgs, SplitArgs};
+pub(crate) use node::{
+    AddArgs, CheckAddArgs, CheckRemoveArgs, EditArgs, MoveArgs, NodeArgs, NodeCheckCommand, NodeCommand,
+    NodeEditCommand, PositionArgs, SplitArgs,
+};
 pub(crate) use note::NoteArgs;
 pub(crate) use pause::{PauseArgs, ResumeArgs};
 pub(crate) use plan::{PlanArgs, PlanCommand, PlanExportArgs, PlanFormatArg, PlanImportArgs};
 pub(crate) use questions::{AnswerArgs, QuestionsArgs};
 pub(crate) use replay::ReplayArgs;
+pub(crate) use report::ReportArgs;
+pub(crate) use run::RunGoalArgs;
 pub(crate) use run_arg::RunArg;
-pub(crate) use run_loop::LoopArgs;
+pub(crate) use run_loop::{LoopArgs, LoopOptions};
+pub(crate) use runs::{CleanArgs, RunsArgs, StopArgs, SwitchArgs};
 pub(crate) use select::SelectArgs;
 pub(crate) use show::ShowArgs;
 pub(crate) use start::StartArgs;
@@ -67,15 +84,14 @@ pub(crate) use verify::{PassSelection, VerifyArgs};
 
 /// Run a coding agent unattended until a goal is reached, without trusting it
 ///
-/// Write a goal, run `runner start`, then `runner loop`. Every iteration is one commit on the run's branch, and a task
+/// `runner run "GOAL"` sets everything up and works until the goal is reached. Every iteration is one commit on the run's branch, and a task
 /// passes only if your test command (the guard) succeeds.
 #[derive(Debug, Parser)]
 #[command(name = "runner", version, max_term_width = 100)]
 #[command(after_help = "Examples:
-  runner init     # create .runner/; then write your goal into .runner/GOAL.md
-  runner start    # start the run, or resume it
-  runner loop     # run until the goal is reached
-  runner status   # show the run's status and what to do next
+  runner run \"Add OAuth login\"   # detect the setup, confirm it, and work
+  runner loop                    # continue until the goal is reached
+  runner status                  # show the run's status and what to do next
 
 Exit codes:
   0   success
@@ -93,16 +109,20 @@ pub struct RunnerCli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunnerCommand {
+    Run(RunGoalArgs),
     Start(StartArgs),
     Step(StepArgs),
-    #[command(name = "loop", visible_alias = "run")]
+    #[command(name = "loop")]
     Loop(LoopArgs),
+    Stop(StopArgs),
     Status(StatusArgs),
+    Report(ReportArgs),
     Tree(TreeArgs),
     Log(LogArgs),
     Show(ShowArgs),
     Diff(DiffArgs),
     Select(SelectArgs),
+    Checks(ChecksArgs),
     Watch(WatchArgs),
     Ui(UiArgs),
     Export(ExportArgs),
@@ -114,10 +134,16 @@ pub(crate) enum RunnerCommand {
     Answer(AnswerArgs),
     Note(NoteArgs),
     Fork(ForkArgs),
+    Land(LandArgs),
+    Runs(RunsArgs),
+    Switch(SwitchArgs),
+    Clean(CleanArgs),
     Verify(VerifyArgs),
+    Attest(AttestArgs),
     Replay(ReplayArgs),
     Blame(BlameArgs),
     Init(InitArgs),
+    Config(ConfigArgs),
     Doctor(DoctorArgs),
     Validate(ValidateArgs),
     Demo(DemoArgs),
@@ -128,19 +154,22 @@ pub(crate) enum RunnerCommand {
 }
 
 const GROUPS: &[CommandGroup] = &[
-    CommandGroup { heading: "Run", commands: &["start", "step", "loop"] },
+    CommandGroup { heading: "Run", commands: &["run", "start", "step", "loop", "stop"] },
     CommandGroup {
         heading: "Look",
-        commands: &["status", "tree", "log", "show", "diff", "select", "watch", "ui", "export"],
+        commands: &[
+            "status", "report", "tree", "log", "show", "diff", "select", "checks", "watch", "ui", "export",
+        ],
     },
     CommandGroup {
         heading: "Steer",
         commands: &["pause", "resume", "node", "plan", "questions", "answer", "note", "fork"],
     },
-    CommandGroup { heading: "Prove", commands: &["verify", "replay", "blame"] },
+    CommandGroup { heading: "Finish", commands: &["land", "runs", "switch", "clean"] },
+    CommandGroup { heading: "Prove", commands: &["verify", "attest", "replay", "blame"] },
     CommandGroup {
         heading: "Set up",
-        commands: &["init", "doctor", "validate", "demo", "completions", "man"],
+        commands: &["init", "config", "doctor", "validate", "demo", "completions", "man"],
     },
     CommandGroup { heading: "Evaluate", commands: &["eval", "conformance"] },
 ];

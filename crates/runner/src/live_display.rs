@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use runner_core::model::id::{IterationNumber, RunId};
-use runner_core::step::Event;
+use runner_core::step::{CheckPhase, Event, Ordinal};
 use runner_term::agent_event_line;
 use runner_term::format::clock;
 use runner_term::progress::bar;
@@ -200,6 +200,26 @@ impl<'a> LiveDisplay<'a> {
     }
 }
 
+impl RunningIteration {
+    /// An iteration whose session starts now.
+    fn new(run: RunId, iter: IterationNumber, path: String, attempt: Ordinal) -> Self {
+        let is_repeated = attempt.nth > 1;
+        let attempt =
+            if is_repeated { format!("attempt {}/{}", attempt.nth, attempt.of) } else { String::new() };
+        let now = Instant::now();
+        Self {
+            run,
+            iter,
+            path,
+            attempt,
+            phase: DisplayPhase::Agent,
+            started: now,
+            phase_started: now,
+            activity: String::new(),
+        }
+    }
+}
+
 impl LiveView {
     fn new(summary: LoopSummary) -> Self {
         let started = Instant::now();
@@ -210,21 +230,12 @@ impl LiveView {
         self.summary.note(event);
         match event {
             Event::Planned { run_id, iter, path, attempt, .. } => {
-                let attempt = if attempt.nth > 1 {
-                    format!("attempt {}/{}", attempt.nth, attempt.of)
-                } else {
-                    String::new()
-                };
-                self.state = DisplayState::Running(RunningIteration {
-                    run: run_id.clone(),
-                    iter: *iter,
-                    path: path.clone(),
-                    attempt,
-                    phase: DisplayPhase::Agent,
-                    started: Instant::now(),
-                    phase_started: Instant::now(),
-                    activity: String::new(),
-                });
+                self.state = DisplayState::Running(RunningIteration::new(
+                    run_id.clone(),
+                    *iter,
+                    path.clone(),
+                    *attempt,
+                ));
             }
             Event::Agent { activity, .. } => {
                 if let (DisplayState::Running(running), Some(line)) =
@@ -233,7 +244,8 @@ impl LiveView {
                     running.activity = line;
                 }
             }
-            Event::GuardStarted { .. } => self.enter(DisplayPhase::Guard),
+            Event::GuardStarted { .. } | Event::CheckStarted { .. } => self.enter(DisplayPhase::Guard),
+            Event::CheckEnded { phase: CheckPhase::Red, .. } => self.enter(DisplayPhase::Agent),
             Event::Decided { .. } => self.enter(DisplayPhase::Commit),
             Event::Waiting { wait, ends_unix_ms } => {
                 self.state = DisplayState::Waiting(WaitDisplay {
@@ -246,26 +258,32 @@ impl LiveView {
                 let resumes = Box::new(std::mem::replace(&mut self.state, DisplayState::Idle));
                 self.state = DisplayState::Paused { since: Instant::now(), resumes };
             }
-            Event::Resumed => {
-                if let DisplayState::Paused { resumes, .. } =
-                    std::mem::replace(&mut self.state, DisplayState::Idle)
-                {
-                    self.state = *resumes;
-                }
-            }
+            Event::Resumed => self.resume(),
             Event::Stopped { .. } => self.state = DisplayState::Idle,
             Event::HookRan { .. }
             | Event::BaselineStarted { .. }
             | Event::BaselineEnded { .. }
+            | Event::FinalCheckStarted { .. }
+            | Event::FinalCheckEnded { .. }
             | Event::Recovered { .. }
             | Event::AgentEnded { .. }
             | Event::FileNoticed { .. }
             | Event::Checked { .. }
             | Event::GuardEnded { .. }
+            | Event::CheckEnded { phase: CheckPhase::Green, .. }
             | Event::Committed { .. }
+            | Event::OutageContinues { .. }
             | Event::BudgetUnenforceable { .. }
             | Event::GuardInPlace { .. }
+            | Event::RoomProposal { .. }
             | Event::Unknown => {}
+        }
+    }
+
+    /// Goes back to what was shown before the pause.
+    fn resume(&mut self) {
+        if let DisplayState::Paused { resumes, .. } = std::mem::replace(&mut self.state, DisplayState::Idle) {
+            self.state = *resumes;
         }
     }
 

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    supervise::deny_inspection();
     if supervise::is_supervisor() {
         return supervise::run_supervisor();
     }

@@ -5,6 +5,8 @@ pub(crate) mod cost;
 pub(crate) mod event;
 pub(crate) mod iteration;
 pub(crate) mod recovery;
+pub(crate) mod report;
+pub(crate) mod setup;
 pub(crate) mod summary;
 pub(crate) mod tree;
 pub(crate) mod verdict;

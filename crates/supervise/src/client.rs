@@ -187,7 +187,7 @@ impl SupervisedProcess {
     /// Reads output, forwards stop requests and enforces the idle limit until the supervisor reports. `None` if the
     /// supervisor died or missed its deadline.
     fn event_loop(&mut self, spec: &ProcessSpec<'_>, cancel: &CancelHandle) -> Option<ExitReport> {
-        let mut idle = IdleTimer::new(spec);
+        let mut idle = IdleTimer::new(spec, Pid::from_child(&self.supervisor.process));
         let grace = spec.stop_policy.grace;
         loop {
             if cancel.take_suspend_request() {
@@ -311,30 +311,64 @@ fn exit_reason(status: ProgramStatus, cause: Option<StopCause>) -> ExitReason {
     }
 }
 
-/// The limit on time without output and without changed files.
+/// A program is busy if its processes used at least this share of the time, in percent of one CPU. A program that only waits
+/// for a connection or a timer stays far below.
+const BUSY_PERCENT: u32 = 5;
+
+/// The CPU time of a program's processes since the last look.
+struct CpuMeter {
+    supervisor: Pid,
+    since: Instant,
+    used: Duration,
+}
+
+impl CpuMeter {
+    fn new(supervisor: Pid) -> Self {
+        let used = process_tree::cpu_time_below(supervisor).unwrap_or_default();
+        Self { supervisor, since: Instant::now(), used }
+    }
+
+    /// Whether the processes were busy since the last look. Never where their CPU time is unknown.
+    fn was_busy(&mut self, now: Instant) -> bool {
+        let Some(used) = process_tree::cpu_time_below(self.supervisor) else { return false };
+        let more = used.saturating_sub(self.used);
+        let is_busy = more * 100 >= now.saturating_duration_since(self.since) * BUSY_PERCENT;
+        (self.since, self.used) = (now, used);
+        is_busy && !more.is_zero()
+    }
+}
+
+/// The limit on time without output, without changed files and without use of the CPU.
 struct IdleTimer<'a> {
     limit: Duration,
     /// `None` if there is no limit, or it has expired.
     deadline: Option<Instant>,
     has_changed_files: &'a dyn Fn() -> bool,
+    cpu: CpuMeter,
 }
 
 impl<'a> IdleTimer<'a> {
-    fn new(spec: &ProcessSpec<'a>) -> Self {
+    fn new(spec: &ProcessSpec<'a>, supervisor: Pid) -> Self {
         let limit = spec.limits.idle;
         let deadline = if limit.is_zero() { None } else { Instant::now().checked_add(limit) };
-        Self { limit, deadline, has_changed_files: spec.has_changed_files }
+        Self { limit, deadline, has_changed_files: spec.has_changed_files, cpu: CpuMeter::new(supervisor) }
     }
 
     fn restart(&mut self) {
         if self.deadline.is_some() {
-            self.deadline = Instant::now().checked_add(self.limit);
+            let now = Instant::now();
+            self.deadline = now.checked_add(self.limit);
+            // What was used before this output says nothing about the time after it. Looking takes a while, so not every time.
+            if now.saturating_duration_since(self.cpu.since) > self.limit / 10 {
+                self.cpu.was_busy(now);
+            }
         }
     }
 
     /// Moves the deadline by time that does not count.
     fn extend(&mut self, suspended: Duration) {
         self.deadline = self.deadline.and_then(|deadline| deadline.checked_add(suspended));
+        self.cpu.since = self.cpu.since.checked_add(suspended).unwrap_or(self.cpu.since);
     }
 
     /// Whether the limit has been reached. True only once.
@@ -342,7 +376,8 @@ impl<'a> IdleTimer<'a> {
         if self.deadline.is_none_or(|deadline| now < deadline) {
             return false;
         }
-        if (self.has_changed_files)() {
+        let has_changed_files = (self.has_changed_files)();
+        if self.cpu.was_busy(now) || has_changed_files {
             self.restart();
             return false;
         }

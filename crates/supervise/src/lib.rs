@@ -82,6 +82,13 @@ pub fn run_supervisor() -> ExitCode {
     supervisor::main()
 }
 
+/// Keeps programs of the same user from reading this process's memory and from taking over its descriptors. The supervisor's
+/// socket decides how a program exited, so that none may write to it.
+pub fn deny_inspection() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+}
+
 /// Kills every process whose environment has this variable with this value, and all of its descendants.
 ///
 /// This is for recovery: it finds what is left of a session when both the runner and its supervisor were killed. The value

@@ -90,6 +90,36 @@ pub(super) fn signal_inside(sandbox: Pid, target: SignalTarget, signal: Signal) 
     }
 }
 
+/// The CPU time that the descendants of a process have used so far, those that it reaped included.
+pub(super) fn cpu_time_below(ancestor: Pid) -> Option<Duration> {
+    let mut ticks = cpu_ticks(ancestor)?.of_reaped;
+    for process in with_descendants(children_of(ancestor)) {
+        ticks += cpu_ticks(process.pid).map_or(0, |ticks| ticks.own + ticks.of_reaped);
+    }
+    Some(Duration::from_millis(ticks.saturating_mul(1000 / TICKS_PER_SEC)))
+}
+
+/// The kernel's unit for CPU time in `/proc`; the same on every architecture that this program is built for.
+const TICKS_PER_SEC: u64 = 100;
+
+/// CPU time in clock ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CpuTicks {
+    own: u64,
+    /// Of children that ended and were waited for.
+    of_reaped: u64,
+}
+
+fn cpu_ticks(pid: Pid) -> Option<CpuTicks> {
+    parse_cpu_ticks(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse_cpu_ticks(line: &[u8]) -> Option<CpuTicks> {
+    let fields = fields_after_name(line)?;
+    let ticks = |field: usize| fields.get(field)?.parse::<u64>().ok();
+    Some(CpuTicks { own: ticks(11)? + ticks(12)?, of_reaped: ticks(13)? + ticks(14)? })
+}
+
 /// Sends SIGSTOP to all descendants.
 pub(super) fn suspend_descendants() {
     freeze(&own_children, Instant::now() + KILL_TIMEOUT);
@@ -202,12 +232,17 @@ fn read_stat(pid: &str) -> Option<ProcStat> {
     parse_stat(pid, &line)
 }
 
-/// Parses a line of `/proc/<pid>/stat`. The process name, in parentheses, may contain anything, so the fields are counted
-/// from the last parenthesis.
-fn parse_stat(pid: Pid, line: &[u8]) -> Option<ProcStat> {
+/// The fields of a line of `/proc/<pid>/stat` after the process name. The name, in parentheses, may contain anything, so the
+/// fields are counted from the last parenthesis.
+fn fields_after_name(line: &[u8]) -> Option<Vec<&str>> {
     let end_of_name = line.iter().rposition(|byte| *byte == b')')?;
     let text = std::str::from_utf8(line.get(end_of_name + 1..)?).ok()?;
-    let fields: Vec<&str> = text.split_ascii_whitespace().collect();
+    Some(text.split_ascii_whitespace().collect())
+}
+
+/// Parses a line of `/proc/<pid>/stat`.
+fn parse_stat(pid: Pid, line: &[u8]) -> Option<ProcStat> {
+    let fields = fields_after_name(line)?;
     Some(ProcStat {
         pid,
         is_dead: matches!(*fields.first()?, "Z" | "X"),
@@ -250,6 +285,13 @@ mod tests {
         let entered = b"77 (a) S 0 0 0 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 123456 1 2";
         let process = parse_stat(Pid::from_raw(77).unwrap(), entered).unwrap();
         assert_eq!((process.parent, process.session), (0, 0), "both are outside of the container");
+    }
+
+    #[test]
+    fn cpu_time_is_parsed_with_that_of_reaped_children() {
+        let line = b"77 (a) b) R 12 77 76 0 -1 4194560 1 0 0 0 30 4 200 10 20 0 1 0 123456 1 2";
+        assert_eq!(parse_cpu_ticks(line), Some(CpuTicks { own: 34, of_reaped: 210 }));
+        assert_eq!(parse_cpu_ticks(b"77 (a) R 12"), None);
     }
 
     #[test]

@@ -44,6 +44,11 @@ pub(super) fn kill_by_env_marker(_name: &OsStr, _value: &OsStr) -> LeftoverProce
 /// Does nothing: there are no sandboxes on these systems.
 pub(super) fn signal_inside(_sandbox: Pid, _target: SignalTarget, _signal: Signal) {}
 
+/// Unknown: other processes cannot be inspected.
+pub(super) fn cpu_time_below(_ancestor: Pid) -> Option<Duration> {
+    None
+}
+
 /// Does nothing: the program continues while the runner is suspended.
 pub(super) fn suspend_descendants() {}
 

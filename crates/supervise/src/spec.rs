@@ -128,8 +128,9 @@ impl OutputTarget {
 pub struct TimeLimits {
     /// From the start of the program.
     pub wall: Duration,
-    /// Without output and without changes to files. The program is never stopped earlier than this, but up to twice as late
-    /// if files changed meanwhile. Zero disables the limit.
+    /// Without output, without changes to files, and without use of the CPU by any of its processes (where the system tells).
+    /// The program is never stopped earlier than this, but up to twice as late if it was active meanwhile. Zero disables the
+    /// limit.
     pub idle: Duration,
 }
 

@@ -304,11 +304,13 @@ pub fn processes_of(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Collects lock files and temporary files. Files that the runner moved aside and iterations' own files do not count.
+/// Collects lock files and temporary files. Files that the runner moved aside, iterations' own files and what guards wrote in
+/// the room do not count.
 fn collect_leftovers(folder: &Path, leftovers: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        if path.ends_with("runner/aside") || path.ends_with(".runner/iterations") {
+        let others = ["runner/aside", ".runner/iterations", "runner/room/tree", "runner/room/cache"];
+        if others.iter().any(|folder| path.ends_with(folder)) {
             continue;
         }
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

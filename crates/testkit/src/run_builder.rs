@@ -116,6 +116,12 @@ impl RunBuilder {
         self
     }
 
+    /// Lists no protected files: they follow from the guard.
+    pub fn derive_protection(mut self) -> Self {
+        self.protected = String::new();
+        self
+    }
+
     /// Further tables of the configuration.
     pub fn config_tables(mut self, tables: &str) -> Self {
         self.config_tables = tables.to_owned();
@@ -181,13 +187,20 @@ impl RunBuilder {
             TestExecutor::Missing => "kind = \"command\"\ncommand = [\"no-such-agent\"]".to_owned(),
         };
         let Self { keys, guard_keys, protected, config_tables, executor_keys, .. } = self;
-        // Few tests are about the baseline, and many count the guard's runs.
+        // Few tests are about the baseline and the final check, and many count the guard's runs.
         let baseline = if guard_keys.contains("baseline") { "" } else { "baseline = false\n" };
+        let final_check = if guard_keys.contains("final_check") { "" } else { "final_check = false\n" };
         // Many guards of tests write outside of the repository, which only works in place.
         let room = if guard_keys.contains("room =") { "" } else { "room = \"in-place\"\n" };
+        // Few tests are about `done` without work, and many agents of tests do none.
+        let accept = if config_tables.contains("[accept]") { "" } else { "[accept]\nunchanged = \"pass\"\n" };
+        let protected = match protected.as_str() {
+            "" => String::new(),
+            path => format!("protected = [\"{path}\"]\n"),
+        };
         format!(
-            "{keys}\n[executor]\n{executor}\n{executor_keys}\n[guard]\ncommand = [\"sh\", \"guard.sh\"]\n\
-             protected = [\"{protected}\"]\n{baseline}{room}{guard_keys}\n{config_tables}\n"
+            "{keys}\n[executor]\n{executor}\n{executor_keys}\n{accept}[guard]\ncommand = [\"sh\", \"guard.sh\"]\n\
+             {protected}{baseline}{final_check}{room}{guard_keys}\n{config_tables}\n"
         )
     }
 }

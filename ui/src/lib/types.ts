@@ -73,7 +73,7 @@ export type LifecycleState = "no_run" | "invalid" | "running" | "waiting" | "pau
 export type RunPhase = "agent" | "guard" | "commit";
 
 /** Why a loop stopped. */
-export type StopReason = { reason: "complete" } | { reason: "stuck"; node: string } | { reason: "max_iterations"; max: number } | { reason: "loop_iterations"; max: number } | { reason: "budget"; limit: BudgetLimit; node: string | null; spent: number; max: number } | { reason: "time_limit"; outcome: "passed" | "guard_failed" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "not_logged_in" | "context_full" } | { reason: "failures"; outcome: "passed" | "guard_failed" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "not_logged_in" | "context_full"; in_row: number } | { reason: "needs_user"; outcome: "passed" | "guard_failed" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "not_logged_in" | "context_full" } | { reason: "interrupted"; by: Interruption } | { reason: "user_stop" };
+export type StopReason = { reason: "complete" } | { reason: "stuck"; node: string } | { reason: "not_reproducible"; exit: string } | { reason: "max_iterations"; max: number } | { reason: "loop_iterations"; max: number } | { reason: "budget"; limit: BudgetLimit; node: string | null; spent: number; max: number } | { reason: "stalled"; iterations: number } | { reason: "time_limit"; outcome: "passed" | "unconfirmed" | "checks_failed" | "guard_failed" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "split_refused" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "not_logged_in" | "context_full" } | { reason: "failures"; outcome: "passed" | "unconfirmed" | "checks_failed" | "guard_failed" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "split_refused" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "not_logged_in" | "context_full"; in_row: number } | { reason: "needs_user"; outcome: "passed" | "unconfirmed" | "checks_failed" | "guard_failed" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "split_refused" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "not_logged_in" | "context_full" } | { reason: "vacuous_checks"; node: string; checks: string[] } | { reason: "interrupted"; by: Interruption } | { reason: "user_stop" };
 
 /** The limits that a budget can set. */
 export type BudgetLimit = "run_tokens" | "run_usd" | "leaf_tokens" | "leaf_usd";
@@ -148,7 +148,7 @@ export interface VerifyResult {
 }
 
 /** Whether git alone proves that every rule held. */
-export type VerifyVerdict = "verified" | "violated" | "unknown";
+export type VerifyVerdict = "verified" | "violated" | "partial" | "unknown";
 
 export interface VerifyFinding {
   rule: string;
@@ -706,12 +706,15 @@ export const STATE_LABELS: Record<LifecycleState, Label> = {
 export const STOP_LABELS: Record<StopReason["reason"], Label> = {
   complete: { text: "complete", glyph: "✓", tone: "pass" },
   stuck: { text: "stuck", glyph: "✗", tone: "fail" },
+  not_reproducible: { text: "final check failed", glyph: "✗", tone: "fail" },
   max_iterations: { text: "max_iterations reached", glyph: "✗", tone: "fail" },
   loop_iterations: { text: "--max-iterations reached", glyph: "⊘", tone: "retry" },
   budget: { text: "budget used up", glyph: "✗", tone: "fail" },
+  stalled: { text: "no progress", glyph: "✗", tone: "fail" },
   time_limit: { text: "time limit", glyph: "✗", tone: "fail" },
   failures: { text: "failures in a row", glyph: "✗", tone: "fail" },
   needs_user: { text: "action needed", glyph: "✗", tone: "fail" },
+  vacuous_checks: { text: "checks prove nothing", glyph: "✗", tone: "fail" },
   interrupted: { text: "interrupted", glyph: "⊘", tone: "retry" },
   user_stop: { text: "stopped by you", glyph: "⊘", tone: "retry" },
 };
@@ -728,6 +731,8 @@ export const NODE_LABELS: Record<NodeState, Label> = {
 /** The outcomes that this version knows. */
 export const OUTCOME_LABELS: Record<string, Label> = {
   passed: { text: "passed", glyph: "✓", tone: "pass" },
+  unconfirmed: { text: "unconfirmed", glyph: "↻", tone: "retry" },
+  checks_failed: { text: "checks failed", glyph: "✗", tone: "fail" },
   guard_failed: { text: "guard failed", glyph: "✗", tone: "fail" },
   retry: { text: "retry", glyph: "↻", tone: "retry" },
   decomposed: { text: "split", glyph: "◊", tone: "run" },
@@ -738,6 +743,7 @@ export const OUTCOME_LABELS: Record<string, Label> = {
   repair_abandoned: { text: "repair abandoned", glyph: "✗", tone: "fail" },
   replanned: { text: "replanned", glyph: "◊", tone: "run" },
   replan_refused: { text: "replan refused", glyph: "✗", tone: "fail" },
+  split_refused: { text: "not split", glyph: "✗", tone: "fail" },
   timed_out: { text: "timed out", glyph: "⊘", tone: "retry" },
   idle_timeout: { text: "no output", glyph: "⊘", tone: "retry" },
   guard_timed_out: { text: "guard timed out", glyph: "⊘", tone: "retry" },

@@ -55,6 +55,11 @@ pub(super) fn scenarios() -> Vec<FaultScenario> {
         step("guard-fails", |runner| {
             with_belongings(builder(runner, GUARD_FAILS).guard("test -e ok").start())
         }),
+        step("final-check", |runner| {
+            let repo = builder(runner, "answer done").guard_keys("final_check = true").start();
+            repo.runner(&["step"]).ok();
+            with_belongings(repo)
+        }),
         step("decompose", |runner| with_belongings(builder(runner, SPLITS).start())),
         step("invalid", |runner| with_belongings(builder(runner, INVALID).start())),
         step("repair", |runner| {

@@ -3,7 +3,7 @@
 use super::Trailer;
 
 /// The subjects with their placeholders, and the commits that have them.
-pub(super) const SUBJECTS: [(&str, &str); 6] = [
+pub(super) const SUBJECTS: [(&str, &str); 7] = [
     (
         "chore(loop): start run <run-id>",
         "`runner start`, or `runner fork` if it has the trailer `Runner-Fork`",
@@ -18,6 +18,10 @@ pub(super) const SUBJECTS: [(&str, &str); 6] = [
     ),
     ("chore(loop): run <run-id> baseline guard=<guard>", "the guard's result before the first session"),
     (
+        "chore(loop): run <run-id> final guard=<guard>",
+        "the guard's result in a clean checkout, after all tasks passed",
+    ),
+    (
         "chore(loop): run <run-id> edit <edit>",
         "an edit: `node add`, `edit`, `split`, `remove`, `move` or `allow` with the node's id, `answer` with the question's \
          number, or `note`",
@@ -29,7 +33,7 @@ pub(super) const SUBJECTS: [(&str, &str); 6] = [
 ];
 
 /// The annotations as their trailer has them, and what they mean.
-const ANNOTATIONS: [(&str, &str); 8] = [
+const ANNOTATIONS: [(&str, &str); 10] = [
     ("guard-file-restored <path>", "the agent changed a protected file; the runner restored it"),
     ("guard-file-changed <path>", "the agent changed a protected file; `protect = \"flag\"` allows it"),
     ("guard-file-created <path>", "the agent created a guard file; it is pinned from this pass on"),
@@ -39,6 +43,11 @@ const ANNOTATIONS: [(&str, &str); 8] = [
         "the agent edited the plan: how many nodes, by kind of edit",
     ),
     ("selected-task-edited", "the agent changed the goal or the acceptance criteria of its own task"),
+    ("check-file-restored <path>", "the agent changed checks or a check file; the runner restored it"),
+    (
+        "check-unproven <name> <kind>",
+        "a check that had to fail before the work succeeded (`green`) or gave no result (`broken`)",
+    ),
     ("repair-abandoned", "no repair of the tree succeeded; the run continues from the last valid one"),
     ("nothing-changed", "the agent answered and changed nothing"),
 ];
@@ -52,10 +61,11 @@ impl Trailer {
                 "iteration"
             }
             Self::Tree => "iteration, edit",
-            Self::State | Self::Semantics => "iteration, baseline, edit",
-            Self::GuardExit | Self::Room => "iteration, baseline",
-            Self::Candidate => "iteration",
-            Self::UserCommits => "iteration, baseline, edit, start",
+            Self::State | Self::Semantics => "iteration, baseline, final, edit",
+            Self::GuardExit | Self::Room => "iteration, baseline, final",
+            Self::Candidate => "iteration, final",
+            Self::Check => "iteration",
+            Self::UserCommits => "iteration, baseline, final, edit, start",
             Self::PlanImport | Self::Fork => "start",
         }
     }
@@ -73,6 +83,11 @@ impl Trailer {
             Self::Room => "where the guard ran: `in-place`, or `bubblewrap` with its ignored files",
             Self::Candidate => {
                 "the tree that the guard saw: the committed one, with the runner's documents of the parent"
+            }
+            Self::Check => {
+                "a check of the task that ran: name, how it ended before the work (`failed`, `absent`, `broken`, `green`), how it \
+                 ended after it (an exit code, `signal-<n>`, `timed-out`, `not-started`, `no-tests`, or `none` if it did not run), \
+                 and the digest of the checks; one for each"
             }
             Self::Semantics => "version of the rules that decided the iteration",
             Self::UserCommits => {
@@ -111,6 +126,7 @@ mod tests {
     fn every_documented_annotation_is_one() {
         for (annotation, _) in ANNOTATIONS {
             let value = annotation.replace("<path>", "check").replace("<n>", "3");
+            let value = value.replace("<name>", "a").replace("<kind>", "green");
             assert_ne!(Annotation::parse(&value), Annotation::Unknown, "{value}");
         }
     }

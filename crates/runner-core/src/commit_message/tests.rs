@@ -29,7 +29,8 @@ fn kind() -> impl Strategy<Value = CommitKind> {
         (run_id(), iter, target, status, guard.clone()).prop_map(|(run_id, iter, target, status, guard)| {
             CommitKind::Iteration { run_id, iter, target, status, guard }
         }),
-        (run_id(), guard).prop_map(|(run_id, guard)| CommitKind::Baseline { run_id, guard }),
+        (run_id(), guard.clone()).prop_map(|(run_id, guard)| CommitKind::Baseline { run_id, guard }),
+        (run_id(), guard).prop_map(|(run_id, guard)| CommitKind::Final { run_id, guard }),
         (run_id(), edit).prop_map(|(run_id, edit)| CommitKind::Edit { run_id, edit }),
     ]
 }
@@ -76,11 +77,13 @@ fn the_subject_decides_what_a_commit_is() {
         ("chore(loop): run a iter 0001 node b status=done guard=pass\n\nx\n", "iteration"),
         ("chore(loop): run a iter 12345 repair status=retry guard=skipped", "iteration"),
         ("chore(loop): run a baseline guard=fail\n", "baseline"),
+        ("chore(loop): run a final guard=pass\n", "final"),
         ("chore(loop): run a edit node add b\n", "edit"),
         ("chore(loop): run a edit node allow b.c\n", "edit"),
         ("chore(loop): run a edit answer 12\n", "edit"),
         ("chore(loop): run a edit note\n", "edit"),
         ("chore(loop): run a baseline guard=red\n", "malformed"),
+        ("chore(loop): run a final guard=red\n", "malformed"),
         ("chore(loop): run a edit", "malformed"),
         ("chore(loop): run a edit node pass b", "malformed"),
         ("chore(loop): run a edit answer x", "malformed"),

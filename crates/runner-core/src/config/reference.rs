@@ -6,18 +6,18 @@ use serde_json::{Map, Value};
 use super::Config;
 
 /// One key, or a table of keys, as the schema describes it.
-struct ReferenceEntry {
-    name: String,
-    description: String,
-    schema: Value,
-    default: Option<Value>,
-    keys: Vec<ReferenceEntry>,
-    form: KeyForm,
+pub(super) struct ReferenceEntry {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) schema: Value,
+    pub(super) default: Option<Value>,
+    pub(super) keys: Vec<ReferenceEntry>,
+    pub(super) form: KeyForm,
 }
 
 /// How a key is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum KeyForm {
+pub(super) enum KeyForm {
     /// A key, or a table of keys.
     Table,
     /// A list of tables, `[[ladder]]`, empty by default.
@@ -69,7 +69,7 @@ impl Config {
     }
 }
 
-fn entries() -> Vec<ReferenceEntry> {
+pub(super) fn entries() -> Vec<ReferenceEntry> {
     let schema = schemars::schema_for!(Config).to_value();
     let defaults = serde_json::to_value(Config::default()).unwrap_or_default();
     entries_of(&schema, &schema, &defaults)
@@ -148,7 +148,7 @@ fn push_comment(file: &mut String, text: &str) {
 }
 
 /// A value of the configuration as TOML. Scalars are the same in TOML and JSON.
-fn toml_text(value: &Value) -> String {
+pub(super) fn toml_text(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("[{}]", items.iter().map(toml_text).collect::<Vec<_>>().join(", ")),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
@@ -164,7 +164,7 @@ fn push_row(page: &mut String, name: &str, key: &ReferenceEntry) {
     page.push_str(&row);
 }
 
-fn allowed(schema: &Value) -> String {
+pub(super) fn allowed(schema: &Value) -> String {
     let bound = |name: &str| schema.get(name).map(ToString::to_string);
     if let (Some(min), Some(max)) = (bound("minimum"), bound("maximum")) {
         return format!("{min} to {max}");

@@ -16,7 +16,8 @@ impl Sha256 {
         Self(sha2::Sha256::digest(bytes).into())
     }
 
-    fn from_hex(text: &str) -> Option<Self> {
+    /// Parses what `Display` writes.
+    pub fn parse(text: &str) -> Option<Self> {
         let is_hex = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         if text.len() != 64 || !is_hex {
             return None;
@@ -46,7 +47,7 @@ impl Serialize for Sha256 {
 impl<'de> Deserialize<'de> for Sha256 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::from_hex(&text)
+        Self::parse(&text)
             .ok_or_else(|| serde::de::Error::custom("expected a SHA-256 of 64 lower-case hexadecimal digits"))
     }
 }

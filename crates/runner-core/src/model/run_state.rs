@@ -7,9 +7,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::layout::Doc;
 use crate::model::agent_output::AgentStatus;
+use crate::model::checks::TaskProof;
 use crate::model::cost::{LeafSpending, RunSpending};
 use crate::model::id::{IterationNumber, NodeId, RunId};
+use crate::model::progress::Progress;
+use crate::model::protection::Protection;
 use crate::model::repo_path::RepoPath;
 use crate::step::{Outcome, RoomLevel, SessionMode, UsageLimit, Wait};
 use crate::strict::{
@@ -71,6 +75,8 @@ pub struct RunState {
     pub replanned: Vec<NodeId>,
     /// Guard files that agents created and that took part in a pass: protected from then on.
     pub pinned: Vec<RepoPath>,
+    /// Whether the run makes progress.
+    pub progress: Progress,
     /// The wait before the next session.
     pub wait: Option<Wait>,
     /// Agents that reached a usage limit, where `on_usage_limit` is "next".
@@ -81,19 +87,31 @@ pub struct RunState {
     pub spent_by_leaf: Vec<LeafSpending>,
     /// The guard's result on the untouched repository, if it was run there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub baseline: Option<Baseline>,
+    pub baseline: Option<RecordedGuardRun>,
+    /// The guard's result in a clean checkout after all tasks passed, if it was run there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub final_check: Option<RecordedGuardRun>,
+    /// Where the guard last ran in an iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_room: Option<RoomLevel>,
     /// Why the guard could not be started in the last iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guard_error: Option<String>,
+    /// How the checks of tasks ended before the work on them began, sorted by node id.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub proofs: Vec<TaskProof>,
+    /// What the run protects from its agents, since the last `runner start`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protection: Option<Protection>,
     /// The version of the rules that wrote this.
     #[schemars(extend("const" = SEMANTICS))]
     pub semantics: u32,
 }
 
-/// The guard's result before the first session.
+/// The result of a guard run outside of an iteration: before the first session, or after the last one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Baseline {
+pub struct RecordedGuardRun {
     /// `skipped` if the guard gave no result.
     #[serde(deserialize_with = "word")]
     pub guard: GuardResult,
@@ -123,13 +141,13 @@ pub struct NodeHistory {
     #[schemars(range(min = 0, max = u32::MAX))]
     #[serde(deserialize_with = "count")]
     pub notes_omitted: u32,
-    /// Protected files that the session changed and the runner restored.
+    /// Protected files that the session changed, and memory files whose earlier text it changed: the runner restored them.
     pub restored: Vec<RepoPath>,
     /// How many further restored files are not kept.
     #[schemars(range(min = 0, max = u32::MAX))]
     #[serde(deserialize_with = "count")]
     pub restored_omitted: u32,
-    /// What the guard printed, if it failed.
+    /// What the guard or the checks printed, if they failed.
     #[serde(deserialize_with = "Option::deserialize")]
     pub guard_output: Option<String>,
     /// How a later session on the node ended, if that one gave no answer.
@@ -176,7 +194,7 @@ impl<'de> Deserialize<'de> for U32Count {
     }
 }
 
-fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     U32Count::deserialize(deserializer).map(U32Count::get)
 }
 
@@ -197,12 +215,17 @@ impl RunState {
             repair: None,
             replanned: Vec::new(),
             pinned: Vec::new(),
+            progress: Progress::default(),
             wait: None,
             usage_limits: Vec::new(),
             spent: RunSpending::default(),
             spent_by_leaf: Vec::new(),
             baseline: None,
+            final_check: None,
+            last_room: None,
             guard_error: None,
+            proofs: Vec::new(),
+            protection: None,
             semantics: SEMANTICS,
         }
     }
@@ -229,12 +252,17 @@ impl RunState {
             repair: fields.required_object("repair").unwrap_or(fresh.repair),
             replanned: fields.required("replanned").unwrap_or(fresh.replanned),
             pinned: fields.required("pinned").unwrap_or(fresh.pinned),
+            progress: fields.required_object("progress").unwrap_or(fresh.progress),
             wait: fields.required_object("wait").unwrap_or(fresh.wait),
             usage_limits: fields.required("usage_limits").unwrap_or(fresh.usage_limits),
             spent: fields.required_object("spent").unwrap_or(fresh.spent),
             spent_by_leaf: fields.required("spent_by_leaf").unwrap_or(fresh.spent_by_leaf),
             baseline: fields.optional_object("baseline").unwrap_or(fresh.baseline),
+            final_check: fields.optional_object("final_check").unwrap_or(fresh.final_check),
+            last_room: fields.optional("last_room").or(fresh.last_room),
             guard_error: fields.optional("guard_error").or(fresh.guard_error),
+            proofs: fields.optional("proofs").unwrap_or(fresh.proofs),
+            protection: fields.optional_object("protection").unwrap_or(fresh.protection),
             semantics: fields.required("semantics").map_or(fresh.semantics, U32Count::get),
         };
         if state.semantics != SEMANTICS {
@@ -249,6 +277,16 @@ impl RunState {
 
     pub fn to_bytes(&self) -> Vec<u8> {
         canonical_json(self)
+    }
+
+    /// The iterations so far that count for `max_iterations`.
+    pub fn counted_iterations(&self) -> u32 {
+        self.next_iter.get().saturating_sub(1).saturating_sub(self.progress.outages)
+    }
+
+    /// How the checks of a task ended before the work, if they ran.
+    pub fn proof_of(&self, node: &NodeId) -> Option<&TaskProof> {
+        self.proofs.iter().find(|proof| proof.node == *node)
     }
 
     pub fn spent_on(&self, leaf: &NodeId) -> Option<&LeafSpending> {
@@ -271,9 +309,10 @@ impl NodeHistory {
     pub fn note_lines(&self) -> Vec<String> {
         let mut lines = self.notes.clone();
         lines.extend(omitted_line(self.notes_omitted));
-        lines.extend(
-            self.restored.iter().map(|path| format!("`{path}` is protected: the runner restored it")),
-        );
+        lines.extend(self.restored.iter().map(|path| match Doc::at(path.as_str().as_bytes()) {
+            Some(_) => format!("`{path}` is append-only: the runner restored its earlier text"),
+            None => format!("`{path}` is protected: the runner restored it"),
+        }));
         lines.extend((self.restored_omitted > 0).then(|| {
             let count = self.restored_omitted;
             format!("… and {count} more protected files, which the runner restored")
@@ -300,6 +339,8 @@ pub(crate) fn omitted_line(omitted: u32) -> Option<String> {
 mod tests {
     use super::*;
     use crate::model::cost::amount;
+    use crate::model::digest::Sha256;
+    use crate::model::progress::{LeafFailure, UnconfirmedClaim};
 
     #[test]
     #[expect(clippy::too_many_lines, reason = "one value with every field set")]
@@ -338,6 +379,19 @@ mod tests {
             }),
             replanned: vec![NodeId::root()],
             pinned: vec![RepoPath::of_bytes(b"justfile")],
+            progress: Progress {
+                outages: 1,
+                timeouts_in_row: 2,
+                iterations_without_pass: 3,
+                green_checks: 2,
+                unconfirmed: Some(UnconfirmedClaim {
+                    node: NodeId::root(),
+                    iter: IterationNumber::FIRST,
+                    task_sha256: Sha256::of(b"task"),
+                }),
+                must_split: Some(NodeId::root()),
+                leaf_failures: vec![LeafFailure { node: NodeId::root(), signature: None, rungs: 4 }],
+            },
             wait: Some(Wait {
                 agent: "codex".to_owned(),
                 outcome: Outcome::UsageLimit,
@@ -356,13 +410,29 @@ mod tests {
                 tokens: amount(9),
                 microdollars: amount(0),
             }],
-            baseline: Some(Baseline {
+            baseline: Some(RecordedGuardRun {
                 guard: GuardResult::Fail,
                 exit: "1".to_owned(),
                 room: Some(RoomLevel::InPlace),
                 output: Some("x".to_owned()),
             }),
+            final_check: Some(RecordedGuardRun {
+                guard: GuardResult::Pass,
+                exit: "0".to_owned(),
+                room: Some(RoomLevel::InPlace),
+                output: None,
+            }),
+            last_room: Some(RoomLevel::InPlace),
             guard_error: Some("no such program".to_owned()),
+            proofs: vec![TaskProof {
+                node: NodeId::root(),
+                digest: Sha256::of(b"x"),
+                checks: vec![crate::model::checks::CheckRed {
+                    name: crate::model::checks::CheckName::new("a").unwrap(),
+                    red: crate::model::checks::RedKind::Absent,
+                }],
+            }],
+            protection: Some(Protection { files: vec!["justfile".to_owned()], ..Protection::default() }),
             semantics: SEMANTICS,
         };
         for state in [fresh, full] {
@@ -372,7 +442,8 @@ mod tests {
 
     const REST: &str = "\"last_node\": null, \"last_outcome\": null, \"failures_in_row\": 0, \
         \"transients_in_row\": 0, \"node_history\": [], \"repair\": null, \"replanned\": [], \"pinned\": [], \
-        \"wait\": null, \"usage_limits\": [], \"spent\": {\"tokens\": 0, \"microdollars\": 0, \
+        \"progress\": {\"outages\": 0, \"timeouts_in_row\": 0, \"iterations_without_pass\": 0, \"green_checks\": 0, \
+        \"unconfirmed\": null, \"must_split\": null, \"leaf_failures\": []}, \"wait\": null, \"usage_limits\": [], \"spent\": {\"tokens\": 0, \"microdollars\": 0, \
         \"estimated_microdollars\": 0, \"sessions_without_tokens\": 0, \"sessions_without_cost\": 0}, \
         \"spent_by_leaf\": [], \"semantics\": 1}";
 
@@ -402,10 +473,10 @@ mod tests {
         let problems = |text: &str| {
             RunState::decode(text.as_bytes()).unwrap_err().iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(problems("{}").len(), 18);
+        assert_eq!(problems("{}").len(), 19);
         let newer = String::from_utf8(RunState::new(None).to_bytes()).unwrap();
         let newer = newer.replace("\"semantics\": 1", "\"semantics\": 2");
-        assert_eq!(problems(&newer), ["line 25: `semantics` is 2, but this runner only knows 1"]);
+        assert_eq!(problems(&newer), ["line 34: `semantics` is 2, but this runner only knows 1"]);
         assert_eq!(
             problems(&format!(
                 "{{\"run_id\": \"a b\",\n\"next_iter\": 0,\n\"last_status\": null,\n\"last_summary\": null,\n\"last_gard\": null,{REST}"

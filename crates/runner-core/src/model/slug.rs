@@ -16,6 +16,11 @@ pub(crate) fn fresh_id_of(name: Option<&str>, title: &str, is_taken: impl Fn(&No
     first_free(&named.unwrap_or_else(|| words(title, LetterCase::Lower)), is_taken)
 }
 
+/// The words of a title in lower case, joined by dashes; empty if none of them can be used.
+pub(crate) fn slug(title: &str) -> String {
+    words(title, LetterCase::Lower)
+}
+
 fn first_free(base: &str, is_taken: impl Fn(&NodeId) -> bool) -> NodeId {
     let base = if base.is_empty() { "node" } else { base };
     let ids = (1_u32..).map(|nth| if nth == 1 { base.to_owned() } else { format!("{base}-{nth}") });

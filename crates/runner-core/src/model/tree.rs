@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use agent_tree::AgentTree;
 pub use problem::{JsonKind, TreeError, TreeProblem};
-pub use select::{SelectedLeaf, Selection, SelectionStep, select};
+pub use select::{SelectedLeaf, Selection, SelectionStep, next_selection, select, stuck_leaves};
 pub use user_edit_rules::{ForbiddenEdit, UserEditError, user_edit_violations};
 
 use crate::model::digest::Sha256;

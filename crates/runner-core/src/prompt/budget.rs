@@ -25,9 +25,10 @@ const DROPPED: [PromptSection; 9] = [
     PromptSection::Context,
 ];
 /// Sections that are never dropped, and are shortened only if all of the above are gone.
-const SHRUNK: [PromptSection; 6] = [
+const SHRUNK: [PromptSection; 7] = [
     PromptSection::Rejected,
     PromptSection::Errors,
+    PromptSection::Notes,
     PromptSection::Node,
     PromptSection::Project,
     PromptSection::Goal,
@@ -119,7 +120,8 @@ fn cut<E>(
 /// Files that grow at the end keep their end, because the newest entries matter most; all others keep their beginning.
 fn shorten(section: PromptSection, text: &str, room: usize) -> (String, usize) {
     let (keeps_end, kept) = match section {
-        PromptSection::Assumptions
+        PromptSection::Notes
+        | PromptSection::Assumptions
         | PromptSection::Questions
         | PromptSection::Feedback
         | PromptSection::Improvements
@@ -130,6 +132,7 @@ fn shorten(section: PromptSection, text: &str, room: usize) -> (String, usize) {
         | PromptSection::History
         | PromptSection::Path
         | PromptSection::Node
+        | PromptSection::Checks
         | PromptSection::Errors
         | PromptSection::Rejected
         | PromptSection::Outline

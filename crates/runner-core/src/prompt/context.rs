@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::model::run_state::{Baseline, GuardResult, NodeHistory};
+use crate::model::run_state::{GuardResult, NodeHistory, RecordedGuardRun};
 use crate::model::tree::{Node, SelectedLeaf};
 use crate::step::{Outcome, SessionTarget, Snapshot};
 use crate::text::{lines, one_line};
@@ -14,7 +14,7 @@ pub struct ContextFiles {
     pub goal: String,
     /// history.md, after a retry, a rule violation or a session without an answer.
     pub history: Option<String>,
-    /// failure.md, after a failed guard.
+    /// failure.md, after a failed guard or failed checks.
     pub failure: Option<String>,
 }
 
@@ -57,7 +57,8 @@ fn repair_goal(target: &SessionTarget) -> String {
 }
 
 fn history(past: &NodeHistory) -> Option<String> {
-    let has_summary = past.outcome != Outcome::GuardFailed && !past.summary.trim().is_empty();
+    let has_failed = matches!(past.outcome, Outcome::GuardFailed | Outcome::ChecksFailed);
+    let has_summary = !has_failed && !past.summary.trim().is_empty();
     let mut text = format!("Iteration {} on this node ended with `{}`.\n", past.iter, past.outcome);
     if has_summary {
         let _ = write!(text, "\nIts summary:\n\n{}\n", lines(past.summary.trim()));
@@ -75,20 +76,43 @@ fn history(past: &NodeHistory) -> Option<String> {
             "\nA later session ended without an answer (`{later}`). Its changes to files are still there.\n"
         );
     }
-    if past.later_outcome.unwrap_or(past.outcome) == Outcome::ContextFull {
-        text.push_str(
-            "\nThe session exceeded the model's context: take smaller steps, read less at once, or split the node.\n",
-        );
-    }
-    let is_useful = past.outcome != Outcome::GuardFailed || !notes.is_empty() || past.later_outcome.is_some();
+    text.push_str(advice(past));
+    let is_useful = !has_failed || !notes.is_empty() || past.later_outcome.is_some();
     is_useful.then_some(text)
 }
 
-fn failure(past: &NodeHistory, guard: &str, baseline: Option<&Baseline>) -> Option<String> {
+/// What the next session should do differently.
+#[expect(clippy::wildcard_enum_match_arm, reason = "few outcomes come with advice")]
+fn advice(past: &NodeHistory) -> &'static str {
+    match past.later_outcome.unwrap_or(past.outcome) {
+        Outcome::ContextFull => {
+            "\nThe session exceeded the model's context: take smaller steps, read less at once, or split the node.\n"
+        }
+        Outcome::TimedOut | Outcome::GuardTimedOut => {
+            "\nThe session ran out of time: continue from what is there, take smaller steps, or split the node.\n"
+        }
+        Outcome::IdleTimeout => {
+            "\nThe session was stopped because nothing happened for too long: do not wait for input or for programs that do \
+             not end.\n"
+        }
+        Outcome::Unconfirmed => {
+            "\nThe session answered `done` and changed no file. That answer alone is not accepted.\n"
+        }
+        _ => "",
+    }
+}
+
+fn failure(past: &NodeHistory, guard: &str, baseline: Option<&RecordedGuardRun>) -> Option<String> {
     let output = past.guard_output.as_ref()?;
-    let mut text = format!("Iteration {} answered `done`, but the guard `{guard}` failed.\n", past.iter);
+    let is_checks = past.outcome == Outcome::ChecksFailed;
+    let what = if is_checks { "checks of the task".to_owned() } else { format!("the guard `{guard}`") };
+    let mut text = format!("Iteration {} answered `done`, but {what} failed.\n", past.iter);
     if !past.summary.trim().is_empty() {
         let _ = write!(text, "\nIts summary:\n\n{}\n", lines(past.summary.trim()));
+    }
+    if is_checks {
+        let _ = write!(text, "\n{}\n", output.trim_end());
+        return Some(text);
     }
     let _ = write!(text, "\nOutput of the guard:\n\n{}\n", output.trim_end());
     if let Some(before) = baseline.filter(|baseline| baseline.guard != GuardResult::Pass) {
@@ -98,7 +122,7 @@ fn failure(past: &NodeHistory, guard: &str, baseline: Option<&Baseline>) -> Opti
 }
 
 /// How the guard failed before any agent ran.
-fn baseline_note(baseline: &Baseline, now: &str) -> String {
+fn baseline_note(baseline: &RecordedGuardRun, now: &str) -> String {
     let then = baseline.output.as_deref().unwrap_or_default().trim_end();
     match baseline.guard {
         GuardResult::Fail if then == now.trim_end() => {
@@ -153,8 +177,9 @@ mod tests {
     }
 
     #[test]
-    fn only_a_full_context_gives_the_advice_to_take_smaller_steps() {
-        let advises = |past: NodeHistory| history(&past).is_some_and(|text| text.contains("smaller steps"));
+    fn only_a_full_context_gives_the_advice_to_read_less() {
+        let advises =
+            |past: NodeHistory| history(&past).is_some_and(|text| text.contains("read less at once"));
         assert!(advises(past(Outcome::ContextFull)));
         assert!(advises(NodeHistory { later_outcome: Some(Outcome::ContextFull), ..past(Outcome::Retry) }));
         assert!(!advises(NodeHistory {
@@ -180,7 +205,7 @@ mod tests {
     fn a_failed_baseline_is_mentioned() {
         let note = |guard, output: Option<&str>| {
             let exit = "1".to_owned();
-            let baseline = Baseline { guard, exit, room: None, output: output.map(str::to_owned) };
+            let baseline = RecordedGuardRun { guard, exit, room: None, output: output.map(str::to_owned) };
             let text = failure(&past(Outcome::GuardFailed), "just ci", Some(&baseline)).unwrap();
             text.split_once("1 failed\n").unwrap().1.to_owned()
         };

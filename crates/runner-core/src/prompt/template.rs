@@ -8,24 +8,28 @@ use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use thiserror::Error;
 
+use crate::model::checks::ChecksError;
 use crate::model::tools::ToolsError;
 use crate::strict::nearest;
 
 /// The built-in templates by file name. A file of the same name in `.runner/prompts/` overrides one.
-pub const BUILT_IN: [(&str, &str); 20] = [
+pub const BUILT_IN: [(&str, &str); 23] = [
     ("contract.md", include_str!("../../templates/contract.md")),
     ("leaf.md", include_str!("../../templates/leaf.md")),
     ("repair.md", include_str!("../../templates/repair.md")),
     ("replan.md", include_str!("../../templates/replan.md")),
+    ("split.md", include_str!("../../templates/split.md")),
     ("project.md", include_str!("../../templates/project.md")),
     ("goal.md", include_str!("../../templates/goal.md")),
     ("history.md", include_str!("../../templates/history.md")),
     ("failure.md", include_str!("../../templates/failure.md")),
     ("path.md", include_str!("../../templates/path.md")),
     ("node.md", include_str!("../../templates/node.md")),
+    ("checks.md", include_str!("../../templates/checks.md")),
     ("errors.md", include_str!("../../templates/errors.md")),
     ("rejected.md", include_str!("../../templates/rejected.md")),
     ("outline.md", include_str!("../../templates/outline.md")),
+    ("notes.md", include_str!("../../templates/notes.md")),
     ("assumptions.md", include_str!("../../templates/assumptions.md")),
     ("questions.md", include_str!("../../templates/questions.md")),
     ("feedback.md", include_str!("../../templates/feedback.md")),
@@ -59,6 +63,8 @@ pub enum PromptError {
     },
     #[error(transparent)]
     Tools(#[from] ToolsError),
+    #[error(transparent)]
+    Checks(#[from] ChecksError),
     /// The sections that are never dropped exceed the budget.
     #[error(
         "the prompt needs at least {bytes} bytes, but `prompt_budget_bytes` is {budget}: raise it, or shorten your \

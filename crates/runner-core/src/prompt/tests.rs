@@ -6,6 +6,7 @@ use crate::model::id::{IterationNumber, RunId};
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::{NodeHistory, PendingRepair, RunState};
 use crate::model::tree::{Node, Tree};
+use crate::model::user_notes::{UserNote, UserNotes};
 use crate::step::{Memory, NextStep, NodeFiles, Outcome, SessionMode, plan};
 use crate::strict::BoundedInt;
 
@@ -46,6 +47,7 @@ fn snapshot() -> Snapshot {
         config: Config::default(),
         tree: Tree::new(root).unwrap(),
         state,
+        notes: UserNotes { notes: vec![UserNote::Note { text: "told N".to_owned() }] },
         memory: Memory {
             assumptions: "assumed A".to_owned(),
             questions: "asked Q".to_owned(),
@@ -86,7 +88,7 @@ fn replan(snapshot: &Snapshot) -> Snapshot {
 fn prompt(snapshot: &Snapshot) -> Result<Prompt, PromptError> {
     match plan(snapshot)? {
         NextStep::Work(job) => Ok(job.prompt),
-        NextStep::Stop(stop) => panic!("{stop:?}"),
+        step @ (NextStep::Stop(_) | NextStep::FinalCheck(_)) => panic!("{step:?}"),
     }
 }
 
@@ -123,10 +125,11 @@ fn sections_are_in_the_order_of_the_contract() {
             "# Goal of this session",
             "# Title of leaf",
             "# What happened before",
-            "# The guard failed",
+            "# What failed after the last `done`",
             "# Path to the node",
             "# The selected node",
             "# The rest of the plan",
+            "# Notes and answers from the user",
             "# Assumptions so far",
             "# Questions so far",
             "# Feedback so far",
@@ -154,9 +157,9 @@ fn the_same_state_gives_the_same_bytes() {
 fn every_kind_of_session_fits_into_the_smallest_budget() {
     for size in [16, 1000, 100_000] {
         for mut snapshot in [flooded(size), replan(&flooded(size)), repair(&flooded(size), 1 + size)] {
-            snapshot.config.prompt_budget_bytes = BoundedInt::new(4096).unwrap();
+            snapshot.config.prompt_budget_bytes = BoundedInt::new(8192).unwrap();
             let prompt = prompt(&snapshot).unwrap();
-            assert!(prompt.text.len() <= 4096, "{}", prompt.text.len());
+            assert!(prompt.text.len() <= 8192, "{}", prompt.text.len());
             assert_eq!(prompt.text.contains("# Shortened to fit"), !prompt.cuts.is_empty());
             for heading in ["# Rules", "# Project goal", "# Goal of this session", "# Your answer"] {
                 assert!(prompt.text.contains(heading), "{heading}");
@@ -168,7 +171,7 @@ fn every_kind_of_session_fits_into_the_smallest_budget() {
 #[test]
 fn every_budget_is_respected_and_no_character_is_split() {
     let mut snapshot = flooded(3000);
-    for budget in 4096..4396 {
+    for budget in 8192..8492 {
         snapshot.config.prompt_budget_bytes = BoundedInt::new(budget).unwrap();
         let prompt = prompt(&snapshot).unwrap();
         assert!(prompt.text.len() <= usize::try_from(budget).unwrap());
@@ -188,8 +191,8 @@ fn a_large_prompt_within_the_budget_is_not_cut() {
 #[test]
 fn sections_are_shortened_and_then_dropped_in_a_fixed_order() {
     let mut snapshot = snapshot();
-    snapshot.memory.assumptions = "a".repeat(5000);
-    snapshot.memory.questions = "q".repeat(5000);
+    snapshot.memory.assumptions = "a".repeat(8000);
+    snapshot.memory.questions = "q".repeat(8000);
     let whole = prompt(&snapshot).unwrap().text.len();
     let cuts = |less: usize| {
         let mut snapshot = snapshot.clone();
@@ -201,8 +204,8 @@ fn sections_are_shortened_and_then_dropped_in_a_fixed_order() {
     let first = cuts(1);
     assert!(first[0].starts_with("outline: omitted"), "{first:?}");
     assert!(first[1].starts_with("assumptions: ") && first.len() == 2, "{first:?}");
-    let later = cuts(6000);
-    assert!(later[1].starts_with("assumptions: omitted, 5000 bytes"), "{later:?}");
+    let later = cuts(9000);
+    assert!(later[1].starts_with("assumptions: omitted, 8000 bytes"), "{later:?}");
     assert!(later[2].starts_with("questions: ") && later[2].ends_with("bytes omitted"), "{later:?}");
 }
 

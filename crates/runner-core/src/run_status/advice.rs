@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{RunRef, StartBlocker};
-use crate::layout::{Doc, RUNNER_DIR};
+use crate::layout::{Doc, FINAL_LOG, RUNNER_DIR};
 use crate::model::id::NodeId;
 use crate::step::{Outcome, StopReason};
 
@@ -87,6 +87,7 @@ pub(super) fn after_stop(reason: &StopReason, run: Option<RunRef<'_>>) -> Vec<Ne
     match reason {
         StopReason::Complete => merge(run),
         StopReason::Stuck { node } => unstick(node),
+        StopReason::NotReproducible { .. } => reproduce(run),
         StopReason::MaxIterations { .. } => {
             vec![edit(Doc::Config, "raise max_iterations"), start_after_edit(), continue_loop()]
         }
@@ -94,6 +95,13 @@ pub(super) fn after_stop(reason: &StopReason, run: Option<RunRef<'_>>) -> Vec<Ne
             let raise = format!("raise {} under [budget]", limit.as_str());
             vec![edit(Doc::Config, raise), start_after_edit(), continue_loop()]
         }
+        StopReason::Stalled { .. } => vec![
+            command("runner log --errors", "see what failed"),
+            command("runner tree --open", "find a task to change: runner node edit, runner node split"),
+            command("runner loop", "try again for as many iterations"),
+            edit(Doc::Config, "or raise stall_iterations under [limits]"),
+            start_after_edit(),
+        ],
         StopReason::TimeLimit { outcome } => {
             let key =
                 if *outcome == Outcome::IdleTimeout { "idle_timeout_secs" } else { "iteration_timeout_secs" };
@@ -104,6 +112,12 @@ pub(super) fn after_stop(reason: &StopReason, run: Option<RunRef<'_>>) -> Vec<Ne
         StopReason::NeedsUser { .. } => {
             vec![command("runner doctor", "see how to log the agent in"), continue_loop()]
         }
+        StopReason::VacuousChecks { node, .. } => vec![
+            command(format!("runner show {node}"), "see the task, then change its checks"),
+            edit(Doc::Config, "or set vacuous = \"annotate\" under [checks]"),
+            start_after_edit(),
+            continue_loop(),
+        ],
         StopReason::LoopIterations { .. }
         | StopReason::Interrupted { .. }
         | StopReason::UserStop
@@ -115,8 +129,21 @@ fn merge(run: Option<RunRef<'_>>) -> Vec<NextCommand> {
     let Some(RunRef { branch, .. }) = run else { return Vec::new() };
     vec![
         command(format!("git log --oneline {branch}"), "review the commits"),
-        command(format!("git merge --no-ff {branch}"), "merge, from your own branch"),
+        command("runner land", "make commits for your own branch"),
     ]
+}
+
+/// What to do about a guard that fails in a clean checkout.
+fn reproduce(run: Option<RunRef<'_>>) -> Vec<NextCommand> {
+    let log = run.map(|run| {
+        command(format!("less {RUNNER_DIR}/iterations/{}/{FINAL_LOG}", run.id), "see what the guard printed")
+    });
+    let rest = [
+        edit(Doc::Config, "if the guard needs ignored files: [guard] keep or setup, then 'runner start'"),
+        command("runner node add root --title \"…\"", "or add a task that fixes it"),
+        command("runner loop", "run the final check again, or the new task"),
+    ];
+    log.into_iter().chain(rest).collect()
 }
 
 fn unstick(node: &NodeId) -> Vec<NextCommand> {

@@ -1,7 +1,7 @@
 //! What the newest events of a run report: what the runner does now, on which task, and why it stopped.
 
 use super::RunPhase;
-use crate::step::{Event, NextAction, Ordinal, RecordedEvent, StopReason, Wait};
+use crate::step::{CheckPhase, Event, NextAction, Ordinal, RecordedEvent, StopReason, Wait};
 use crate::text::one_line;
 
 /// What the runner does, according to the newest event about it.
@@ -10,6 +10,7 @@ pub(super) enum RunActivity<'e> {
     Agent,
     Checking,
     Guard,
+    FinalCheck,
     Committing,
     NextIteration,
     Waiting { wait: &'e Wait, ends_ms: u64 },
@@ -23,15 +24,24 @@ impl<'e> RunActivity<'e> {
             Event::AgentEnded { .. } | Event::FileNoticed { .. } | Event::Checked { .. } => {
                 Some(Self::Checking)
             }
-            Event::GuardStarted { .. } | Event::BaselineStarted { .. } => Some(Self::Guard),
-            Event::GuardEnded { .. } | Event::Decided { .. } => Some(Self::Committing),
-            Event::Committed { .. } | Event::Resumed | Event::BaselineEnded { .. } => {
-                Some(Self::NextIteration)
+            Event::GuardStarted { .. }
+            | Event::BaselineStarted { .. }
+            | Event::CheckStarted { .. }
+            | Event::CheckEnded { phase: CheckPhase::Green, .. } => Some(Self::Guard),
+            Event::CheckEnded { phase: CheckPhase::Red, .. } => Some(Self::Agent),
+            Event::FinalCheckStarted { .. } => Some(Self::FinalCheck),
+            Event::GuardEnded { .. } | Event::Decided { .. } | Event::FinalCheckEnded { .. } => {
+                Some(Self::Committing)
             }
+            Event::Committed { .. }
+            | Event::OutageContinues { .. }
+            | Event::Resumed
+            | Event::BaselineEnded { .. } => Some(Self::NextIteration),
             Event::Waiting { wait, ends_unix_ms } => Some(Self::Waiting { wait, ends_ms: *ends_unix_ms }),
             Event::Paused => Some(Self::Paused),
             Event::BudgetUnenforceable { .. }
             | Event::GuardInPlace { .. }
+            | Event::RoomProposal { .. }
             | Event::HookRan { .. }
             | Event::Stopped { .. }
             | Event::Unknown => None,
@@ -41,7 +51,7 @@ impl<'e> RunActivity<'e> {
     pub(super) fn phase(self) -> Option<RunPhase> {
         match self {
             Self::Agent | Self::NextIteration => Some(RunPhase::Agent),
-            Self::Guard => Some(RunPhase::Guard),
+            Self::Guard | Self::FinalCheck => Some(RunPhase::Guard),
             Self::Checking | Self::Committing => Some(RunPhase::Commit),
             Self::Waiting { .. } | Self::Paused => None,
         }

@@ -4,9 +4,11 @@ use super::events::{LatestEvents, RunActivity};
 use super::{DocumentFacts, RunFacts};
 use crate::config::Config;
 use crate::format::{counted, dollars, duration, tokens};
+use crate::model::checks::CheckName;
 use crate::model::cost::BudgetLimit;
 use crate::model::id::NodeId;
 use crate::step::{Interruption, Outcome, StopReason};
+use crate::text::one_line;
 
 /// The headline of a running iteration.
 pub(super) fn running(activity: RunActivity<'_>, latest: &LatestEvents<'_>) -> String {
@@ -18,6 +20,7 @@ pub(super) fn running(activity: RunActivity<'_>, latest: &LatestEvents<'_>) -> S
             None => format!("{iteration}the agent is working"),
         },
         RunActivity::Guard => format!("{iteration}running the guard"),
+        RunActivity::FinalCheck => "all tasks passed: running the guard in a clean checkout".to_owned(),
         RunActivity::Checking => format!("{iteration}checking the result"),
         RunActivity::Committing => format!("{iteration}committing the result"),
         RunActivity::NextIteration | RunActivity::Waiting { .. } | RunActivity::Paused => {
@@ -31,6 +34,9 @@ pub(super) fn stopped(facts: &RunFacts<'_>, reason: &StopReason) -> String {
     match reason {
         StopReason::Complete => complete(facts),
         StopReason::Stuck { node } => stuck(facts.documents, node),
+        StopReason::NotReproducible { exit } => {
+            format!("all tasks passed, but the guard fails in a clean checkout (exit {})", one_line(exit))
+        }
         StopReason::MaxIterations { max } => format!("reached max_iterations ({max})"),
         StopReason::LoopIterations { max } => format!("reached --max-iterations ({max})"),
         StopReason::Budget { limit, node, spent, max } => {
@@ -39,12 +45,22 @@ pub(super) fn stopped(facts: &RunFacts<'_>, reason: &StopReason) -> String {
             let (spent, max) = (amount(*limit, *spent), amount(*limit, *max));
             format!("reached {}: {spent} of {max} {verb}{leaf}", limit.as_str())
         }
+        StopReason::Stalled { iterations } => {
+            format!(
+                "no task passed in {} (stall_iterations)",
+                counted(*iterations, "iteration", "iterations")
+            )
+        }
         StopReason::TimeLimit { outcome } => time_limit(*outcome, facts.documents.config),
         StopReason::Failures { outcome, in_row } => {
             let failures = counted(*in_row, "failure", "failures");
             format!("{failures} in a row ({})", outcome.label().text)
         }
         StopReason::NeedsUser { outcome } => outcome.label().text.to_owned(),
+        StopReason::VacuousChecks { node, checks } => {
+            let names: Vec<&str> = checks.iter().map(CheckName::as_str).collect();
+            format!("checks of `{node}` do not fail before the work: {}", names.join(", "))
+        }
         StopReason::Interrupted { by } => match by {
             Interruption::Int => "interrupted (Ctrl-C)",
             Interruption::Term => "interrupted (SIGTERM)",
@@ -52,7 +68,7 @@ pub(super) fn stopped(facts: &RunFacts<'_>, reason: &StopReason) -> String {
             Interruption::Crash => "interrupted by a crash",
         }
         .to_owned(),
-        StopReason::UserStop => "requested by the user (q)".to_owned(),
+        StopReason::UserStop => "requested by the user".to_owned(),
         StopReason::Unknown => "for a reason that this version does not know".to_owned(),
     }
 }

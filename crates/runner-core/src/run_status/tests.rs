@@ -139,6 +139,11 @@ fn every_stop_reason_says_what_to_type() {
             "${EDITOR:-vi} .runner/state/config.toml",
         ),
         (
+            json!({ "reason": "stalled", "iterations": 12 }),
+            "no task passed in 12 iterations (stall_iterations)",
+            "runner log --errors",
+        ),
+        (
             json!({ "reason": "time_limit", "outcome": "idle_timeout" }),
             "no output for too long (idle_timeout_secs)",
             "runner loop",
@@ -150,7 +155,7 @@ fn every_stop_reason_says_what_to_type() {
         ),
         (json!({ "reason": "needs_user", "outcome": "not_logged_in" }), "not logged in", "runner doctor"),
         (json!({ "reason": "interrupted", "by": "int" }), "interrupted (Ctrl-C)", "runner loop"),
-        (json!({ "reason": "user_stop" }), "requested by the user (q)", "runner loop"),
+        (json!({ "reason": "user_stop" }), "requested by the user", "runner loop"),
         (
             json!({ "reason": "of_a_newer_runner" }),
             "for a reason that this version does not know",

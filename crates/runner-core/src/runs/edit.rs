@@ -18,6 +18,7 @@ pub use split_file::{SplitPart, parse_split_file};
 use crate::layout::Doc;
 use crate::model::id::NodeId;
 use crate::model::tree::{Tree, TreeProblem, UserEditError};
+use crate::strict::DocumentProblem;
 use crate::text::{lines, one_line};
 
 /// The most bytes of one text in an edit: it becomes part of a commit message and of every later prompt.
@@ -108,10 +109,9 @@ pub enum SiblingPosition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditableDocs {
     pub tree: Tree,
-    /// questions.md
+    /// questions.md, which edits only read.
     pub questions: Vec<u8>,
-    /// feedback.md
-    pub feedback: Vec<u8>,
+    pub notes: Vec<u8>,
 }
 
 /// Why an edit is not possible.
@@ -156,6 +156,8 @@ pub enum EditError {
     Tree(Vec<TreeProblem>),
     #[error("the edit would change fields that only the runner may set")]
     RunnerOwned(Vec<UserEditError>),
+    #[error("notes.json is invalid")]
+    Notes(Vec<DocumentProblem>),
     #[error("no such question: {wanted}")]
     NoSuchQuestion { wanted: usize, count: usize },
 }
@@ -196,15 +198,13 @@ impl UserEdit {
             | Self::Remove { .. }
             | Self::Move { .. }
             | Self::Allow { .. } => Doc::Tree,
-            Self::Answer { .. } => Doc::Questions,
-            Self::Note { .. } => Doc::Feedback,
+            Self::Answer { .. } | Self::Note { .. } => Doc::Notes,
         }
     }
 
     pub fn changed_doc(&self, after: &EditableDocs) -> (Doc, Vec<u8>) {
         let bytes = match self {
-            Self::Answer { .. } => after.questions.clone(),
-            Self::Note { .. } => after.feedback.clone(),
+            Self::Answer { .. } | Self::Note { .. } => after.notes.clone(),
             Self::Add { .. }
             | Self::Edit { .. }
             | Self::Split { .. }
@@ -234,9 +234,9 @@ impl UserEdit {
         let mut after = before.clone();
         match self {
             Self::Answer { question, text } => {
-                after.questions = memory::add_answer(&before.questions, *question, text)?;
+                after.notes = memory::add_answer(&before.notes, &before.questions, *question, text)?;
             }
-            Self::Note { text } => after.feedback = memory::add_note(&before.feedback, text),
+            Self::Note { text } => after.notes = memory::add_note(&before.notes, text)?,
             Self::Add { .. }
             | Self::Edit { .. }
             | Self::Split { .. }

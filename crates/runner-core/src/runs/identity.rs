@@ -2,7 +2,9 @@
 
 use thiserror::Error;
 
+use crate::model::goal::Goal;
 use crate::model::id::RunId;
+use crate::model::slug::slug;
 
 /// Branches that the runner never works on.
 const PROTECTED_BRANCHES: [&str; 2] = ["main", "master"];
@@ -82,6 +84,19 @@ pub fn generate(head_commit: &str, taken: &[RunId]) -> Option<RunId> {
     numbered.filter_map(|id| RunId::new(id).ok()).find(|id| !taken.contains(id))
 }
 
+/// The most words of a goal in an id.
+const WORDS_MAX: usize = 5;
+
+/// An id from the first words of a goal's title, with the first free number. None if the title has no usable words.
+pub fn from_goal(goal: &str, taken: &[RunId]) -> Option<RunId> {
+    let title = Goal::parse(goal.as_bytes()).ok()?.summary().title;
+    let slug = slug(&title).split('-').take(WORDS_MAX).collect::<Vec<_>>().join("-");
+    let numbered = (1_u32..).map(|n| if n == 1 { slug.clone() } else { format!("{slug}-{n}") });
+    let mut ids = numbered.map_while(|id| RunId::new(id).ok());
+    // Some file systems do not distinguish the case of letters in branch names.
+    ids.find(|id| !taken.iter().any(|other| other.as_str().eq_ignore_ascii_case(id.as_str())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +160,19 @@ mod tests {
         assert!(!IdentityInputs { goal_id: Some(&run), ..fresh }.is_unstarted());
         assert!(!IdentityInputs { branch: Some("runner/x"), ..fresh }.is_unstarted());
         assert!(!IdentityInputs { state_id: Some(&run), ..fresh }.is_unstarted());
+    }
+
+    #[test]
+    fn ids_from_goals_are_words_and_unique() {
+        let goal = "# Add OAuth login!\n\nWith Google.\n";
+        assert_eq!(from_goal(goal, &[]), Some(id("add-oauth-login")));
+        assert_eq!(from_goal("Fix: the \"parser\" (again)", &[]), Some(id("fix-the-parser-again")));
+        let taken = [id("Add-OAuth-login"), id("add-oauth-login-2")];
+        assert_eq!(from_goal(goal, &taken), Some(id("add-oauth-login-3")));
+        let long = "Add login with Google and GitHub, and keep the form";
+        assert_eq!(from_goal(long, &[]), Some(id("add-login-with-google-and")));
+        assert_eq!(from_goal("日本語", &[]), None);
+        assert_eq!(from_goal("---\nid: x", &[]), None);
     }
 
     #[test]

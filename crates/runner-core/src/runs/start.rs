@@ -9,11 +9,14 @@ use thiserror::Error;
 
 use crate::commit_message::{CommitKind, CommitMessage, Trailer};
 use crate::config::Config;
+use crate::guard_files::{self, RepoFiles};
 use crate::layout::{Doc, DocOwner, complete_gitignore};
 use crate::model::goal::{Goal, GoalError, GoalSummary};
 use crate::model::id::{IterationNumber, NodeId, RunId};
+use crate::model::protection::Protection;
 use crate::model::run_state::RunState;
 use crate::model::tree::{Node, Tree, TreeProblem, UserEditError, user_edit_violations};
+use crate::model::user_notes::UserNotes;
 use crate::runs::import::{ImportedTree, InsertError, PlanFormat, PlanImport, insert_plan};
 use crate::strict::DocumentProblem;
 
@@ -29,6 +32,12 @@ pub struct StartOptions {
     pub keep_plan: bool,
     /// A plan to import into the tree.
     pub plan: Option<PlanImport>,
+    /// The goal of a new run, which replaces the goal of the run before it.
+    pub new_goal: Option<String>,
+    /// The id of a new run.
+    pub id: Option<RunId>,
+    /// The text of config.toml for a new run.
+    pub config: Option<String>,
 }
 
 /// The versions of the documents to choose from.
@@ -60,6 +69,8 @@ pub enum StartError {
     /// run_state.json on the run's branch is invalid.
     #[error("run_state.json has {}", count(.0.len(), "error"))]
     RunState(Vec<DocumentProblem>),
+    #[error("notes.json has {}", count(.0.len(), "error"))]
+    Notes(Vec<DocumentProblem>),
     #[error("the edit of tree.json violates {}", count(.0.len(), "rule"))]
     TreeEdit(Vec<UserEditError>),
     #[error(transparent)]
@@ -75,6 +86,8 @@ pub struct StartDocuments {
     pub docs: DocSet,
     /// Whether the goal is still empty or the template.
     pub goal_unwritten: bool,
+    /// What the run protects from its agents.
+    pub protection: Protection,
     /// The result of a plan's import.
     pub imported: Option<ImportedTree>,
 }
@@ -112,6 +125,9 @@ fn seeded_tree(id: NodeId, goal: GoalSummary, config: &Config, children: Vec<Nod
 
 /// The goal file to start from: the user's, or the template with the goal from the command line.
 pub fn goal_file(work: &DocSet, options: &StartOptions) -> Result<Vec<u8>, StartError> {
+    if let (Some(goal), Some(id)) = (&options.new_goal, &options.id) {
+        return Ok(format!("---\nid: {id}\n---\n\n{}\n", goal.trim_end()).into_bytes());
+    }
     let existing = work.get(&Doc::Goal);
     let Some(text) = options.goal.as_deref() else {
         return Ok(existing.cloned().unwrap_or_else(|| Doc::Goal.scaffold()));
@@ -134,11 +150,13 @@ pub fn goal_file(work: &DocSet, options: &StartOptions) -> Result<Vec<u8>, Start
     Ok(bytes)
 }
 
-/// The documents of run `id`, from the goal file and the existing documents.
+/// The documents of run `id`, from the goal file and the existing documents. `repo` has the files of the commit that the run
+/// starts from.
 pub fn compose(
     id: &RunId,
     goal: &[u8],
     sources: DocumentSources<'_>,
+    repo: &dyn RepoFiles,
     options: &StartOptions,
 ) -> Result<StartDocuments, StartError> {
     let goal_bytes = choose_goal(goal, sources)?;
@@ -152,6 +170,7 @@ pub fn compose(
         None => None,
     };
     let tree = imported.as_ref().map_or(&tree, |imported| &imported.tree);
+    let protection = guard_files::protection(&config.guard, repo);
 
     let mut docs = DocSet::new();
     for doc in Doc::ALL {
@@ -160,15 +179,19 @@ pub fn compose(
             Doc::Config => config_bytes.clone(),
             Doc::Gitignore => complete_gitignore(&choose(doc, sources).unwrap_or_default()),
             Doc::Tree => tree.bytes().to_vec(),
-            Doc::RunState => choose_run_state(id, sources)?.to_bytes(),
+            Doc::RunState => {
+                let state = choose_run_state(id, sources)?;
+                RunState { protection: Some(protection.clone()), ..state }.to_bytes()
+            }
             Doc::Gitattributes | Doc::TreeSchema | Doc::OutputSchema | Doc::ToolsSchema => doc.scaffold(),
+            Doc::Notes => choose_notes(sources)?.to_bytes(),
             Doc::Assumptions | Doc::Questions | Doc::Feedback | Doc::Improvements => {
                 choose(doc, sources).unwrap_or_else(|| doc.scaffold())
             }
         };
         docs.insert(doc, bytes);
     }
-    Ok(StartDocuments { docs, goal_unwritten: !goal.is_written(), imported })
+    Ok(StartDocuments { docs, goal_unwritten: !goal.is_written(), protection, imported })
 }
 
 /// How many attempts a new node has.
@@ -282,6 +305,11 @@ fn is_untouched_seed(tree: &Tree, sources: DocumentSources<'_>) -> bool {
 fn open_part(node: &Node) -> Vec<Node> {
     let open = node.children.iter().filter(|child| !child.passes);
     open.map(|child| Node { attempts: 0, children: open_part(child), ..child.clone() }).collect()
+}
+
+/// The user's notes: those of the run, with what the user changed by hand.
+fn choose_notes(sources: DocumentSources<'_>) -> Result<UserNotes, StartError> {
+    UserNotes::decode(&choose(Doc::Notes, sources).unwrap_or_default()).map_err(StartError::Notes)
 }
 
 fn choose_run_state(id: &RunId, sources: DocumentSources<'_>) -> Result<RunState, StartError> {

@@ -9,6 +9,7 @@ use super::attempt::ChangeScope;
 use super::merge::EditKind;
 use super::outcome::{Outcome, OutcomeClass};
 use super::settle::Settling;
+use crate::model::checks::{CheckFilePath, CheckName, CheckRed, RedKind};
 use crate::model::repo_path::RepoPath;
 
 /// One annotation of an iteration. `Display` gives its trailer: `guard-file-restored check`.
@@ -21,16 +22,24 @@ pub enum Annotation {
     GuardFileChanged { path: RepoPath },
     /// A guard file that is newer than the run took part in its first pass and is pinned from now on.
     GuardFileCreated { path: RepoPath },
+    /// The agent changed checks of a task, or a check file at its destination; the runner restored it.
+    CheckFileRestored { path: RepoPath },
     /// Further guard files that are not listed one by one.
     GuardFilesOmitted { count: usize },
+    /// The agent changed earlier text of a memory file, which is append-only; the runner restored it.
+    MemoryRestored { path: RepoPath },
     /// The agent edited the plan: how many nodes, by kind of edit.
     PlanEdited { added: usize, removed: usize, moved: usize, reordered: usize, reworded: usize },
     /// The agent changed the goal or the acceptance criteria of its own task.
     SelectedTaskEdited,
+    /// A check that had to fail before the work did not, or gave no result: the task is unproven.
+    CheckUnproven { check: CheckName, red: RedKind },
     /// The repairs of a rejected tree were used up; the run continues from the last valid one.
     RepairAbandoned,
     /// The agent answered and changed nothing, neither in the plan nor outside `.runner/`.
     NothingChanged,
+    /// The task passed without a change to any file: two independent sessions answered `done`.
+    ConfirmedUnchanged,
     /// An annotation that only a newer runner knows.
     #[serde(other)]
     #[schemars(skip)]
@@ -47,11 +56,15 @@ impl Annotation {
             Self::GuardFileRestored { .. } => "guard-file-restored",
             Self::GuardFileChanged { .. } => "guard-file-changed",
             Self::GuardFileCreated { .. } => "guard-file-created",
+            Self::CheckFileRestored { .. } => "check-file-restored",
             Self::GuardFilesOmitted { .. } => "guard-files-omitted",
+            Self::MemoryRestored { .. } => "memory-restored",
             Self::PlanEdited { .. } => "plan-edited",
             Self::SelectedTaskEdited => "selected-task-edited",
+            Self::CheckUnproven { .. } => "check-unproven",
             Self::RepairAbandoned => "repair-abandoned",
             Self::NothingChanged => "nothing-changed",
+            Self::ConfirmedUnchanged => "confirmed-unchanged",
             Self::Unknown => "unknown",
         }
     }
@@ -69,15 +82,25 @@ impl Annotation {
             "guard-file-restored" => Self::GuardFileRestored { path: path()? },
             "guard-file-changed" => Self::GuardFileChanged { path: path()? },
             "guard-file-created" => Self::GuardFileCreated { path: path()? },
+            "check-file-restored" => Self::CheckFileRestored { path: path()? },
             "guard-files-omitted" => Self::GuardFilesOmitted { count: details.parse().ok()? },
+            "memory-restored" => Self::MemoryRestored { path: path()? },
             "plan-edited" => plan_edited(details)?,
             "selected-task-edited" => Self::SelectedTaskEdited,
+            "check-unproven" => check_unproven(details)?,
             "repair-abandoned" => Self::RepairAbandoned,
             "nothing-changed" => Self::NothingChanged,
+            "confirmed-unchanged" => Self::ConfirmedUnchanged,
             _ => return None,
         };
         (parsed.to_string() == value).then_some(parsed)
     }
+}
+
+fn check_unproven(details: &str) -> Option<Annotation> {
+    let (check, red) = details.split_once(' ')?;
+    let red = RedKind::ALL.into_iter().find(|kind| kind.as_str() == red)?;
+    Some(Annotation::CheckUnproven { check: CheckName::new(check)?, red })
 }
 
 /// `added=1 removed=0 moved=0 reordered=0 reworded=2`.
@@ -99,15 +122,20 @@ impl fmt::Display for Annotation {
         match self {
             Self::GuardFileRestored { path }
             | Self::GuardFileChanged { path }
-            | Self::GuardFileCreated { path } => write!(f, "{kind} {path}"),
+            | Self::GuardFileCreated { path }
+            | Self::CheckFileRestored { path }
+            | Self::MemoryRestored { path } => write!(f, "{kind} {path}"),
+            Self::CheckUnproven { check, red } => write!(f, "{kind} {check} {red}"),
             Self::GuardFilesOmitted { count } => write!(f, "{kind} {count}"),
             Self::PlanEdited { added, removed, moved, reordered, reworded } => write!(
                 f,
                 "{kind} added={added} removed={removed} moved={moved} reordered={reordered} reworded={reworded}"
             ),
-            Self::SelectedTaskEdited | Self::RepairAbandoned | Self::NothingChanged | Self::Unknown => {
-                f.write_str(kind)
-            }
+            Self::SelectedTaskEdited
+            | Self::RepairAbandoned
+            | Self::NothingChanged
+            | Self::ConfirmedUnchanged
+            | Self::Unknown => f.write_str(kind),
         }
     }
 }
@@ -117,16 +145,22 @@ impl Settling<'_> {
     pub(super) fn annotations(&self) -> Vec<Annotation> {
         let outcome = self.decision.outcome;
         let mut annotations = self.guard_file_annotations();
+        let memory = self.claim.protected.memory.iter();
+        annotations.extend(memory.map(|path| Annotation::MemoryRestored { path: path.clone() }));
         annotations.extend(self.plan_edited());
         if self.edits_selected_task() {
             annotations.push(Annotation::SelectedTaskEdited);
         }
+        annotations.extend(self.unproven_checks());
         if outcome == Outcome::RepairAbandoned {
             annotations.push(Annotation::RepairAbandoned);
         }
         let is_unchanged = self.decision.edits.is_empty() && self.claim.work == ChangeScope::Decompose;
         if is_unchanged && outcome.class() == OutcomeClass::Answered {
             annotations.push(Annotation::NothingChanged);
+        }
+        if self.decision.is_confirmed {
+            annotations.push(Annotation::ConfirmedUnchanged);
         }
         annotations
     }
@@ -135,7 +169,15 @@ impl Settling<'_> {
         let protected = &self.claim.protected;
         let mut annotations = Vec::new();
         for path in &protected.restore {
-            annotations.push(Annotation::GuardFileRestored { path: path.clone() });
+            let is_check = CheckFilePath::parse(&path.to_bytes()).is_some();
+            annotations.push(if is_check {
+                Annotation::CheckFileRestored { path: path.clone() }
+            } else {
+                Annotation::GuardFileRestored { path: path.clone() }
+            });
+        }
+        for path in &protected.check_files {
+            annotations.push(Annotation::CheckFileRestored { path: path.clone() });
         }
         for path in &protected.flagged {
             annotations.push(Annotation::GuardFileChanged { path: path.clone() });
@@ -151,6 +193,20 @@ impl Settling<'_> {
             annotations.push(Annotation::GuardFilesOmitted { count: omitted });
         }
         annotations
+    }
+
+    /// The checks that prove nothing, in every iteration in which checks ran.
+    fn unproven_checks(&self) -> Vec<Annotation> {
+        let Some(checks) = &self.job.task.checks else { return Vec::new() };
+        if self.evidence.checks.records(Some(checks)).is_empty() {
+            return Vec::new();
+        }
+        let proof = self.evidence.checks.red.as_ref().or(checks.red.as_ref());
+        let unproven = proof.map(|proof| checks.unproven(proof)).unwrap_or_default();
+        unproven
+            .into_iter()
+            .map(|CheckRed { name: check, red }| Annotation::CheckUnproven { check, red })
+            .collect()
     }
 
     fn plan_edited(&self) -> Option<Annotation> {
@@ -184,12 +240,16 @@ mod tests {
         for annotation in [
             Annotation::GuardFileRestored { path: path.clone() },
             Annotation::GuardFileChanged { path: path.clone() },
-            Annotation::GuardFileCreated { path },
+            Annotation::GuardFileCreated { path: path.clone() },
+            Annotation::MemoryRestored { path },
+            Annotation::CheckFileRestored { path: RepoPath::of_bytes(b"tests/a.rs") },
+            Annotation::CheckUnproven { check: CheckName::new("a").unwrap(), red: RedKind::Green },
             Annotation::GuardFilesOmitted { count: 7 },
             Annotation::PlanEdited { added: 3, removed: 0, moved: 1, reordered: 0, reworded: 2 },
             Annotation::SelectedTaskEdited,
             Annotation::RepairAbandoned,
             Annotation::NothingChanged,
+            Annotation::ConfirmedUnchanged,
         ] {
             assert_eq!(Annotation::parse(&annotation.to_string()), annotation);
         }

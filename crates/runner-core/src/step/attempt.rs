@@ -2,12 +2,16 @@
 //!
 //! An agent that fails, lies, hangs or answers nonsense is a value too; [`interpret`](super::interpret) decides what it means.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::guard_place::GuardPlace;
+use super::left_checks::LeftChecks;
 use super::outcome::{Interruption, Outcome};
 use crate::model::cost::{Amount, amount};
+use crate::model::id::NodeId;
 use crate::model::repo_path::RepoPath;
 use crate::strict::bytes_or_text;
 
@@ -20,8 +24,17 @@ pub struct Attempt {
     pub tree: LeftFile,
     /// Whether the session changed anything outside `.runner/`.
     pub work: ChangeScope,
-    /// Every protected path that the session changed, and every one that exists now and did not when the run started.
+    /// How many files the session changed.
+    pub changes: FileChanges,
+    /// Every protected path that the session changed, and every one that exists now and did not when the run started. Files
+    /// of checks are among them.
     pub protected: Vec<ProtectedPath>,
+    /// The checks of tasks that did not exist before the session.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub new_checks: BTreeMap<NodeId, LeftChecks>,
+    /// Memory files in which the session changed earlier text, which the runner restored.
+    #[serde(default)]
+    pub memory: Vec<RepoPath>,
     /// Tokens and cost, as far as the agent reported them.
     pub usage: Usage,
     /// How many processes of the session were still running at its end and were killed.
@@ -180,6 +193,15 @@ impl ProviderError {
 pub enum ChangeScope {
     Execute,
     Decompose,
+}
+
+/// How many files a session changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileChanges {
+    pub work_files: u32,
+    /// Files under `.runner/` besides tree.json and run_state.json, which the runner writes itself.
+    pub runner_files: u32,
 }
 
 /// A protected path that a session changed, or that is newer than the run.

@@ -72,6 +72,15 @@ impl Backoff {
 }
 
 impl Wait {
+    /// The wait after further failures: doubled with each, within the bounds of [`Backoff::into_wait`].
+    pub fn grown(self, failures: u32) -> Self {
+        let has_unknown_end = self.outcome == Outcome::UsageLimit && self.until_unix_secs.is_none();
+        let most: i64 = if has_unknown_end { 3600 } else { 300 };
+        let doubled = self.secs.get().saturating_mul(2_i64.saturating_pow(failures));
+        let secs = SecondsOrOff::new(doubled.min(most).max(self.secs.get())).unwrap_or(self.secs);
+        Self { secs, ..self }
+    }
+
     /// The end of a wait that began at `since_ms`, in milliseconds since 1970.
     pub fn end_ms(&self, since_ms: u64) -> u64 {
         let ms = |secs: SecondsOrOff| secs.as_u64().saturating_mul(1000);
@@ -115,6 +124,16 @@ mod tests {
         assert_eq!(wait(Outcome::RateLimited, 1, Some(u32::MAX), None).secs.get(), 3600);
         let known = |nth| wait(Outcome::UsageLimit, nth, None, Some(7)).secs.get();
         assert_eq!((known(1), known(2), known(3)), (0, 10, 20));
+    }
+
+    #[test]
+    fn a_wait_grows_with_sessions_that_no_commit_records() {
+        let second = wait(Outcome::Overloaded, 2, None, None);
+        let secs: Vec<i64> = (0..7).map(|failures| second.clone().grown(failures).secs.get()).collect();
+        assert_eq!(secs, [10, 20, 40, 80, 160, 300, 300]);
+        assert_eq!(wait(Outcome::UsageLimit, 2, None, None).grown(u32::MAX).secs.get(), 3600);
+        let requested = wait(Outcome::RateLimited, 2, Some(3000), None);
+        assert_eq!(requested.grown(3).secs.get(), 3000, "never shorter than the provider requested");
     }
 
     #[test]

@@ -52,6 +52,14 @@ pub struct LeafRef<'t> {
     pub node: &'t NodeId,
     /// The attempts that the leaf has used.
     pub attempts: u32,
+    /// The rungs that the leaf moved up because the same failure occurred twice.
+    pub rungs: u32,
+}
+
+impl<'t> LeafRef<'t> {
+    pub(super) fn of(leaf: &'t Node, state: &RunState) -> Self {
+        Self { node: &leaf.id, attempts: leaf.attempts, rungs: state.progress.rungs_of(&leaf.id) }
+    }
 }
 
 /// The agent for a leaf: from the leaf's rung on, the first agent without a usage limit; if all have one, the agent whose
@@ -59,7 +67,7 @@ pub struct LeafRef<'t> {
 pub fn choose_agent(config: &Config, limits: &[UsageLimit], leaf: Option<LeafRef<'_>>) -> AgentChoice {
     let mut rungs: Vec<&Executor> = vec![&config.executor];
     rungs.extend(config.ladder.iter().map(|rung| &rung.executor));
-    let start = first_rung(config, leaf.map_or(0, |leaf| leaf.attempts));
+    let start = leaf.map_or(0, |leaf| first_rung(config, leaf));
     let limit_of = |executor: &Executor| active_limit(config, limits, leaf, executor);
     let from_start = || rungs.iter().enumerate().cycle().skip(start).take(rungs.len());
     let free = from_start().find(|(_, executor)| limit_of(executor).is_none());
@@ -79,11 +87,15 @@ pub fn choose_agent(config: &Config, limits: &[UsageLimit], leaf: Option<LeafRef
     }
 }
 
-/// The rung that a leaf has reached with its failed attempts; 0 is `[executor]`.
-fn first_rung(config: &Config, attempts: u32) -> usize {
+/// The rung that a leaf has reached with its failed attempts, and beyond it those that repeated failures moved it up; 0 is
+/// `[executor]`. Rungs that only replace an agent with a usage limit are not part of the climb.
+fn first_rung(config: &Config, leaf: LeafRef<'_>) -> usize {
     let is_reached =
-        |rung: &Rung| rung.after_attempts.is_some_and(|after| i64::from(attempts) >= after.get());
-    config.ladder.iter().rposition(is_reached).map_or(0, |at| at + 1)
+        |rung: &Rung| rung.after_attempts.is_some_and(|after| i64::from(leaf.attempts) >= after.get());
+    let reached = config.ladder.iter().rposition(is_reached).map_or(0, |at| at + 1);
+    let above = config.ladder.iter().enumerate().skip(reached);
+    let climbed = above.filter(|(_, rung)| rung.after_attempts.is_some()).map(|(at, _)| at + 1);
+    climbed.take(usize::try_from(leaf.rungs).unwrap_or(usize::MAX)).last().unwrap_or(reached)
 }
 
 /// The usage limit that an agent reached on this leaf, if the configuration then continues with the next agent.
@@ -103,7 +115,7 @@ fn active_limit<'l>(
 
 /// The agent of the next session on this leaf.
 pub fn next_agent(config: &Config, state: &RunState, leaf: Option<&Node>) -> AgentChoice {
-    let leaf = leaf.map(|leaf| LeafRef { node: &leaf.id, attempts: leaf.attempts });
+    let leaf = leaf.map(|leaf| LeafRef::of(leaf, state));
     choose_agent(config, &state.usage_limits, leaf)
 }
 
@@ -147,7 +159,8 @@ mod tests {
     }
 
     fn chosen(config: &Config, limits: &[UsageLimit], attempts: u32) -> (String, u32, Option<String>) {
-        let chosen = choose_agent(config, limits, Some(LeafRef { node: &NodeId::root(), attempts }));
+        let chosen =
+            choose_agent(config, limits, Some(LeafRef { node: &NodeId::root(), attempts, rungs: 0 }));
         (chosen.executor.label(), chosen.rung.nth, chosen.limit.map(|limit| limit.agent))
     }
 
@@ -160,6 +173,19 @@ mod tests {
             ("codex:small", "codex:large", "codex:large")
         );
         assert_eq!(choose_agent(&config, &[], None).rung, Ordinal { nth: 1, of: 3 });
+    }
+
+    #[test]
+    fn a_failure_that_occurred_twice_moves_a_leaf_to_the_next_rung() {
+        let text = "[executor]\nkind = \"codex\"\nmodel = \"a\"\n[[ladder]]\nafter_attempts = 3\nmodel = \"b\"\n\
+            [[ladder]]\nmodel = \"only at a usage limit\"\n[[ladder]]\nafter_attempts = 6\nmodel = \"c\"\n";
+        let config = config(text);
+        let model = |attempts, rungs| {
+            let leaf = LeafRef { node: &NodeId::root(), attempts, rungs };
+            choose_agent(&config, &[], Some(leaf)).executor.model.unwrap()
+        };
+        let models = [model(0, 0), model(2, 1), model(3, 1), model(4, 2), model(6, 9), model(9, 0)];
+        assert_eq!(models, ["a", "b", "c", "c", "c", "c"]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::annotations::Annotation;
 use super::attempt::{GuardExit, GuardRun, SessionExit, Usage};
 use super::backoff::Wait;
+use super::checks::CheckPhase;
 use super::file_notice::FileNotice;
 use super::interpret::{Claim, SessionFinding};
 use super::outcome::{NextAction, Outcome, StopReason};
@@ -17,6 +18,7 @@ use super::snapshot::Snapshot;
 use crate::agents::AgentEvent;
 use crate::config::{Budget, CommandArgv};
 use crate::model::agent_output::AgentStatus;
+use crate::model::checks::{Check, CheckExit, CheckName, RedKind};
 use crate::model::cost::{BudgetLimit, RunSpending, SessionCost};
 use crate::model::digest::Sha256;
 use crate::model::id::{IterationNumber, NodeId, RunId};
@@ -47,6 +49,10 @@ pub enum Event {
     BaselineStarted { command: CommandArgv },
     /// The baseline is committed.
     BaselineEnded { guard: GuardResult, exit: String, command: CommandArgv },
+    /// All tasks passed, and the guard is about to run in a clean checkout of the last commit.
+    FinalCheckStarted { command: CommandArgv },
+    /// The result of the final check is committed.
+    FinalCheckEnded { guard: GuardResult, exit: String, command: CommandArgv },
     /// A command recovers an iteration that a crash interrupted.
     Recovered { iter: IterationNumber, exit: SessionExit },
     /// The agent wrote a line that the runner can parse. `seq` counts from 1 in each session.
@@ -71,6 +77,16 @@ pub enum Event {
         status: Option<AgentStatus>,
         findings: Vec<String>,
     },
+    /// A check of the task is about to run.
+    CheckStarted { iter: IterationNumber, check: CheckName, phase: CheckPhase, command: CommandArgv },
+    /// A check of the task ended; `red` is what that means before the work.
+    CheckEnded {
+        iter: IterationNumber,
+        check: CheckName,
+        phase: CheckPhase,
+        exit: CheckExit,
+        red: Option<RedKind>,
+    },
     /// The guard is about to run.
     GuardStarted { iter: IterationNumber, command: CommandArgv },
     /// The guard's command ended.
@@ -89,6 +105,8 @@ pub enum Event {
     },
     /// The iteration is committed.
     Committed { iter: IterationNumber, commit: String, next: NextAction },
+    /// The provider is still failing. The session left nothing and is not committed.
+    OutageContinues { iter: IterationNumber, outcome: Outcome },
     /// The loop waits before the next iteration, until `ends_unix_ms` (milliseconds since 1970).
     Waiting { wait: Wait, ends_unix_ms: u64 },
     /// The user paused the loop.
@@ -99,6 +117,9 @@ pub enum Event {
     BudgetUnenforceable { limits: Vec<BudgetLimit>, agent: String },
     /// The guard runs in the work tree, without a room, although the configuration allows one; `why` is the reason.
     GuardInPlace { why: String },
+    /// The guard fails in the room before the first session and succeeds in the work tree: keys for `[guard]` with which it
+    /// succeeds in the room too.
+    RoomProposal { command: CommandArgv, keys: Vec<String> },
     /// A hook ran; `fault` is the reason if it failed.
     HookRan { hook: String, fault: Option<String> },
     /// The loop stops and exits.
@@ -201,6 +222,25 @@ impl Event {
         Self::Checked { iter: job.iteration, result, status, findings: claim.notes.lines() }
     }
 
+    pub(super) fn check_started(job: &Job, check: &Check, phase: CheckPhase) -> Self {
+        Self::CheckStarted {
+            iter: job.iteration,
+            check: check.name.clone(),
+            phase,
+            command: check.command.clone(),
+        }
+    }
+
+    pub(super) fn check_ended(
+        job: &Job,
+        check: &Check,
+        phase: CheckPhase,
+        exit: CheckExit,
+        red: Option<RedKind>,
+    ) -> Self {
+        Self::CheckEnded { iter: job.iteration, check: check.name.clone(), phase, exit, red }
+    }
+
     pub(super) fn guard_ended(job: &Job, guard: &GuardRun) -> Self {
         let (end, exit) = match guard {
             GuardRun::Ended { exit, .. } => (GuardEnd::Ended, Some(*exit)),
@@ -237,20 +277,26 @@ impl Event {
             Self::Planned { .. } => "planned",
             Self::BaselineStarted { .. } => "baseline_started",
             Self::BaselineEnded { .. } => "baseline_ended",
+            Self::FinalCheckStarted { .. } => "final_check_started",
+            Self::FinalCheckEnded { .. } => "final_check_ended",
             Self::Recovered { .. } => "recovered",
             Self::Agent { .. } => "agent",
             Self::AgentEnded { .. } => "agent_ended",
             Self::FileNoticed { .. } => "file_noticed",
             Self::Checked { .. } => "checked",
+            Self::CheckStarted { .. } => "check_started",
+            Self::CheckEnded { .. } => "check_ended",
             Self::GuardStarted { .. } => "guard_started",
             Self::GuardEnded { .. } => "guard_ended",
             Self::Decided { .. } => "decided",
             Self::Committed { .. } => "committed",
+            Self::OutageContinues { .. } => "outage_continues",
             Self::Waiting { .. } => "waiting",
             Self::Paused => "paused",
             Self::Resumed => "resumed",
             Self::BudgetUnenforceable { .. } => "budget_unenforceable",
             Self::GuardInPlace { .. } => "guard_in_place",
+            Self::RoomProposal { .. } => "room_proposal",
             Self::HookRan { .. } => "hook_ran",
             Self::Stopped { .. } => "stopped",
             Self::Unknown => "unknown",

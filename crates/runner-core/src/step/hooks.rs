@@ -77,13 +77,17 @@ impl HookTrigger {
 fn stop_hook<'h>(stop: &StopReason, hooks: &'h HooksConfig) -> Option<(&'static str, &'h CommandArgv)> {
     let specific = match stop {
         StopReason::Complete => ("on_complete", hooks.on_complete.as_ref()),
-        StopReason::Stuck { .. } => ("on_stuck", hooks.on_stuck.as_ref()),
+        StopReason::Stuck { .. } | StopReason::NotReproducible { .. } => {
+            ("on_stuck", hooks.on_stuck.as_ref())
+        }
         StopReason::MaxIterations { .. }
         | StopReason::LoopIterations { .. }
         | StopReason::Budget { .. }
+        | StopReason::Stalled { .. }
         | StopReason::TimeLimit { .. }
         | StopReason::Failures { .. }
         | StopReason::NeedsUser { .. }
+        | StopReason::VacuousChecks { .. }
         | StopReason::Interrupted { .. }
         | StopReason::UserStop
         | StopReason::Unknown => ("on_stop", None),

@@ -1,6 +1,10 @@
 //! Attempt to claim: parses what a session left and checks it against all rules. [`settle`](super::settle) decides by the claim.
 
-use super::attempt::{Attempt, ChangeScope, LeftFile, ProtectedPath, SessionExit, Usage};
+use std::collections::BTreeMap;
+
+use super::attempt::{Attempt, ChangeScope, FileChanges, LeftFile, ProtectedPath, SessionExit, Usage};
+use super::growth_rules::growth_violations;
+use super::left_checks::LeftChecks;
 use super::merge::{PlanEdit, merge, plan_edits};
 use super::next_state::NoteList;
 use super::outcome::Outcome;
@@ -9,9 +13,13 @@ use super::snapshot::Snapshot;
 use super::tree_rules::{Violation, tree_violations};
 use crate::config::ProtectPolicy;
 use crate::model::agent_output::{AgentOutput, AgentStatus};
+use crate::model::checks::CheckFilePath;
+use crate::model::id::NodeId;
 use crate::model::repo_path::RepoPath;
+use crate::model::tree::index::NodeIndex;
 use crate::model::tree::{AgentTree, Tree, TreeError, TreeProblem};
 use crate::text::head;
+use crate::verify::is_runner_path;
 
 /// The most bytes of a rejected tree that are kept for its repair; the iteration's folder has the whole.
 pub const REJECTED_BYTES_MAX: usize = 32 << 10;
@@ -25,6 +33,11 @@ pub struct Claim {
     pub notes: NoteList,
     pub protected: ProtectedReport,
     pub work: ChangeScope,
+    /// Whether anything outside `.runner/` is changed after protected files were restored.
+    pub kept_work: ChangeScope,
+    pub changes: FileChanges,
+    /// The checks of tasks that did not exist before the session.
+    pub new_checks: BTreeMap<NodeId, LeftChecks>,
     pub usage: Usage,
     /// How many processes the session left behind.
     pub processes_left: u32,
@@ -71,8 +84,12 @@ pub struct ProtectedReport {
     pub restore: Vec<RepoPath>,
     /// Changed although pinned; the policy allows it with an annotation.
     pub flagged: Vec<RepoPath>,
+    /// Check files of the task at their destinations that the session changed: they are restored as they are frozen.
+    pub check_files: Vec<RepoPath>,
     /// Newer than the run and not pinned yet: the first pass that they take part in pins them.
     pub unpinned: Vec<RepoPath>,
+    /// Memory files in which the session changed earlier text: the runner restored it.
+    pub memory: Vec<RepoPath>,
 }
 
 impl Claim {
@@ -107,14 +124,22 @@ impl SessionFinding {
 
 /// Parses what a session left, strictly, and checks it against all rules at once.
 pub fn interpret(snapshot: &Snapshot, job: &Job, attempt: Attempt) -> Claim {
-    let protected = protected_report(snapshot, job.guard.protect, attempt.protected);
+    let protected = protected_report(snapshot, job, attempt.protected);
+    let protected = ProtectedReport { memory: attempt.memory, ..protected };
     let finding = match parse_answer(&attempt.exit, &attempt.answer) {
-        Ok(answer) => check_tree(snapshot, job, answer, &attempt.tree, &protected),
+        Ok(answer) => {
+            let left = LeftState { tree: &attempt.tree, protected: &protected, checks: &attempt.new_checks };
+            check_tree(snapshot, job, answer, &left)
+        }
         Err(no_answer) => no_answer,
     };
-    let Attempt { exit, work, usage, processes_left, .. } = attempt;
+    let Attempt { exit, work, changes, new_checks, usage, processes_left, .. } = attempt;
     let notes = finding.notes();
-    Claim { exit, finding, notes, protected, work, usage, processes_left }
+    let is_work = |path: &&RepoPath| !is_runner_path(&path.to_bytes()) && !job.is_destination(path);
+    let restored = protected.restore.iter().filter(is_work).count();
+    let restored = u32::try_from(restored).unwrap_or(u32::MAX);
+    let kept_work = if changes.work_files > restored { ChangeScope::Execute } else { ChangeScope::Decompose };
+    Claim { exit, finding, notes, protected, work, kept_work, changes, new_checks, usage, processes_left }
 }
 
 /// The answer, or the finding that there is none that counts.
@@ -137,16 +162,19 @@ fn parse_answer(exit: &SessionExit, answer: &LeftFile) -> Result<AgentOutput, Se
     Err(SessionFinding::NoAnswer { outcome: exit.without_answer(), why })
 }
 
-fn check_tree(
-    snapshot: &Snapshot,
-    job: &Job,
-    answer: AgentOutput,
-    left: &LeftFile,
-    protected: &ProtectedReport,
-) -> SessionFinding {
+/// What a session left besides its answer.
+struct LeftState<'a> {
+    tree: &'a LeftFile,
+    protected: &'a ProtectedReport,
+    checks: &'a BTreeMap<NodeId, LeftChecks>,
+}
+
+fn check_tree(snapshot: &Snapshot, job: &Job, answer: AgentOutput, state: &LeftState<'_>) -> SessionFinding {
+    let left = state.tree;
     let mut of_files = Vec::new();
     if job.guard.protect == ProtectPolicy::Reject {
-        of_files.extend(protected.restore.iter().map(|path| Violation::Protected { path: path.clone() }));
+        of_files
+            .extend(state.protected.restore.iter().map(|path| Violation::Protected { path: path.clone() }));
     }
     let agent_tree = match read_tree(&snapshot.tree, left) {
         Ok(agent_tree) => agent_tree,
@@ -158,6 +186,8 @@ fn check_tree(
     let before = &snapshot.tree;
     let removal = snapshot.config.plan.removal;
     let mut violations = tree_violations(before, &agent_tree, &job.target, answer.status, removal);
+    violations.extend(growth_violations(before, &agent_tree, &snapshot.config.limits));
+    violations.extend(check_violations(&agent_tree, state.checks));
     violations.extend(of_files);
     if !violations.is_empty() {
         return SessionFinding::RuleViolations { answer, rejected: rejected_text(left), violations };
@@ -172,6 +202,20 @@ fn check_tree(
             SessionFinding::InvalidTree { answer, rejected: rejected_text(left), errors, violations }
         }
     }
+}
+
+/// What is wrong with the checks of the tasks that a session created.
+fn check_violations(tree: &AgentTree, checks: &BTreeMap<NodeId, LeftChecks>) -> Vec<Violation> {
+    let index = NodeIndex::of(tree.root());
+    let mut violations = Vec::new();
+    for (node, left) in checks {
+        let Some(entry) = index.get(node) else { continue };
+        let faults = left.faults(entry.node.acceptance.len());
+        violations.extend(
+            faults.into_iter().map(|problem| Violation::InvalidChecks { node: node.clone(), problem }),
+        );
+    }
+    violations
 }
 
 /// The tree that the session left, or all errors in it.
@@ -196,13 +240,19 @@ fn rejected_text(left: &LeftFile) -> String {
 }
 
 /// A file is pinned if it existed when the run started, or took part in a pass since.
-fn protected_report(
-    snapshot: &Snapshot,
-    protect: ProtectPolicy,
-    paths: Vec<ProtectedPath>,
-) -> ProtectedReport {
+fn protected_report(snapshot: &Snapshot, job: &Job, paths: Vec<ProtectedPath>) -> ProtectedReport {
+    let protect = job.guard.protect;
     let mut report = ProtectedReport::default();
     for ProtectedPath { path, existed_at_start, changed, exists } in paths {
+        if job.is_destination(&path) {
+            report.check_files.push(path);
+            continue;
+        }
+        // Whatever the policy for the guard's files is, the checks of a task are never an agent's to change.
+        if CheckFilePath::parse(&path.to_bytes()).is_some() {
+            report.restore.push(path);
+            continue;
+        }
         let pinned = existed_at_start || snapshot.state.pinned.contains(&path);
         match (pinned, changed, protect) {
             (true, true, ProtectPolicy::Restore | ProtectPolicy::Reject) => report.restore.push(path),
@@ -211,7 +261,7 @@ fn protected_report(
             (true, false, _) | (false, _, _) => {}
         }
     }
-    for paths in [&mut report.restore, &mut report.flagged, &mut report.unpinned] {
+    for paths in [&mut report.restore, &mut report.flagged, &mut report.check_files, &mut report.unpinned] {
         paths.sort();
         paths.dedup();
     }

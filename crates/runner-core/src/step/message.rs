@@ -33,9 +33,12 @@ impl Settling<'_> {
             .trailer(Trailer::Tree, tree)
             .trailer(Trailer::State, Sha256::of(&state.to_bytes()))
             .trailer(Trailer::GuardExit, guard_exit);
-        if let Some(place) = self.guard.place() {
+        if let Some(place) = self.evidence.place() {
             message =
                 message.trailer(Trailer::Room, place.room).trailer(Trailer::Candidate, &place.candidate);
+        }
+        for record in self.evidence.checks.records(self.job.task.checks.as_ref()) {
+            message = message.trailer(Trailer::Check, record);
         }
         message = message.trailer(Trailer::Semantics, SEMANTICS).user_commits(self.snapshot.user_commits);
         for annotation in annotations {

@@ -12,6 +12,7 @@ use super::plan::{Ordinal, SessionMode};
 use super::settle::{AttemptCharge, Settling};
 use crate::agents::SessionIdentity;
 use crate::model::agent_output::AgentStatus;
+use crate::model::checks::CheckRecord;
 use crate::model::cost::{RunSpending, SessionCost};
 use crate::model::digest::Sha256;
 use crate::model::id::{IterationNumber, NodeId, RunId};
@@ -45,6 +46,9 @@ pub struct IterationMeta {
     pub guard: GuardResult,
     /// How the guard exited; null if it did not run to its end.
     pub guard_exit: Option<GuardExit>,
+    /// What is on record about the checks of the task, if any of them ran.
+    #[serde(default)]
+    pub checks: Vec<CheckRecord>,
     /// Where the guard ran: `in-place`, or `bubblewrap` with its ignored files; null if it did not run to its end.
     #[serde(default)]
     pub room: Option<RoomLevel>,
@@ -123,13 +127,14 @@ impl Settling<'_> {
             attempt: job.task.attempt,
             agent: job.agent.label(),
             rung: job.agent.rung,
-            tools: job.tools.clone(),
+            tools: job.permissions.tools.clone(),
             mode: claim.work,
             outcome: decision.outcome,
             status: decision.status,
             guard: decision.guard,
             guard_exit: decision.guard_exit,
-            room: self.guard.place().map(|place| place.room),
+            room: self.evidence.place().map(|place| place.room),
+            checks: self.evidence.checks.records(job.task.checks.as_ref()),
             charge: decision.charge(),
             exit: claim.exit.clone(),
             findings: claim.notes.lines(),

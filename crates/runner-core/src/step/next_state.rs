@@ -1,12 +1,14 @@
 //! The run state after an iteration, including the history of the node for the prompt of its next session.
 
 use super::attempt::GuardRun;
+use super::checks::GreenRun;
 use super::escalation::{UsageLimit, limits_after};
 use super::interpret::SessionFinding;
 use super::outcome::{NextAction, Outcome, OutcomeClass};
 use super::plan::{SessionTarget, leaf_of};
 use super::settle::Settling;
 use crate::config::OnUsageLimit;
+use crate::model::checks::TaskProof;
 use crate::model::cost::{LeafSpending, SessionCost, amount};
 use crate::model::id::NodeId;
 use crate::model::repo_path::RepoPath;
@@ -66,9 +68,13 @@ impl Settling<'_> {
             last_outcome: Some(outcome),
             failures_in_row: match outcome.class() {
                 OutcomeClass::Answered => 0,
+                // A task that is too large for one session is no failure of the run.
+                OutcomeClass::TooLarge if matches!(self.job.target, SessionTarget::Leaf(_)) => {
+                    before.failures_in_row
+                }
                 // The loop stopped and the user saw it: the next command starts to count again.
-                OutcomeClass::Failure if matches!(next, NextAction::Stop(_)) => 0,
-                OutcomeClass::Failure => before.failures_in_row.saturating_add(1),
+                OutcomeClass::TooLarge | OutcomeClass::Failure if matches!(next, NextAction::Stop(_)) => 0,
+                OutcomeClass::TooLarge | OutcomeClass::Failure => before.failures_in_row.saturating_add(1),
                 OutcomeClass::TimeLimit
                 | OutcomeClass::Interrupted
                 | OutcomeClass::Transient
@@ -82,6 +88,7 @@ impl Settling<'_> {
                 OutcomeClass::Interrupted => before.transients_in_row,
                 OutcomeClass::Answered
                 | OutcomeClass::TimeLimit
+                | OutcomeClass::TooLarge
                 | OutcomeClass::Failure
                 | OutcomeClass::NeedsUser => 0,
             },
@@ -89,6 +96,7 @@ impl Settling<'_> {
             repair: self.pending_repair(),
             replanned: self.replanned(),
             pinned: self.pinned(),
+            progress: self.next_progress(tree, next),
             wait: match next {
                 NextAction::Wait(wait) => Some(wait.clone()),
                 NextAction::Go | NextAction::Stop(_) | NextAction::Unknown => None,
@@ -97,7 +105,11 @@ impl Settling<'_> {
             spent: before.spent.with(self.cost()),
             spent_by_leaf: self.spent_by_leaf(tree),
             baseline: before.baseline.clone(),
+            final_check: None,
+            last_room: self.evidence.place().map(|place| place.room).or(before.last_room),
             guard_error: self.guard_error(),
+            proofs: self.proofs(tree),
+            protection: before.protection.clone(),
             semantics: SEMANTICS,
         }
     }
@@ -137,7 +149,7 @@ impl Settling<'_> {
     /// The iteration in words: the agent's summary, or what was wrong with its answer, or why no answer came.
     fn last_summary(&self) -> Option<String> {
         // The commit then shows the guard's error instead, and `verify` has nothing to compare a summary with.
-        if matches!(self.guard, GuardRun::NotStarted { .. }) {
+        if matches!(self.evidence.guard, GuardRun::NotStarted { .. }) {
             return None;
         }
         let text = match &self.claim.finding {
@@ -152,7 +164,7 @@ impl Settling<'_> {
 
     /// Why the guard could not be started.
     fn guard_error(&self) -> Option<String> {
-        match self.guard {
+        match &self.evidence.guard {
             GuardRun::NotStarted { why } => Some(head(why, SUMMARY_BYTES_MAX).to_owned()),
             GuardRun::Skipped
             | GuardRun::Ended { .. }
@@ -191,16 +203,43 @@ impl Settling<'_> {
         if outcome.class() != OutcomeClass::Answered {
             return last.map_or(empty, |last| NodeHistory { later_outcome: Some(outcome), ..last });
         }
-        let restored = &self.claim.protected.restore;
+        let protected = &self.claim.protected;
+        let restored: Vec<&RepoPath> = protected.restore.iter().chain(&protected.check_files).collect();
         NodeHistory {
             summary: self.agent_summary(),
             notes: self.claim.notes.texts.clone(),
             notes_omitted: self.claim.notes.omitted,
-            restored: restored.iter().take(NOTES_MAX).cloned().collect(),
+            restored: restored
+                .iter()
+                .take(NOTES_MAX)
+                .map(|path| (*path).clone())
+                .chain(self.claim.protected.memory.iter().cloned())
+                .collect(),
             restored_omitted: count_beyond(restored.len()),
-            guard_output: guard_output(self.guard).filter(|_| outcome == Outcome::GuardFailed),
+            guard_output: self.failure_output(),
             ..empty
         }
+    }
+
+    /// What the guard printed if it failed, or the checks that failed.
+    fn failure_output(&self) -> Option<String> {
+        match (self.decision.outcome, &self.evidence.checks.green) {
+            (Outcome::GuardFailed, _) => guard_output(&self.evidence.guard),
+            (Outcome::ChecksFailed, GreenRun::Ended { output, .. }) => Some(bounded_output(output)),
+            (_, _) => None,
+        }
+    }
+
+    /// How the checks of tasks ended before the work, for every task of the plan.
+    fn proofs(&self, tree: &Tree) -> Vec<TaskProof> {
+        let mut proofs = self.snapshot.state.proofs.clone();
+        if let Some(red) = &self.evidence.checks.red {
+            proofs.retain(|proof| proof.node != red.node);
+            proofs.push(red.clone());
+        }
+        proofs.retain(|proof| tree.path_to(&proof.node).is_some());
+        proofs.sort_by(|one, other| one.node.cmp(&other.node));
+        proofs
     }
 
     fn agent_summary(&self) -> String {
@@ -229,9 +268,10 @@ impl Settling<'_> {
             errors_omitted: self.claim.notes.omitted,
         };
         match (&self.job.target, self.decision.outcome) {
-            (SessionTarget::Leaf(node) | SessionTarget::Replan(node), Outcome::InvalidTree) => {
-                Some(pending(node, self.job.target.mode(), 0))
-            }
+            (
+                SessionTarget::Leaf(node) | SessionTarget::Replan(node) | SessionTarget::Split(node),
+                Outcome::InvalidTree,
+            ) => Some(pending(node, self.job.target.mode(), 0)),
             (SessionTarget::Repair(last), Outcome::RepairFailed) => {
                 Some(pending(&last.node, last.mode, last.tries.saturating_add(1)))
             }
@@ -264,7 +304,7 @@ impl Settling<'_> {
     }
 }
 
-fn is_open_leaf(tree: &Tree, id: &NodeId) -> bool {
+pub(super) fn is_open_leaf(tree: &Tree, id: &NodeId) -> bool {
     let path = tree.path_to(id).unwrap_or_default();
     path.last().is_some_and(|node| node.is_leaf() && !node.passes)
 }
@@ -272,14 +312,18 @@ fn is_open_leaf(tree: &Tree, id: &NodeId) -> bool {
 /// What the guard printed, without control characters, and bounded.
 pub(super) fn guard_output(guard: &GuardRun) -> Option<String> {
     let GuardRun::Ended { output, .. } = guard else { return None };
-    let text = lines(&String::from_utf8_lossy(output));
+    Some(bounded_output(&lines(&String::from_utf8_lossy(output))))
+}
+
+/// A text within the bound: the beginning and the end of a longer one.
+pub(super) fn bounded_output(text: &str) -> String {
     if text.len() <= GUARD_OUTPUT_BYTES_MAX {
-        return Some(text);
+        return text.to_owned();
     }
     // The result is within the bound itself, so that bounding it again changes nothing.
     let room = GUARD_OUTPUT_BYTES_MAX - OMISSION_BYTES_MAX;
-    let start = head(&text, room / 4);
-    let end = tail(&text, room - room / 4);
+    let start = head(text, room / 4);
+    let end = tail(text, room - room / 4);
     let omitted = text.len() - start.len() - end.len();
-    Some(format!("{start}\n[{omitted} bytes left out]\n{end}"))
+    format!("{start}\n[{omitted} bytes left out]\n{end}")
 }

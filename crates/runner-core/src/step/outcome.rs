@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::backoff::Wait;
+use crate::model::checks::CheckName;
 use crate::model::cost::BudgetLimit;
 use crate::model::id::NodeId;
 
@@ -15,6 +16,8 @@ use crate::model::id::NodeId;
 #[schemars(inline)]
 pub enum Outcome {
     Passed,
+    Unconfirmed,
+    ChecksFailed,
     GuardFailed,
     Retry,
     Decomposed,
@@ -25,6 +28,7 @@ pub enum Outcome {
     RepairAbandoned,
     Replanned,
     ReplanRefused,
+    SplitRefused,
     TimedOut,
     IdleTimeout,
     GuardTimedOut,
@@ -46,7 +50,7 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutcomeClass {
     Answered,
-    /// A time limit ended it; the run stops and can be continued.
+    /// A time limit ended it; the run stops and can be continued, or tries again.
     TimeLimit,
     /// Interrupted by a signal or a crash; no attempt is charged.
     Interrupted,
@@ -54,6 +58,8 @@ pub enum OutcomeClass {
     Transient,
     /// The limit ends at a time that may be known: wait for it, or continue with the next agent of the ladder.
     UsageLimit,
+    /// The task does not fit into one session: the next session must split it.
+    TooLarge,
     /// A failure that a wait does not fix: three in a row stop the loop.
     Failure,
     /// Only the user can fix it: the loop stops immediately.
@@ -61,8 +67,10 @@ pub enum OutcomeClass {
 }
 
 impl Outcome {
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 29] = [
         Self::Passed,
+        Self::Unconfirmed,
+        Self::ChecksFailed,
         Self::GuardFailed,
         Self::Retry,
         Self::Decomposed,
@@ -73,6 +81,7 @@ impl Outcome {
         Self::RepairAbandoned,
         Self::Replanned,
         Self::ReplanRefused,
+        Self::SplitRefused,
         Self::TimedOut,
         Self::IdleTimeout,
         Self::GuardTimedOut,
@@ -93,6 +102,8 @@ impl Outcome {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Passed => "passed",
+            Self::Unconfirmed => "unconfirmed",
+            Self::ChecksFailed => "checks_failed",
             Self::GuardFailed => "guard_failed",
             Self::Retry => "retry",
             Self::Decomposed => "decomposed",
@@ -103,6 +114,7 @@ impl Outcome {
             Self::RepairAbandoned => "repair_abandoned",
             Self::Replanned => "replanned",
             Self::ReplanRefused => "replan_refused",
+            Self::SplitRefused => "split_refused",
             Self::TimedOut => "timed_out",
             Self::IdleTimeout => "idle_timeout",
             Self::GuardTimedOut => "guard_timed_out",
@@ -128,6 +140,8 @@ impl Outcome {
     pub fn class(self) -> OutcomeClass {
         match self {
             Self::Passed
+            | Self::Unconfirmed
+            | Self::ChecksFailed
             | Self::GuardFailed
             | Self::Retry
             | Self::Decomposed
@@ -137,7 +151,8 @@ impl Outcome {
             | Self::RepairFailed
             | Self::RepairAbandoned
             | Self::Replanned
-            | Self::ReplanRefused => OutcomeClass::Answered,
+            | Self::ReplanRefused
+            | Self::SplitRefused => OutcomeClass::Answered,
             Self::TimedOut | Self::IdleTimeout | Self::GuardTimedOut => OutcomeClass::TimeLimit,
             Self::Interrupted => OutcomeClass::Interrupted,
             Self::RateLimited | Self::Overloaded | Self::Disconnected => OutcomeClass::Transient,
@@ -147,8 +162,8 @@ impl Outcome {
             | Self::AgentCrashed
             | Self::NoAnswer
             | Self::ProviderRefused
-            | Self::ContextFull
             | Self::GuardNotStarted => OutcomeClass::Failure,
+            Self::ContextFull => OutcomeClass::TooLarge,
         }
     }
 }
@@ -158,6 +173,8 @@ impl Outcome {
     fn description(self) -> Option<&'static str> {
         Some(match self {
             Self::Passed
+            | Self::Unconfirmed
+            | Self::ChecksFailed
             | Self::GuardFailed
             | Self::Retry
             | Self::Decomposed
@@ -167,10 +184,11 @@ impl Outcome {
             | Self::RepairFailed
             | Self::RepairAbandoned
             | Self::Replanned
-            | Self::ReplanRefused => return None,
+            | Self::ReplanRefused
+            | Self::SplitRefused => return None,
             Self::TimedOut => "the agent reached the time limit of the iteration (`iteration_timeout_secs`)",
             Self::IdleTimeout => {
-                "the agent produced no output and changed no file for too long (`idle_timeout_secs`)"
+                "the agent produced no output, changed no file and used no CPU time for too long (`idle_timeout_secs`)"
             }
             Self::GuardTimedOut => {
                 "the guard reached the time limit of the iteration (`iteration_timeout_secs`)"
@@ -210,17 +228,24 @@ impl OutcomeClass {
     fn loop_action(self) -> &'static str {
         match self {
             Self::Answered => "decides by the answer",
-            Self::TimeLimit => "commits the work so far and stops; `runner loop` continues the run",
+            Self::TimeLimit => {
+                "commits the work so far and stops; with `on_timeout = \"retry\"` tries again, and stops after three in a \
+                 row on one task; `runner loop` continues the run"
+            }
             Self::Interrupted => {
                 "commits the work so far and stops; after a crash the next command recovers the iteration"
             }
             Self::Transient => {
                 "retries after 5 s, doubled each time up to 300 s, or after the delay that the provider requests (at most an \
-                 hour)"
+                 hour); does not count as an iteration"
             }
             Self::UsageLimit => {
                 "waits until the limit ends (if unknown: a minute, doubled each time up to an hour), or continues with the \
-                 next agent (`on_usage_limit`)"
+                 next agent (`on_usage_limit`); does not count as an iteration"
+            }
+            Self::TooLarge => {
+                "continues with a session that must split the task; a context that is full there counts as a failure, and \
+                 three failures in a row stop the loop"
             }
             Self::Failure => "retries at once; stops after three failures in a row",
             Self::NeedsUser => "stops immediately; needs user action",
@@ -234,7 +259,7 @@ impl OutcomeClass {
             Self::TimeLimit => "4",
             Self::Interrupted => "130, 143, 129",
             Self::Transient | Self::UsageLimit => "none",
-            Self::Failure | Self::NeedsUser => "1",
+            Self::TooLarge | Self::Failure | Self::NeedsUser => "1",
         }
     }
 }
@@ -267,6 +292,8 @@ pub enum StopReason {
     Complete,
     /// The next leaf has no attempts left.
     Stuck { node: NodeId },
+    /// All tasks passed, and the guard failed in a clean checkout of the last commit.
+    NotReproducible { exit: String },
     /// The run reached `max_iterations`.
     MaxIterations { max: u32 },
     /// The command reached `--max-iterations`.
@@ -280,12 +307,16 @@ pub enum StopReason {
         spent: u64,
         max: u64,
     },
+    /// No task passed for `stall_iterations` iterations.
+    Stalled { iterations: u32 },
     /// An iteration reached a time limit.
     TimeLimit { outcome: Outcome },
     /// Too many failures in a row.
     Failures { outcome: Outcome, in_row: u32 },
     /// A failure that only the user can fix.
     NeedsUser { outcome: Outcome },
+    /// Checks of a task do not fail before the work begins, and the configuration requires it.
+    VacuousChecks { node: NodeId, checks: Vec<CheckName> },
     /// A signal interrupted the runner.
     Interrupted { by: Interruption },
     /// The user asked to stop after the current iteration.
@@ -301,12 +332,15 @@ impl StopReason {
         match self {
             Self::Complete => "complete",
             Self::Stuck { .. } => "stuck",
+            Self::NotReproducible { .. } => "not_reproducible",
             Self::MaxIterations { .. } => "max_iterations",
             Self::LoopIterations { .. } => "loop_iterations",
             Self::Budget { .. } => "budget",
+            Self::Stalled { .. } => "stalled",
             Self::TimeLimit { .. } => "time_limit",
             Self::Failures { .. } => "failures",
             Self::NeedsUser { .. } => "needs_user",
+            Self::VacuousChecks { .. } => "vacuous_checks",
             Self::Interrupted { .. } => "interrupted",
             Self::UserStop => "user_stop",
             Self::Unknown => "unknown",
@@ -319,12 +353,14 @@ impl StopReason {
             Self::Complete => 0,
             Self::Failures { .. }
             | Self::NeedsUser { .. }
+            | Self::VacuousChecks { .. }
             | Self::Interrupted { by: Interruption::Crash }
             | Self::Unknown => 1,
-            Self::Stuck { .. } => 3,
+            Self::Stuck { .. } | Self::NotReproducible { .. } => 3,
             Self::MaxIterations { .. }
             | Self::LoopIterations { .. }
             | Self::Budget { .. }
+            | Self::Stalled { .. }
             | Self::TimeLimit { .. } => 4,
             Self::Interrupted { by: Interruption::Hup } => 129,
             Self::Interrupted { by: Interruption::Int } | Self::UserStop => 130,
@@ -370,12 +406,15 @@ mod tests {
         for (stop, code) in [
             (StopReason::Complete, 0),
             (StopReason::Stuck { node }, 3),
+            (StopReason::NotReproducible { exit: "1".to_owned() }, 3),
             (StopReason::MaxIterations { max: 1 }, 4),
             (StopReason::LoopIterations { max: 1 }, 4),
             (StopReason::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 2, max: 1 }, 4),
+            (StopReason::Stalled { iterations: 12 }, 4),
             (StopReason::TimeLimit { outcome: Outcome::IdleTimeout }, 4),
             (StopReason::Failures { outcome: Outcome::NoAnswer, in_row: 3 }, 1),
             (StopReason::NeedsUser { outcome: Outcome::NotLoggedIn }, 1),
+            (StopReason::VacuousChecks { node: NodeId::root(), checks: Vec::new() }, 1),
             (StopReason::Interrupted { by: Interruption::Int }, 130),
             (StopReason::Interrupted { by: Interruption::Term }, 143),
             (StopReason::Interrupted { by: Interruption::Hup }, 129),
@@ -405,7 +444,9 @@ mod tests {
                     .map(|by| StopReason::Interrupted { by })
                     .to_vec(),
                 OutcomeClass::Transient | OutcomeClass::UsageLimit => Vec::new(),
-                OutcomeClass::Failure => vec![StopReason::Failures { outcome, in_row: 3 }],
+                OutcomeClass::TooLarge | OutcomeClass::Failure => {
+                    vec![StopReason::Failures { outcome, in_row: 3 }]
+                }
                 OutcomeClass::NeedsUser => vec![StopReason::NeedsUser { outcome }],
             };
             let codes: Vec<String> = stops.iter().map(|stop| stop.exit_code().to_string()).collect();

@@ -3,15 +3,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::checks::JobChecks;
 use super::escalation::{AgentChoice, next_agent};
+use super::final_check;
 use super::outcome::StopReason;
+use super::recorded_guard::{GuardJob, GuardOccasion};
 use super::snapshot::Snapshot;
-use crate::config::{GuardConfig, OnStuck};
+use crate::config::{Config, GuardConfig, OnStuck};
 use crate::model::cost::{ReachedLimit, reached};
 use crate::model::id::{IterationNumber, NodeId, RunId};
+use crate::model::protection::Protection;
+use crate::model::repo_path::RepoPath;
 use crate::model::run_state::PendingRepair;
 use crate::model::tools::{EffectiveTools, Tools, ToolsError};
-use crate::model::tree::{Node, SelectedLeaf, Selection, path_text, select};
+use crate::model::tree::{Node, SelectedLeaf, Selection, next_selection, path_text};
 use crate::prompt::{self, ContextFiles, Prompt, PromptError};
 
 /// How many repairs of a rejected tree are tried before the loop continues without it.
@@ -28,6 +33,8 @@ pub enum SessionMode {
     Repair,
     /// Rewrite or split a stuck leaf.
     Replan,
+    /// Split a leaf that did not fit into one session.
+    Split,
 }
 
 impl SessionMode {
@@ -36,6 +43,7 @@ impl SessionMode {
             Self::Leaf => "leaf",
             Self::Repair => "repair",
             Self::Replan => "replan",
+            Self::Split => "split",
         }
     }
 }
@@ -47,6 +55,7 @@ pub enum SessionTarget {
     Leaf(NodeId),
     /// Rewrite or split this leaf.
     Replan(NodeId),
+    Split(NodeId),
     /// Repair this rejected tree; no leaf is selected.
     Repair(Box<PendingRepair>),
 }
@@ -56,13 +65,14 @@ impl SessionTarget {
         match self {
             Self::Leaf(_) => SessionMode::Leaf,
             Self::Replan(_) => SessionMode::Replan,
+            Self::Split(_) => SessionMode::Split,
             Self::Repair(_) => SessionMode::Repair,
         }
     }
 
     pub fn node(&self) -> Option<&NodeId> {
         match self {
-            Self::Leaf(node) | Self::Replan(node) => Some(node),
+            Self::Leaf(node) | Self::Replan(node) | Self::Split(node) => Some(node),
             Self::Repair(_) => None,
         }
     }
@@ -71,7 +81,7 @@ impl SessionTarget {
 /// The leaf that a session is charged to: a repair belongs to the leaf whose session left the rejected tree.
 pub(super) fn leaf_of(target: &SessionTarget) -> &NodeId {
     match target {
-        SessionTarget::Leaf(node) | SessionTarget::Replan(node) => node,
+        SessionTarget::Leaf(node) | SessionTarget::Replan(node) | SessionTarget::Split(node) => node,
         SessionTarget::Repair(repair) => &repair.node,
     }
 }
@@ -81,6 +91,8 @@ pub(super) fn leaf_of(target: &SessionTarget) -> &NodeId {
 pub enum NextStep {
     /// The run stops without an iteration.
     Stop(StopReason),
+    /// All tasks passed: the guard runs once more, in a clean checkout.
+    FinalCheck(Box<GuardJob>),
     Work(Box<Job>),
 }
 
@@ -96,9 +108,36 @@ pub struct Job {
     pub prompt: Prompt,
     pub agent: AgentChoice,
     pub guard: GuardConfig,
+    pub permissions: SessionPermissions,
     pub limits: SessionLimits,
-    /// The tools that the agent may use, from tools.json of the node and its ancestors.
+}
+
+/// What a session may use, and what it may not change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionPermissions {
+    /// From tools.json of the node and its ancestors.
     pub tools: Tools,
+    pub protection: Protection,
+}
+
+impl Job {
+    /// Where the check files of the task are while it is worked on.
+    pub fn destinations(&self) -> Vec<RepoPath> {
+        let files = self.task.checks.iter().flat_map(|checks| checks.task.files());
+        files.map(|(path, _)| path.to_repo_path()).collect()
+    }
+
+    pub(super) fn is_destination(&self, path: &RepoPath) -> bool {
+        self.task.checks.as_ref().is_some_and(|checks| checks.task.is_destination(path.as_str()))
+    }
+}
+
+/// The checks of the leaf that a session works on, with what is on record about them.
+fn job_checks(snapshot: &Snapshot, target: &SessionTarget) -> Option<JobChecks> {
+    let SessionTarget::Leaf(node) = target else { return None };
+    let task = snapshot.node_files.checks.get(node)?.clone();
+    let red = snapshot.state.proof_of(node).filter(|proof| proof.digest == task.digest).cloned();
+    Some(JobChecks { node: node.clone(), task, red, vacuous: snapshot.config.checks.vacuous })
 }
 
 /// The task of a session, as people read it.
@@ -109,6 +148,8 @@ pub struct SelectedTask {
     /// The selected node's title; empty in a repair.
     pub title: String,
     pub attempt: Ordinal,
+    /// The checks of the task, if it has any.
+    pub checks: Option<JobChecks>,
 }
 
 /// The n-th of a number of things: attempt 2 of 3.
@@ -133,31 +174,46 @@ pub struct SessionLimits {
     pub guard_output_bytes: u64,
 }
 
+impl SessionLimits {
+    pub(super) fn of(config: &Config) -> Self {
+        let limit = |value: i64| u64::try_from(value).unwrap_or_default();
+        Self {
+            iteration_secs: limit(config.iteration_timeout_secs.get()),
+            idle_secs: Some(limit(config.idle_timeout_secs.get())).filter(|secs| *secs > 0),
+            executor_output_bytes: limit(config.executor_output_limit_bytes.get()),
+            guard_output_bytes: limit(config.guard_output_limit_bytes.get()),
+        }
+    }
+}
+
 /// Decides the next step. It depends on the snapshot alone; an error is one that the user must fix.
 pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
     let PlannedSession { target, selected } = match next_session(snapshot) {
         Ok(session) => session,
+        Err(StopReason::Complete) if final_check::is_due(snapshot) => {
+            return Ok(NextStep::FinalCheck(Box::new(GuardJob::new(GuardOccasion::Final, snapshot))));
+        }
         Err(stop) => return Ok(NextStep::Stop(stop)),
     };
     let attempt = match (&target, &selected) {
-        (SessionTarget::Leaf(_), Some(selected)) => {
+        (SessionTarget::Leaf(_) | SessionTarget::Split(_), Some(selected)) => {
             Ordinal { nth: selected.leaf.attempts.saturating_add(1), of: selected.leaf.max_attempts }
         }
         (SessionTarget::Repair(repair), _) => {
             Ordinal { nth: repair.tries.saturating_add(1), of: REPAIRS_MAX }
         }
-        (SessionTarget::Leaf(_) | SessionTarget::Replan(_), _) => Ordinal { nth: 1, of: 1 },
+        (SessionTarget::Leaf(_) | SessionTarget::Replan(_) | SessionTarget::Split(_), _) => {
+            Ordinal { nth: 1, of: 1 }
+        }
     };
     let path = match (&selected, &target) {
         (Some(selected), _) => selected.path.clone(),
         (None, SessionTarget::Repair(repair)) => snapshot.tree.path_to(&repair.node).unwrap_or_default(),
-        (None, SessionTarget::Leaf(_) | SessionTarget::Replan(_)) => Vec::new(),
+        (None, SessionTarget::Leaf(_) | SessionTarget::Replan(_) | SessionTarget::Split(_)) => Vec::new(),
     };
     let (agent, tools) = agent_and_tools(snapshot, &path)?;
     let context = prompt::context_files(snapshot, &target, selected.as_ref());
     let prompt = prompt::compose(snapshot, &target, selected.as_ref(), attempt, &context)?;
-    let config = &snapshot.config;
-    let limit = |value: i64| u64::try_from(value).unwrap_or_default();
     Ok(NextStep::Work(Box::new(Job {
         run_id: snapshot.run_id.clone(),
         iteration: snapshot.state.next_iter,
@@ -165,19 +221,15 @@ pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
             path: selected.as_ref().map(|selected| path_text(&selected.path)).unwrap_or_default(),
             title: selected.map(|selected| selected.leaf.title.clone()).unwrap_or_default(),
             attempt,
+            checks: job_checks(snapshot, &target),
         },
         target,
         context,
         prompt,
         agent,
-        guard: config.guard.clone(),
-        limits: SessionLimits {
-            iteration_secs: limit(config.iteration_timeout_secs.get()),
-            idle_secs: Some(limit(config.idle_timeout_secs.get())).filter(|secs| *secs > 0),
-            executor_output_bytes: limit(config.executor_output_limit_bytes.get()),
-            guard_output_bytes: limit(config.guard_output_limit_bytes.get()),
-        },
-        tools,
+        guard: snapshot.config.guard.clone(),
+        permissions: SessionPermissions { tools, protection: snapshot.protection() },
+        limits: SessionLimits::of(&snapshot.config),
     })))
 }
 
@@ -207,10 +259,15 @@ fn next_session(snapshot: &Snapshot) -> Result<PlannedSession<'_>, StopReason> {
     let can_replan = |selected: &SelectedLeaf<'_>| {
         snapshot.config.on_stuck == OnStuck::Replan && !state.replanned.contains(&selected.leaf.id)
     };
-    let session = match (select(&snapshot.tree), &state.repair) {
+    let must_split =
+        |selected: &SelectedLeaf<'_>| state.progress.must_split.as_ref() == Some(&selected.leaf.id);
+    let session = match (next_selection(&snapshot.tree, snapshot.config.on_stuck), &state.repair) {
         (Selection::Complete, _) => return Err(StopReason::Complete),
         (Selection::Leaf(_) | Selection::Stuck(_), Some(repair)) => {
             PlannedSession { target: SessionTarget::Repair(Box::new(repair.clone())), selected: None }
+        }
+        (Selection::Leaf(leaf), None) if must_split(&leaf) => {
+            PlannedSession { target: SessionTarget::Split(leaf.leaf.id.clone()), selected: Some(leaf) }
         }
         (Selection::Leaf(leaf), None) => {
             PlannedSession { target: SessionTarget::Leaf(leaf.leaf.id.clone()), selected: Some(leaf) }
@@ -221,7 +278,7 @@ fn next_session(snapshot: &Snapshot) -> Result<PlannedSession<'_>, StopReason> {
         (Selection::Stuck(leaf), None) => return Err(StopReason::Stuck { node: leaf.leaf.id.clone() }),
     };
     let max = snapshot.config.max_iterations.as_u32();
-    if state.next_iter.get() > max {
+    if state.counted_iterations() >= max {
         return Err(StopReason::MaxIterations { max });
     }
     let leaf = leaf_of(&session.target);

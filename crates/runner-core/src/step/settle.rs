@@ -1,18 +1,21 @@
-//! Claim and guard result to transition: the update table, and everything that is written because of it.
+//! Claim and evidence to transition: the update table, and everything that is written because of it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::attempt::{GuardExit, GuardRun, ProviderError, SessionExit};
+use super::attempt::{FileChanges, GuardExit, GuardRun, ProviderError, SessionExit};
 use super::backoff::{Backoff, Wait};
+use super::checks::{CheckEvidence, GreenRun};
 use super::escalation::{LeafRef, choose_agent};
+use super::evidence::Evidence;
 use super::interpret::{Claim, SessionFinding};
 use super::merge::PlanEdit;
 use super::meta::IterationMeta;
 use super::outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
 use super::plan::{Job, REPAIRS_MAX, SessionMode, SessionTarget, leaf_of};
 use super::snapshot::Snapshot;
-use crate::config::OnUsageLimit;
+use super::unchanged::{DoneProof, done_proof};
+use crate::config::{OnTimeout, OnUsageLimit};
 use crate::model::agent_output::AgentStatus;
 use crate::model::id::NodeId;
 use crate::model::repo_path::RepoPath;
@@ -22,8 +25,11 @@ use crate::model::tree::{MAX_ATTEMPTS_RANGE, Node, Tree};
 /// How many failures in a row stop the loop.
 pub const FAILURES_MAX: u32 = 3;
 
-/// The end of one iteration: what is committed, and what the loop does next. It depends on snapshot, attempt and guard
-/// result alone.
+/// How many time limits in a row on one task stop the loop, where `on_timeout` is "retry".
+pub const TIMEOUTS_MAX: u32 = 3;
+
+/// The end of one iteration: what is committed, and what the loop does next. It depends on snapshot, attempt and evidence
+/// alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transition {
     pub tree: Tree,
@@ -33,8 +39,12 @@ pub struct Transition {
     pub message: String,
     /// meta.json, except for what the host adds.
     pub meta: IterationMeta,
-    /// Protected files to commit as the last commit has them.
+    /// Protected files and check files to commit as the last commit has them.
     pub restore: Vec<RepoPath>,
+    /// How many files the session changed.
+    pub changes: FileChanges,
+    /// What the checks of the task showed, for the session's record.
+    pub checks: CheckEvidence,
     pub next: NextAction,
 }
 
@@ -90,6 +100,8 @@ pub(super) struct Decision<'a> {
     pub(super) guard_exit: Option<GuardExit>,
     /// The accepted edits of the plan.
     pub(super) edits: &'a [PlanEdit],
+    /// Whether the task passes because a second session confirmed that nothing had to change.
+    pub(super) is_confirmed: bool,
     update: TreeUpdate<'a>,
 }
 
@@ -97,7 +109,15 @@ impl<'a> Decision<'a> {
     /// Discards the agent's plan.
     fn discard(outcome: Outcome, status: AgentStatus, leaf: LeafUpdate<'a>) -> Self {
         let update = TreeUpdate { base: TreeBase::Before, leaf };
-        Self { outcome, status, guard: GuardResult::Skipped, guard_exit: None, edits: &[], update }
+        Self {
+            outcome,
+            status,
+            guard: GuardResult::Skipped,
+            guard_exit: None,
+            edits: &[],
+            is_confirmed: false,
+            update,
+        }
     }
 
     /// Accepts the agent's plan.
@@ -130,36 +150,46 @@ pub(super) struct Settling<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) job: &'a Job,
     pub(super) claim: &'a Claim,
-    pub(super) guard: &'a GuardRun,
+    pub(super) evidence: &'a Evidence,
     pub(super) decision: Decision<'a>,
 }
 
-pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, guard: &GuardRun) -> Transition {
-    let decision = decide(snapshot, job, claim, guard);
-    let settling = Settling { snapshot, job, claim, guard, decision };
+pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, evidence: &Evidence) -> Transition {
+    let decision = decide(snapshot, job, claim, evidence);
+    let settling = Settling { snapshot, job, claim, evidence, decision };
     let tree = settling.updated_tree();
-    let next = settling.next_action();
+    let next = settling.next_action(&tree);
     let annotations = settling.annotations();
     let state = settling.next_state(&tree, &next);
     let message = settling.message(&state, tree.sha256(), &annotations);
     let meta = settling.meta(&tree, &state, annotations, next.clone());
-    let restore = claim.protected.restore.clone();
-    Transition { tree, state, outcome: decision.outcome, message, meta, restore, next }
+    let restore = settling.restore(&tree);
+    Transition {
+        tree,
+        state,
+        outcome: decision.outcome,
+        message,
+        meta,
+        restore,
+        changes: claim.changes,
+        checks: evidence.checks.clone(),
+        next,
+    }
 }
 
-fn decide<'a>(snapshot: &Snapshot, job: &'a Job, claim: &'a Claim, guard: &GuardRun) -> Decision<'a> {
+fn decide<'a>(snapshot: &Snapshot, job: &'a Job, claim: &'a Claim, evidence: &Evidence) -> Decision<'a> {
     use LeafUpdate::{Charge, GrantAttempts, Unchanged};
     match (&claim.finding, &job.target) {
         (SessionFinding::NoAnswer { outcome, .. }, _) => {
             Decision::discard(*outcome, AgentStatus::Retry, Unchanged)
         }
-        (SessionFinding::InvalidTree { .. }, SessionTarget::Leaf(_)) => {
+        (SessionFinding::InvalidTree { .. }, SessionTarget::Leaf(_) | SessionTarget::Split(_)) => {
             Decision::discard(Outcome::InvalidTree, AgentStatus::Retry, Charge)
         }
         (SessionFinding::InvalidTree { .. }, SessionTarget::Replan(_)) => {
             Decision::discard(Outcome::InvalidTree, AgentStatus::Retry, Unchanged)
         }
-        (SessionFinding::RuleViolations { .. }, SessionTarget::Leaf(_)) => {
+        (SessionFinding::RuleViolations { .. }, SessionTarget::Leaf(_) | SessionTarget::Split(_)) => {
             Decision::discard(Outcome::RuleViolation, AgentStatus::Retry, Charge)
         }
         (SessionFinding::RuleViolations { .. }, SessionTarget::Replan(_)) => {
@@ -194,22 +224,41 @@ fn decide<'a>(snapshot: &Snapshot, job: &'a Job, claim: &'a Claim, guard: &Guard
                 (SessionTarget::Leaf(_), status @ AgentStatus::Retry) => {
                     Decision::accept(Outcome::Retry, status, plan, Charge)
                 }
-                (SessionTarget::Leaf(_), status @ AgentStatus::Decomposed) => {
+                (SessionTarget::Split(_), status @ (AgentStatus::Done | AgentStatus::Retry)) => {
+                    Decision::discard(Outcome::SplitRefused, status, Charge)
+                }
+                (SessionTarget::Leaf(_) | SessionTarget::Split(_), status @ AgentStatus::Decomposed) => {
                     Decision::accept(Outcome::Decomposed, status, plan, Unchanged)
                 }
-                (SessionTarget::Leaf(_), AgentStatus::Done) => decide_done(plan, guard),
+                (SessionTarget::Leaf(_), AgentStatus::Done) => {
+                    let proof = done_proof(snapshot, job, claim, &evidence.checks, tree);
+                    decide_done(plan, evidence, proof)
+                }
             }
         }
     }
 }
 
-/// The rows of an accepted `done`: the guard decides, and without its result the plan is discarded.
-fn decide_done<'a>(plan: AcceptedPlan<'a>, guard: &GuardRun) -> Decision<'a> {
+/// The rows of an accepted `done`: checks and guard decide, and without their result the plan is discarded.
+fn decide_done<'a>(plan: AcceptedPlan<'a>, evidence: &Evidence, proof: DoneProof) -> Decision<'a> {
     let accept = |outcome, leaf| Decision::accept(outcome, AgentStatus::Done, plan, leaf);
     let discard = |outcome| Decision::discard(outcome, AgentStatus::Done, LeafUpdate::Unchanged);
-    match guard {
+    match &evidence.checks.green {
+        GreenRun::Interrupted { .. } => return discard(Outcome::Interrupted),
+        green if !green.is_green() => return accept(Outcome::ChecksFailed, LeafUpdate::Charge),
+        GreenRun::Skipped | GreenRun::Ended { .. } => {}
+    }
+    match &evidence.guard {
         GuardRun::Ended { exit: exit @ GuardExit::Code(0), .. } => {
-            accept(Outcome::Passed, LeafUpdate::Pass).with_guard(GuardResult::Pass, *exit)
+            let decision = match proof {
+                DoneProof::Accepted => accept(Outcome::Passed, LeafUpdate::Pass),
+                DoneProof::Confirmed => {
+                    Decision { is_confirmed: true, ..accept(Outcome::Passed, LeafUpdate::Pass) }
+                }
+                DoneProof::Unconfirmed => accept(Outcome::Unconfirmed, LeafUpdate::Unchanged),
+                DoneProof::Refused => accept(Outcome::Unconfirmed, LeafUpdate::Charge),
+            };
+            decision.with_guard(GuardResult::Pass, *exit)
         }
         GuardRun::Ended { exit, .. } => {
             accept(Outcome::GuardFailed, LeafUpdate::Charge).with_guard(GuardResult::Fail, *exit)
@@ -264,19 +313,43 @@ impl Settling<'_> {
         }
     }
 
-    /// What the loop does after an iteration with this outcome.
-    fn next_action(&self) -> NextAction {
+    /// The files to commit as the last commit has them: protected ones, check files of a task that did not pass, and checks of
+    /// tasks that are not in the plan.
+    fn restore(&self, tree: &Tree) -> Vec<RepoPath> {
+        let mut restore = self.claim.protected.restore.clone();
+        if self.decision.outcome != Outcome::Passed {
+            restore.extend(self.job.destinations());
+        }
+        for (node, left) in &self.claim.new_checks {
+            if tree.path_to(node).is_none() {
+                restore.extend(left.paths(node));
+            }
+        }
+        restore
+    }
+
+    /// What the loop does after the iteration.
+    fn next_action(&self, tree: &Tree) -> NextAction {
+        match self.action_by_outcome() {
+            NextAction::Go => self.stalled(tree).map_or(NextAction::Go, NextAction::Stop),
+            action @ (NextAction::Wait(_) | NextAction::Stop(_) | NextAction::Unknown) => action,
+        }
+    }
+
+    /// What the loop does after an iteration with this outcome, whatever came before.
+    fn action_by_outcome(&self) -> NextAction {
         let outcome = self.decision.outcome;
         match outcome.class() {
             OutcomeClass::Answered => match (&self.job.target, outcome) {
                 (SessionTarget::Replan(node), Outcome::ReplanRefused) => {
                     NextAction::Stop(StopReason::Stuck { node: node.clone() })
                 }
-                (SessionTarget::Leaf(_) | SessionTarget::Replan(_) | SessionTarget::Repair(_), _) => {
-                    NextAction::Go
-                }
+                (_, _) => NextAction::Go,
             },
-            OutcomeClass::TimeLimit => NextAction::Stop(StopReason::TimeLimit { outcome }),
+            OutcomeClass::TimeLimit => match self.snapshot.config.on_timeout {
+                OnTimeout::Retry if self.timeouts_in_row() < TIMEOUTS_MAX => NextAction::Go,
+                OnTimeout::Retry | OnTimeout::Stop => NextAction::Stop(StopReason::TimeLimit { outcome }),
+            },
             OutcomeClass::Interrupted => match self.interruption() {
                 Interruption::Crash => NextAction::Go,
                 by @ (Interruption::Int | Interruption::Term | Interruption::Hup) => {
@@ -286,19 +359,23 @@ impl Settling<'_> {
             OutcomeClass::Transient => NextAction::Wait(self.wait()),
             OutcomeClass::UsageLimit => self.after_usage_limit(),
             OutcomeClass::NeedsUser => NextAction::Stop(StopReason::NeedsUser { outcome }),
-            OutcomeClass::Failure => match self.snapshot.state.failures_in_row.saturating_add(1) {
-                in_row if in_row >= FAILURES_MAX => {
-                    NextAction::Stop(StopReason::Failures { outcome, in_row })
+            OutcomeClass::TooLarge if matches!(self.job.target, SessionTarget::Leaf(_)) => NextAction::Go,
+            OutcomeClass::TooLarge | OutcomeClass::Failure => {
+                match self.snapshot.state.failures_in_row.saturating_add(1) {
+                    in_row if in_row >= FAILURES_MAX => {
+                        NextAction::Stop(StopReason::Failures { outcome, in_row })
+                    }
+                    _ => NextAction::Go,
                 }
-                _ => NextAction::Go,
-            },
+            }
         }
     }
 
     fn interruption(&self) -> Interruption {
-        match (&self.claim.exit, self.guard) {
-            (SessionExit::Interrupted { by }, _) | (_, GuardRun::Interrupted { by }) => *by,
-            (_, _) => Interruption::Crash,
+        match (&self.claim.exit, self.evidence.interruption()) {
+            (SessionExit::Interrupted { by }, _) => *by,
+            (_, Some(by)) => by,
+            (_, None) => Interruption::Crash,
         }
     }
 
@@ -306,7 +383,7 @@ impl Settling<'_> {
     fn after_usage_limit(&self) -> NextAction {
         let limits = self.usage_limits();
         let path = self.snapshot.tree.path_to(leaf_of(&self.job.target)).unwrap_or_default();
-        let leaf = path.last().map(|leaf| LeafRef { node: &leaf.id, attempts: leaf.attempts });
+        let leaf = path.last().map(|leaf| LeafRef::of(leaf, &self.snapshot.state));
         let choice = choose_agent(&self.snapshot.config, &limits, leaf);
         match choice.limit {
             None if self.snapshot.config.on_usage_limit == OnUsageLimit::Next => NextAction::Go,

@@ -7,11 +7,14 @@ use std::collections::BTreeMap;
 
 use crate::config::Config;
 use crate::layout::Doc;
+use crate::model::checks::TaskChecks;
 use crate::model::id::{NodeId, RunId};
+use crate::model::protection::Protection;
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RunState;
 use crate::model::tools::Tools;
-use crate::model::tree::{Selection, Tree, select};
+use crate::model::tree::{Selection, Tree, next_selection};
+use crate::model::user_notes::UserNotes;
 
 /// The state of a run in its last commit. The rules of the run (configuration, templates) are those that `runner start`
 /// committed, never what an agent wrote since.
@@ -23,6 +26,8 @@ pub struct Snapshot {
     pub config: Config,
     pub tree: Tree,
     pub state: RunState,
+    /// What the user told the sessions.
+    pub notes: UserNotes,
     pub memory: Memory,
     pub node_files: NodeFiles,
     /// The user's prompt templates by file name (`contract.md`); the others are built in.
@@ -34,10 +39,12 @@ pub struct Snapshot {
 /// The files in `nodes/<node-id>/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeFiles {
-    /// context.md, at least for the node that [`select`] returns.
+    /// context.md, at least for the node that [`next_selection`] returns.
     pub contexts: BTreeMap<NodeId, String>,
     /// tools.json, at least for the session's node and its ancestors.
     pub tools: BTreeMap<NodeId, Tools>,
+    /// checks.toml with its files, at least for the selected node.
+    pub checks: BTreeMap<NodeId, TaskChecks>,
     /// The files in `artifacts/`, at least for the selected node, by name.
     pub artifacts: BTreeMap<NodeId, Vec<Artifact>>,
 }
@@ -59,7 +66,7 @@ pub struct SnapshotInputs {
 pub trait SnapshotSource {
     type Error;
 
-    /// A memory document; `None` if it does not exist.
+    /// A memory document, or the user's notes; `None` if it does not exist.
     fn document(&self, doc: Doc) -> Option<&[u8]>;
 
     /// `nodes/<node-id>/context.md`, if it exists.
@@ -67,6 +74,9 @@ pub trait SnapshotSource {
 
     /// `nodes/<node-id>/tools.json`, decoded, if it exists.
     fn node_tools(&self, node: &NodeId) -> Result<Option<Tools>, Self::Error>;
+
+    /// `nodes/<node-id>/checks.toml` with its files, decoded, if it exists.
+    fn node_checks(&self, node: &NodeId) -> Result<Option<TaskChecks>, Self::Error>;
 
     /// The files in `nodes/<node-id>/artifacts/`, by name.
     fn artifacts(&self, node: &NodeId) -> Vec<Artifact>;
@@ -83,7 +93,7 @@ impl Snapshot {
     /// and the tools of a node whose tree waits for a repair.
     pub fn build<S: SnapshotSource>(inputs: SnapshotInputs, source: &S) -> Result<Self, S::Error> {
         let SnapshotInputs { run_id, goal, config, tree, state, user_commits } = inputs;
-        let path: Vec<NodeId> = match select(&tree) {
+        let path: Vec<NodeId> = match next_selection(&tree, config.on_stuck) {
             Selection::Leaf(choice) | Selection::Stuck(choice) => {
                 choice.path.iter().map(|node| node.id.clone()).collect()
             }
@@ -99,7 +109,11 @@ impl Snapshot {
         }
         let mut contexts = BTreeMap::new();
         let mut artifacts = BTreeMap::new();
+        let mut checks = BTreeMap::new();
         if let Some(node) = path.last() {
+            if let Some(found) = source.node_checks(node)? {
+                checks.insert(node.clone(), found);
+            }
             if let Some(context) =
                 source.node_context(node).and_then(|bytes| short_text(&bytes)).filter(|text| !text.is_empty())
             {
@@ -110,13 +124,14 @@ impl Snapshot {
         let templates = source.templates().into_iter();
         let text = |doc: Doc| String::from_utf8_lossy(source.document(doc).unwrap_or_default()).into_owned();
         Ok(Self {
+            notes: UserNotes::decode(source.document(Doc::Notes).unwrap_or_default()).unwrap_or_default(),
             memory: Memory {
                 assumptions: text(Doc::Assumptions),
                 questions: text(Doc::Questions),
                 feedback: text(Doc::Feedback),
                 improvements: text(Doc::Improvements),
             },
-            node_files: NodeFiles { contexts, tools, artifacts },
+            node_files: NodeFiles { contexts, tools, checks, artifacts },
             templates: templates.filter_map(|(name, bytes)| Some((name, short_text(&bytes)?))).collect(),
             run_id,
             goal,
@@ -124,6 +139,16 @@ impl Snapshot {
             tree,
             state,
             user_commits,
+        })
+    }
+}
+
+impl Snapshot {
+    /// What the run protects: recorded by the last start; before the first one, what the configuration lists.
+    pub fn protection(&self) -> Protection {
+        self.state.protection.clone().unwrap_or_else(|| Protection {
+            files: self.config.guard.protected.clone().unwrap_or_default(),
+            ..Protection::default()
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The stages of the pipeline, each on its own, without a world.
 
 mod looping;
+mod progress;
 mod records;
 mod replanning;
 
@@ -14,6 +15,7 @@ use crate::model::cost::amount;
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::run_state::{GuardResult, RunState};
 use crate::model::tree::{Node, Tree};
+use crate::model::user_notes::UserNotes;
 use crate::strict::BoundedInt;
 
 fn id(text: &str) -> NodeId {
@@ -46,6 +48,7 @@ fn snapshot() -> Snapshot {
         config: Config::default(),
         tree: Tree::new(root).unwrap(),
         state: RunState { next_iter: IterationNumber::new(7).unwrap(), ..RunState::new(Some(run_id)) },
+        notes: UserNotes::default(),
         memory: Memory::default(),
         node_files: NodeFiles::default(),
         templates: BTreeMap::new(),
@@ -56,13 +59,13 @@ fn snapshot() -> Snapshot {
 fn job(snapshot: &Snapshot) -> Job {
     match plan(snapshot).unwrap() {
         NextStep::Work(job) => *job,
-        NextStep::Stop(stop) => panic!("{stop:?}"),
+        step @ (NextStep::Stop(_) | NextStep::FinalCheck(_)) => panic!("{step:?}"),
     }
 }
 
 fn stop(snapshot: &Snapshot) -> StopReason {
     match plan(snapshot).unwrap() {
-        NextStep::Work(job) => panic!("{:?}", job.target),
+        step @ (NextStep::Work(_) | NextStep::FinalCheck(_)) => panic!("{step:?}"),
         NextStep::Stop(stop) => stop,
     }
 }
@@ -81,8 +84,11 @@ fn attempt(status: &str, root: &Node) -> Attempt {
         answer: LeftFile::Bytes(format!(r#"{{"status": "{status}", "summary": "a summary"}}"#).into_bytes()),
         tree: LeftFile::Bytes(document.to_string().into_bytes()),
         work: ChangeScope::Execute,
+        changes: FileChanges { work_files: 1, runner_files: 0 },
         protected: Vec::new(),
+        memory: Vec::new(),
         usage: Usage::default(),
+        new_checks: BTreeMap::new(),
         processes_left: 0,
     }
 }
@@ -99,7 +105,7 @@ fn ended(code: i32) -> GuardRun {
 fn settled(snapshot: &Snapshot, attempt: Attempt, verdict: &GuardRun) -> Transition {
     let job = job(snapshot);
     let claim = interpret(snapshot, &job, attempt);
-    settle(snapshot, &job, &claim, verdict)
+    settle(snapshot, &job, &claim, &Evidence::of_guard(verdict.clone()))
 }
 
 fn waits(outcome: Outcome, secs: i64, until: Option<u64>) -> Wait {
@@ -142,6 +148,11 @@ fn a_run_stops_when_it_is_complete_stuck_or_at_its_limit() {
         root.passes = true;
     });
     all.config.max_iterations = BoundedInt::new(1).unwrap();
+    assert!(
+        matches!(plan(&all), Ok(NextStep::FinalCheck(_))),
+        "all tasks passed, and nothing was checked since"
+    );
+    all.config.guard.final_check = false;
     assert_eq!(stop(&all), StopReason::Complete, "even at the limit");
     let stuck = with_root(snapshot(), |root| root.children[1].attempts = 3);
     assert_eq!(stop(&stuck), StopReason::Stuck { node: id("second") });
@@ -403,7 +414,11 @@ fn a_guard_file_newer_than_the_run_is_pinned_by_its_first_pass() {
 #[test]
 fn a_session_that_changed_nothing_gets_an_annotation() {
     let snapshot = snapshot();
-    let idle = Attempt { work: ChangeScope::Decompose, ..attempt("retry", snapshot.tree.root()) };
+    let idle = Attempt {
+        work: ChangeScope::Decompose,
+        changes: FileChanges::default(),
+        ..attempt("retry", snapshot.tree.root())
+    };
     let transition = settled(&snapshot, idle, &GuardRun::Skipped);
     assert_eq!(transition.meta.annotations, [Annotation::NothingChanged]);
     assert!(transition.message.ends_with("Runner-Annotation: nothing-changed\n"));

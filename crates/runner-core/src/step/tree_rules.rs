@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::plan::SessionTarget;
 use crate::config::RemovalPolicy;
+use crate::layout::checks_path;
 use crate::model::agent_output::AgentStatus;
 use crate::model::id::NodeId;
 use crate::model::repo_path::RepoPath;
@@ -49,8 +50,28 @@ pub enum Violation {
     MissingChildren {
         node: String,
     },
+    /// A session added or moved a node below the lowest level for agents.
+    TooDeep {
+        node: String,
+        level: usize,
+        max: usize,
+    },
+    TooManyChildren {
+        node: String,
+        count: usize,
+        max: usize,
+    },
+    TooManyNodes {
+        count: usize,
+        max: usize,
+    },
     Protected {
         path: RepoPath,
+    },
+    /// The checks of a new task are invalid.
+    InvalidChecks {
+        node: NodeId,
+        problem: String,
     },
 }
 
@@ -95,9 +116,24 @@ impl fmt::Display for Violation {
                 "{node}: the status is `decomposed`, but the selected node has no children: add them to \
                  tree.json, or answer `done` or `retry`"
             ),
+            Self::TooDeep { node, level, max } => write!(
+                f,
+                "{node}: was added on level {level}, but `max_depth` is {max}: do the work, or split a node higher up"
+            ),
+            Self::TooManyChildren { node, count, max } => write!(
+                f,
+                "{node}: got {count} children, but `max_children` is {max}: add fewer and larger ones"
+            ),
+            Self::TooManyNodes { count, max } => {
+                write!(
+                    f,
+                    "the tree: has {count} nodes, but `max_nodes` is {max}: do the work instead of splitting it"
+                )
+            }
             Self::Protected { path } => {
                 write!(f, "`{path}`: is protected and was restored: reach the goal without changing it")
             }
+            Self::InvalidChecks { node, problem } => write!(f, "{}: {problem}", checks_path(node)),
         }
     }
 }

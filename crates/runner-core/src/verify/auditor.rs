@@ -1,19 +1,23 @@
 //! The auditor: takes the commits of a run, oldest first, and reports the rules that each one violates.
 
+mod guard_record;
+
 use std::collections::BTreeSet;
 
-use super::compare::{self, Difference, PromptCheck, shown};
+use super::checks::{self, FrozenFile, PlanChange};
+use super::compare::{self, Difference, shown};
 use super::documents::DecodedDocuments;
 use super::edit::{self, EditAudit, EditDocuments};
+use super::file_rules::protection_difference;
 use super::iteration::{IterationAudit, subject_differences};
-use super::snapshot::{self, Files, goal_id, is_runner_path, may_iteration_change};
+use super::snapshot::{self, Files, goal_id, is_runner_path};
 use super::start::{self, ForkStart};
 use super::{
     AuditBase, AuditFinding, AuditStart, AuditSummary, AuditedCommit, CommitAudit, CommitChange, FileAfter,
     Rule,
 };
+use crate::checks::coverage::{Coverage, coverage};
 use crate::commit_message::{CommitKind, MessageParts, Trailer};
-use crate::config::ProtectPolicy;
 use crate::layout::{Doc, RUNNER_DIR};
 use crate::model::agent_output::AgentStatus;
 use crate::model::id::{IterationNumber, NodeId, RunId};
@@ -21,8 +25,7 @@ use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RunState;
 use crate::model::tree::Node;
 use crate::runs::start::unseeded_tree;
-use crate::step::baseline;
-use crate::step::{NextStep, Outcome, plan};
+use crate::step::{FinalState, GuardOccasion, NextStep, Outcome, StopReason, final_state, plan};
 
 /// The state of a run after the commits so far, from which the next commit must follow.
 #[derive(Clone, Debug)]
@@ -32,12 +35,14 @@ pub struct Auditor {
     /// The iteration that the commit before is, if it is one.
     last_iter: Option<IterationNumber>,
     pub(super) files: Files,
-    docs: DecodedDocuments,
+    pub(super) docs: DecodedDocuments,
     start: StartState,
     /// The protected paths that exist.
     pub(super) protected: BTreeSet<Vec<u8>>,
     /// Commits of the user's own that no commit of the runner's counts yet.
     user_commits: Vec<UserCommit>,
+    /// Files that the user's own commits changed and that take effect with a start alone.
+    pub(super) unstarted: BTreeSet<RepoPath>,
     iterations: usize,
 }
 
@@ -92,8 +97,15 @@ impl Auditor {
             start,
             protected: base.protected,
             user_commits: Vec::new(),
+            unstarted: BTreeSet::new(),
             iterations: 0,
         }
+    }
+
+    /// The check files of the task that the next commit works on, if it is an iteration: [`AuditedCommit::check_files`] is
+    /// about them.
+    pub fn frozen_files(&self, message: &[u8]) -> Vec<FrozenFile> {
+        checks::frozen_files(&self.files, &CommitKind::parse(message))
     }
 
     /// Checks the next commit.
@@ -121,26 +133,16 @@ impl Auditor {
             let expected = CommitKind::Start { run_id: self.run.clone() }.to_string();
             differences.push(Difference::new(Rule::StartMissing, expected, shown(context.parts.subject)));
         }
+        differences.extend(commit.damaged.iter().map(|path| {
+            Difference::new(Rule::Object, format!("the content of {path} by its id"), "another content")
+        }));
+        differences.extend(self.unstarted_differences(&kind));
         differences.extend(invalid);
-        let mut unchecked = Vec::new();
-        match &kind {
-            CommitKind::Start { .. } if is_fork => {}
-            CommitKind::Start { .. } => differences.extend(self.start_differences(&context)),
-            CommitKind::Iteration { status, .. } => {
-                self.iterations += 1;
-                differences.extend(self.iteration_differences(&context, *status, &mut unchecked));
-            }
-            CommitKind::Baseline { .. } => differences.extend(self.baseline_differences(&context)),
-            CommitKind::Edit { .. } => differences.extend(self.edit_differences(&context)),
-            CommitKind::Malformed { subject } => {
-                let expected = "a subject that the runner writes";
-                differences.push(Difference::new(Rule::Message, expected, shown(subject)));
-            }
-            CommitKind::User { subject } => {
-                self.user_commits.push(UserCommit { id: commit.id.clone(), subject: subject.clone() });
-                differences.extend(self.user_commit_differences(&after));
-            }
+        if !matches!(kind, CommitKind::User { .. }) {
+            differences.extend(checks::invalid_differences(commit, &self.files, after.tree.as_ref()));
         }
+        let mut unchecked = Vec::new();
+        differences.extend(self.kind_differences(&context, is_fork, &mut unchecked));
         let mut findings = Vec::new();
         if !matches!(kind, CommitKind::User { .. }) {
             findings.extend(self.uncounted_user_commits(&context.parts));
@@ -152,6 +154,43 @@ impl Auditor {
         CommitAudit { commit: commit.id.clone(), kind, outcome, annotations, findings, unchecked }
     }
 
+    /// What the rules for the commit's kind report.
+    fn kind_differences(
+        &mut self,
+        context: &CommitContext<'_>,
+        is_fork: bool,
+        unchecked: &mut Vec<String>,
+    ) -> Vec<Difference> {
+        let mut differences = Vec::new();
+        match context.kind {
+            CommitKind::Start { .. } if is_fork => {}
+            CommitKind::Start { .. } => differences.extend(self.start_differences(context)),
+            CommitKind::Iteration { status, .. } => {
+                self.iterations += 1;
+                differences.extend(self.iteration_differences(context, *status, unchecked));
+            }
+            CommitKind::Baseline { .. } => {
+                differences.extend(self.guard_record_differences(context, GuardOccasion::Baseline));
+            }
+            CommitKind::Final { .. } => {
+                differences.extend(self.guard_record_differences(context, GuardOccasion::Final));
+            }
+            CommitKind::Edit { .. } => differences.extend(self.edit_differences(context)),
+            CommitKind::Malformed { subject } => {
+                let expected = "a subject that the runner writes";
+                differences.push(Difference::new(Rule::Message, expected, shown(subject)));
+            }
+            CommitKind::User { subject } => {
+                self.user_commits
+                    .push(UserCommit { id: context.commit.id.clone(), subject: subject.clone() });
+                let changes = context.commit.changes.iter().filter(|change| change.needs_start());
+                self.unstarted.extend(changes.map(|change| RepoPath::of_bytes(&change.path)));
+                differences.extend(self.user_commit_differences(context.after));
+            }
+        }
+        differences
+    }
+
     /// What the whole history comes to.
     pub fn finish(self) -> AuditSummary {
         let findings = self.user_commits.iter().map(foreign_commit).collect();
@@ -159,11 +198,26 @@ impl Auditor {
         if let Some(tree) = &self.docs.tree {
             collect_passed(tree.root(), &mut passed);
         }
-        let is_complete = self.docs.tree.is_some_and(|tree| tree.root().passes);
-        AuditSummary { findings, iterations: self.iterations, passed, is_complete }
+        let coverage = self.coverage();
+        let has_passed = self.docs.tree.is_some_and(|tree| tree.root().passes);
+        let is_reproduced = match (&self.docs.config, &self.docs.state) {
+            (Some(config), Some(state)) => final_state(config, state) == FinalState::Reproduced,
+            (None, _) | (_, None) => false,
+        };
+        let is_complete = has_passed && is_reproduced && self.user_commits.is_empty();
+        AuditSummary { findings, iterations: self.iterations, passed, is_complete, coverage }
     }
 
-    fn is_started(&self) -> bool {
+    /// How much of the acceptance the last commit proves.
+    fn coverage(&self) -> Coverage {
+        let (Some(tree), Some(state)) = (&self.docs.tree, &self.docs.state) else {
+            return Coverage::default();
+        };
+        let checks = snapshot::all_checks(&self.files, tree);
+        coverage(tree, &checks, &state.proofs)
+    }
+
+    pub(super) fn is_started(&self) -> bool {
         !matches!(self.start, StartState::NotStarted)
     }
 
@@ -214,6 +268,7 @@ impl Auditor {
             CommitKind::Start { .. }
             | CommitKind::Iteration { .. }
             | CommitKind::Baseline { .. }
+            | CommitKind::Final { .. }
             | CommitKind::Edit { .. }
             | CommitKind::Malformed { .. } => parents.iter().eq(self.last.iter()),
         };
@@ -275,15 +330,14 @@ impl Auditor {
             differences.push(Difference::new(Rule::Message, parts.subject, shown(parts.body)));
         }
         let state = self.docs.state.as_ref();
-        let is_continued =
-            self.is_started() || state.and_then(|state| state.run_id.as_ref()) == Some(&self.run);
-        let is_same_state =
-            snapshot::doc(context.files_before, Doc::RunState) == snapshot::doc(&self.files, Doc::RunState);
-        if !is_continued {
-            let fresh = RunState::new(Some(self.run.clone()));
-            differences.extend(after.state.as_ref().and_then(|state| compare::states(&fresh, state)));
-        } else if let (Some(was), Some(is), false) = (state, &after.state, is_same_state) {
-            differences.extend(compare::states(was, is));
+        // What stands below the first start is not the run's, whatever it says.
+        let is_continued = self.is_started();
+        let fresh = RunState::new(Some(self.run.clone()));
+        let before = if is_continued { state } else { Some(&fresh) };
+        if let (Some(before), Some(is)) = (before, &after.state) {
+            let expected = RunState { protection: is.protection.clone(), ..before.clone() };
+            differences.extend(compare::states(&expected, is));
+            differences.extend(protection_difference(commit, is));
         }
         if let Some(value) = parts.value(Trailer::PlanImport) {
             let before = self.docs.tree.as_ref();
@@ -313,30 +367,6 @@ impl Auditor {
         differences
     }
 
-    /// A baseline is recorded once, before the first iteration, and changes nothing but the state.
-    fn baseline_differences(&self, context: &CommitContext<'_>) -> Vec<Difference> {
-        let mut differences = edit::scope_differences(context.commit, Doc::RunState);
-        let (Some(was), Some(is), Some(config)) = (&self.docs.state, &context.after.state, &self.docs.config)
-        else {
-            return differences;
-        };
-        let expected = RunState { baseline: is.baseline.clone(), ..was.clone() };
-        differences.extend(compare::states(&expected, is));
-        let is_due =
-            config.guard.baseline && was.baseline.is_none() && was.next_iter == IterationNumber::FIRST;
-        if !is_due || !is.baseline.as_ref().is_some_and(baseline::is_possible) {
-            let exit = is.baseline.as_ref().map_or("none", |baseline| baseline.exit.as_str());
-            let expected = "a possible guard result, before the first iteration";
-            let found = format!("guard exit {}", shown(exit));
-            differences.push(Difference::new(Rule::Baseline, expected, found));
-        }
-        if differences.is_empty() {
-            let message = baseline::message(&self.run, is, self.user_commit_count());
-            differences.extend(compare::messages(&message, context.text, PromptCheck::Derivable));
-        }
-        differences
-    }
-
     fn edit_differences(&self, context: &CommitContext<'_>) -> Vec<Difference> {
         let (Some(tree), Some(state)) = (&self.docs.tree, &self.docs.state) else { return Vec::new() };
         let (Some(new_tree), Some(new_state)) = (&context.after.tree, &context.after.state) else {
@@ -361,6 +391,10 @@ impl Auditor {
         unchecked: &mut Vec<String>,
     ) -> Vec<Difference> {
         let mut differences = self.forbidden_changes(context.commit);
+        let change = PlanChange { before: self.docs.tree.as_ref(), after: context.after.tree.as_ref() };
+        let (before, after) = (context.files_before, &self.files);
+        differences.extend(checks::frozen_differences(context.commit, before, after, change));
+        differences.extend(self.rewritten_memory(context.files_before));
         let Some(docs) = self.docs.complete() else {
             unchecked
                 .push("what follows from the commit before, whose documents cannot be decoded".to_owned());
@@ -374,8 +408,12 @@ impl Auditor {
         };
         let job = match plan(&snapshot) {
             Ok(NextStep::Work(job)) => job,
-            Ok(NextStep::Stop(stop)) => {
-                let expected = format!("no iteration: {}", stop.as_str());
+            Ok(step @ (NextStep::Stop(_) | NextStep::FinalCheck(_))) => {
+                let reason = match &step {
+                    NextStep::Stop(stop) => stop.as_str(),
+                    NextStep::FinalCheck(_) | NextStep::Work(_) => StopReason::Complete.as_str(),
+                };
+                let expected = format!("no iteration: {reason}");
                 differences.push(Difference::new(Rule::Stopped, expected, shown(context.parts.subject)));
                 return differences;
             }
@@ -406,23 +444,6 @@ impl Auditor {
         differences
     }
 
-    /// Files that an iteration changed although it must not: the rules of the run, and pinned files unless the policy is
-    /// "flag".
-    fn forbidden_changes(&self, commit: &AuditedCommit) -> Vec<Difference> {
-        let policy = self.docs.config.as_ref().map(|config| config.guard.protect);
-        let rules = commit.changes.iter().filter(|change| !may_iteration_change(&change.path));
-        let protected = commit.changes.iter().filter(|change| {
-            policy != Some(ProtectPolicy::Flag) && change.is_protected && self.is_pinned(&change.path)
-        });
-        let rules = rules.map(|change| (Rule::PinnedFile, change));
-        let all = rules.chain(protected.map(|change| (Rule::ProtectedFile, change)));
-        all.map(|(rule, change)| {
-            let path = RepoPath::of_bytes(&change.path);
-            Difference::new(rule, format!("{path} as before"), format!("{path} changed"))
-        })
-        .collect()
-    }
-
     /// Whether a protected path existed at the start, or was pinned by a pass.
     pub(super) fn is_pinned(&self, path: &[u8]) -> bool {
         let existed_at_start = match &self.start {
@@ -432,7 +453,9 @@ impl Auditor {
             }
         };
         let pinned = self.docs.state.as_ref().map(|state| state.pinned.as_slice()).unwrap_or_default();
-        existed_at_start || pinned.contains(&RepoPath::of_bytes(path))
+        let path = RepoPath::of_bytes(path);
+        let protection = self.docs.state.as_ref().and_then(|state| state.protection.as_ref());
+        existed_at_start || pinned.contains(&path) || protection.is_some_and(|known| known.pins(&path))
     }
 
     /// The user's own commits before this one, unless this one counts them. The first start counts none.

@@ -169,6 +169,7 @@ fn rule_of(trailer: Trailer) -> Rule {
         Trailer::GuardExit => Rule::GuardExit,
         Trailer::Room => Rule::Room,
         Trailer::Candidate => Rule::Candidate,
+        Trailer::Check => Rule::Checks,
         Trailer::Semantics => Rule::Semantics,
         Trailer::UserCommits => Rule::ForeignCommit,
         Trailer::Annotation => Rule::Annotations,
@@ -200,11 +201,15 @@ pub(super) fn violation(violation: &Violation) -> Difference {
         | Violation::PassedChanged { .. }
         | Violation::PassedGained { .. } => Rule::PassedChanged,
         Violation::Protected { .. } => Rule::ProtectedFile,
+        Violation::InvalidChecks { .. } => Rule::ChecksInvalid,
         Violation::OpenRemoved { .. }
         | Violation::RootReplaced { .. }
         | Violation::SelectedRemoved { .. }
         | Violation::UnexpectedChildren { .. }
-        | Violation::MissingChildren { .. } => Rule::PlanEdit,
+        | Violation::MissingChildren { .. }
+        | Violation::TooDeep { .. }
+        | Violation::TooManyChildren { .. }
+        | Violation::TooManyNodes { .. } => Rule::PlanEdit,
     };
     Difference::new(rule, "a plan that violates no rule for agents", shown(&violation.to_string()))
 }

@@ -42,7 +42,7 @@ impl EditAudit<'_> {
         let before = EditableDocs {
             tree: self.before.tree.clone(),
             questions: memory(self.before.files, Doc::Questions),
-            feedback: memory(self.before.files, Doc::Feedback),
+            notes: memory(self.before.files, Doc::Notes),
         };
         let expected = match edit.apply(&before) {
             Ok(expected) => expected,
@@ -67,7 +67,7 @@ impl EditAudit<'_> {
             }
             differences.push(difference);
         }
-        for (doc, expected) in [(Doc::Questions, &expected.questions), (Doc::Feedback, &expected.feedback)] {
+        for (doc, expected) in [(Doc::Questions, &expected.questions), (Doc::Notes, &expected.notes)] {
             if memory(self.after.files, doc) != *expected {
                 let path = doc.path();
                 differences.push(Difference::new(
@@ -118,6 +118,7 @@ fn refused(error: &EditError) -> Vec<Difference> {
         | EditError::TooLong { .. }
         | EditError::TooFewParts
         | EditError::Tree(_)
+        | EditError::Notes(_)
         | EditError::NoSuchQuestion { .. } => Rule::PlanEdit,
     };
     vec![Difference::new(rule, "an edit that the rules allow", shown(&error.to_string()))]

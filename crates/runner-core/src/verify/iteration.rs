@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 
 use super::auditor::Auditor;
+use super::checks;
 use super::compare::{self, Difference, PromptCheck, shown};
 use super::reconstruct::{self, RecordedFacts, reconstruct};
 use super::snapshot::{self, is_runner_path};
 use super::{AuditedCommit, FileAfter, Rule};
 use crate::commit_message::{CommitKind, IterationTarget, MessageParts, Trailer};
 use crate::config::{ProtectPolicy, RoomMode};
-use crate::layout::Doc;
+use crate::layout::{Doc, DocOwner};
 use crate::model::agent_output::AgentStatus;
+use crate::model::checks::CheckRecord;
 use crate::model::id::NodeId;
 use crate::model::object_id::TreeId;
 use crate::model::repo_path::RepoPath;
@@ -18,9 +20,12 @@ use crate::model::run_state::RunState;
 use crate::model::tree::Tree;
 use crate::prompt;
 use crate::step::{
-    Annotation, ChangeScope, GuardExit, GuardPlace, Job, Outcome, ProtectedPath, RoomLevel, SessionFinding,
+    Annotation, FileChanges, GuardExit, GuardPlace, Job, Outcome, ProtectedPath, RoomLevel, SessionFinding,
     SessionTarget, Snapshot, Transition, settle,
 };
+
+/// The documents that the runner itself changes in every iteration.
+const DOCUMENTS: [Doc; 2] = [Doc::Tree, Doc::RunState];
 
 /// An iteration's commit, with everything that it follows from.
 pub(super) struct IterationAudit<'a> {
@@ -38,8 +43,8 @@ pub(super) struct IterationAudit<'a> {
 /// The protected paths of an iteration.
 struct ProtectedPaths {
     paths: Vec<ProtectedPath>,
-    /// How many of them the runner restored.
-    restored: usize,
+    /// Those that the runner restored.
+    restored: Vec<RepoPath>,
 }
 
 impl IterationAudit<'_> {
@@ -52,8 +57,8 @@ impl IterationAudit<'_> {
             return vec![Difference::new(Rule::Outcome, "one of the outcomes", found)];
         };
         let protected = self.protected_paths(&parts, outcome);
-        let has_work =
-            self.commit.changes.iter().any(|change| !is_runner_path(&change.path)) || protected.restored > 0;
+        let records: Vec<CheckRecord> = parts.values(Trailer::Check).filter_map(CheckRecord::parse).collect();
+        let changes = self.file_changes(&protected.restored);
         let facts = RecordedFacts {
             outcome,
             status: self.status,
@@ -61,11 +66,19 @@ impl IterationAudit<'_> {
             place: self.guard_place(&parts),
             tree: snapshot::doc(&self.auditor.files, Doc::Tree).unwrap_or_default(),
             state: self.state,
-            work: if has_work { ChangeScope::Execute } else { ChangeScope::Decompose },
+            changes,
             protected: protected.paths,
+            checks: &records,
+            memory: restored_memory(&parts),
         };
         let session = reconstruct(self.snapshot, self.job, &facts);
-        let transition = settle(self.snapshot, self.job, &session.claim, &session.guard);
+        let transition = settle(self.snapshot, self.job, &session.claim, &session.evidence);
+        let mut of_checks = checks::red_differences(self.job, &records);
+        of_checks.extend(checks::green_differences(&session.evidence.checks, outcome));
+        of_checks.extend(checks::file_differences(self.commit, self.job, outcome));
+        if !of_checks.is_empty() {
+            return of_checks;
+        }
         if transition.outcome == outcome {
             return self.transition_differences(&transition, prompt_check(&parts, unchecked));
         }
@@ -79,9 +92,28 @@ impl IterationAudit<'_> {
             | SessionFinding::NoAnswer { .. }
             | SessionFinding::Accepted { .. } => {
                 let line = |outcome: Outcome| format!("{}: {outcome}", Trailer::Outcome);
-                vec![Difference::new(Rule::Outcome, line(transition.outcome), line(outcome))]
+                let is_confirmation =
+                    transition.outcome == Outcome::Unconfirmed && outcome == Outcome::Passed;
+                let rule = if is_confirmation { Rule::Confirmation } else { Rule::Outcome };
+                vec![Difference::new(rule, line(transition.outcome), line(outcome))]
             }
         }
+    }
+
+    /// How many files the session changed: those that the commit changes, and those that the runner restored.
+    fn file_changes(&self, restored: &[RepoPath]) -> FileChanges {
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let changes = &self.commit.changes;
+        let destinations: Vec<Vec<u8>> = self.job.destinations().iter().map(RepoPath::to_bytes).collect();
+        let is_work = |path: &[u8]| !is_runner_path(path) && !destinations.iter().any(|file| file == path);
+        let of_work = changes.iter().filter(|change| is_work(&change.path)).count();
+        let restored = restored.iter().filter(|path| is_work(&path.to_bytes())).count();
+        let is_document = |path: &[u8]| DOCUMENTS.iter().any(|doc| doc.path().as_bytes() == path);
+        let of_runner = changes
+            .iter()
+            .filter(|change| is_runner_path(&change.path) && !is_document(&change.path))
+            .count();
+        FileChanges { work_files: count(of_work.saturating_add(restored)), runner_files: count(of_runner) }
     }
 
     /// Where the guard ran, as far as the commit can be right: at the recorded level if the configuration allows it, on the
@@ -150,7 +182,7 @@ impl IterationAudit<'_> {
                 exists: true,
             });
         }
-        ProtectedPaths { paths, restored: restored.len() }
+        ProtectedPaths { paths, restored }
     }
 
     /// Whether the commit itself pinned the file, where the start cannot be reached to compare with.
@@ -160,6 +192,14 @@ impl IterationAudit<'_> {
             && self.state.pinned.contains(&path)
             && !self.snapshot.state.pinned.contains(&path)
     }
+}
+
+/// The memory files that the annotations name, in the order of the documents.
+fn restored_memory(parts: &MessageParts<'_>) -> Vec<RepoPath> {
+    let annotations: Vec<Annotation> = parts.values(Trailer::Annotation).map(Annotation::parse).collect();
+    let memory = Doc::ALL.into_iter().filter(|doc| doc.owner() == DocOwner::Memory);
+    let paths = memory.map(|doc| RepoPath::of_bytes(doc.path().as_bytes()));
+    paths.filter(|path| annotations.contains(&Annotation::MemoryRestored { path: path.clone() })).collect()
 }
 
 /// Whether the prompt can be derived; notes it where the commit names other templates.
@@ -182,7 +222,7 @@ pub(super) fn subject_differences(job: &Job, kind: &CommitKind) -> Vec<Differenc
         differences.push(Difference::new(Rule::Numbering, expected, format!("iter {iter}")));
     }
     let expected = match &job.target {
-        SessionTarget::Leaf(node) | SessionTarget::Replan(node) => Some(node),
+        SessionTarget::Leaf(node) | SessionTarget::Replan(node) | SessionTarget::Split(node) => Some(node),
         SessionTarget::Repair(_) => None,
     };
     let found = match target {

@@ -1,14 +1,18 @@
-//! Reconstructs the claim and the guard run of an iteration from what its commit records, to be settled again.
+//! Reconstructs the claim and the evidence of an iteration from what its commit records, to be settled again.
+
+use std::collections::BTreeMap;
 
 use crate::config::OnUsageLimit;
+use crate::layout::Doc;
 use crate::model::agent_output::{AgentOutput, AgentStatus};
+use crate::model::checks::{Check, CheckExit, CheckRecord, CheckRed, RedKind, TaskProof};
 use crate::model::cost::{Amount, RunSpending, number};
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::{NodeHistory, RunState};
 use crate::step::{
-    Annotation, Attempt, ChangeScope, Claim, CostSource, GuardExit, GuardPlace, GuardRun, Interruption, Job,
-    LeftFile, NoteList, Outcome, ProtectedPath, ProviderError, SessionExit, SessionFinding, SessionTarget,
-    Snapshot, Usage, interpret,
+    Annotation, Attempt, ChangeScope, CheckEvidence, CheckResult, Claim, CostSource, Evidence, FileChanges,
+    GreenRun, GuardExit, GuardPlace, GuardRun, Interruption, Job, LeftFile, NoteList, Outcome, ProtectedPath,
+    ProviderError, SessionExit, SessionFinding, SessionTarget, Snapshot, Usage, interpret,
 };
 use crate::strict::canonical_json;
 
@@ -23,15 +27,19 @@ pub(super) struct RecordedFacts<'c> {
     pub(super) tree: &'c [u8],
     /// The state after the iteration.
     pub(super) state: &'c RunState,
-    pub(super) work: ChangeScope,
+    pub(super) changes: FileChanges,
     /// Protected paths that the session changed, or that are newer than the run.
     pub(super) protected: Vec<ProtectedPath>,
+    /// What the commit records about the checks of the task.
+    pub(super) checks: &'c [CheckRecord],
+    /// Memory files whose earlier text the runner restored, as the annotations name them.
+    pub(super) memory: Vec<RepoPath>,
 }
 
 /// What an agent and a guard must have returned for the commit to be as it is.
 pub(super) struct ReconstructedSession {
     pub(super) claim: Claim,
-    pub(super) guard: GuardRun,
+    pub(super) evidence: Evidence,
 }
 
 pub(super) fn reconstruct(snapshot: &Snapshot, job: &Job, facts: &RecordedFacts<'_>) -> ReconstructedSession {
@@ -41,8 +49,11 @@ pub(super) fn reconstruct(snapshot: &Snapshot, job: &Job, facts: &RecordedFacts<
         exit: session_exit(snapshot, job, facts),
         answer: LeftFile::Bytes(canonical_json(&answer.output)),
         tree: LeftFile::Bytes(answer.tree.to_vec()),
-        work: facts.work,
+        work: if facts.changes.work_files > 0 { ChangeScope::Execute } else { ChangeScope::Decompose },
+        changes: facts.changes,
         protected: facts.protected.clone(),
+        new_checks: BTreeMap::new(),
+        memory: facts.memory.clone(),
         usage: usage(&snapshot.state.spent, &facts.state.spent),
         processes_left: 0,
     };
@@ -51,7 +62,9 @@ pub(super) fn reconstruct(snapshot: &Snapshot, job: &Job, facts: &RecordedFacts<
         claim.finding = recorded.finding;
         claim.notes = recorded.notes;
     }
-    ReconstructedSession { claim, guard: guard_run(facts, history) }
+    let checks = check_evidence(job, facts, history);
+    let evidence = Evidence { checks, guard: guard_run(facts, history) };
+    ReconstructedSession { claim, evidence }
 }
 
 /// The answer of a session and the tree that it left.
@@ -65,11 +78,13 @@ struct RecordedAnswer<'c> {
 fn recorded_answer<'c>(snapshot: &'c Snapshot, facts: &RecordedFacts<'c>) -> RecordedAnswer<'c> {
     let before = snapshot.tree.bytes();
     let (status, tree) = match facts.outcome {
-        Outcome::Passed | Outcome::GuardFailed => (AgentStatus::Done, facts.tree),
+        Outcome::Passed | Outcome::Unconfirmed | Outcome::ChecksFailed | Outcome::GuardFailed => {
+            (AgentStatus::Done, facts.tree)
+        }
         Outcome::Retry => (AgentStatus::Retry, facts.tree),
         Outcome::Decomposed => (AgentStatus::Decomposed, facts.tree),
         Outcome::Repaired | Outcome::Replanned => (facts.status, facts.tree),
-        Outcome::ReplanRefused => (facts.status, before),
+        Outcome::ReplanRefused | Outcome::SplitRefused => (facts.status, before),
         _ => (AgentStatus::Done, before),
     };
     let summary = facts.state.last_summary.clone().unwrap_or_default();
@@ -168,11 +183,14 @@ fn recorded_finding(
         }
         Outcome::GuardTimedOut | Outcome::GuardNotStarted => None,
         Outcome::Passed
+        | Outcome::Unconfirmed
+        | Outcome::ChecksFailed
         | Outcome::GuardFailed
         | Outcome::Retry
         | Outcome::Decomposed
         | Outcome::Repaired
-        | Outcome::Replanned => None,
+        | Outcome::Replanned
+        | Outcome::SplitRefused => None,
         outcome => Some(RecordedFinding {
             finding: SessionFinding::NoAnswer { outcome, why: state.last_summary.iter().cloned().collect() },
             notes: NoteList::default(),
@@ -180,10 +198,57 @@ fn recorded_finding(
     }
 }
 
+/// What the checks of the task must have shown for the commit to be as it is.
+fn check_evidence(job: &Job, facts: &RecordedFacts<'_>, history: Option<&NodeHistory>) -> CheckEvidence {
+    let Some(checks) = &job.task.checks else { return CheckEvidence::default() };
+    let record_of = |check: &Check| facts.checks.iter().find(|record| record.name == check.name);
+    let red_of = |check: &Check| CheckRed {
+        name: check.name.clone(),
+        red: record_of(check).map_or(RedKind::Broken, |record| record.red),
+    };
+    let red = checks.red.is_none().then(|| TaskProof {
+        node: checks.node.clone(),
+        digest: checks.task.digest,
+        checks: checks.task.checks.iter().map(red_of).collect(),
+    });
+    let is_interrupted = facts.outcome == Outcome::Interrupted && facts.status == AgentStatus::Done;
+    let green = if has_ended(facts) {
+        let result = |check: &Check| CheckResult {
+            name: check.name.clone(),
+            exit: record_of(check).and_then(|record| record.exit).unwrap_or(CheckExit::Code(0)),
+        };
+        GreenRun::Ended {
+            results: checks.task.checks.iter().map(result).collect(),
+            output: history.and_then(|history| history.guard_output.clone()).unwrap_or_default(),
+            place: facts.place.clone(),
+        }
+    } else if is_interrupted {
+        GreenRun::Interrupted { by: Interruption::Int }
+    } else {
+        GreenRun::Skipped
+    };
+    CheckEvidence { red, green }
+}
+
+/// Whether the checks of a task ran to their end after the session.
+#[expect(clippy::wildcard_enum_match_arm, reason = "checks ran in few outcomes")]
+fn has_ended(facts: &RecordedFacts<'_>) -> bool {
+    match facts.outcome {
+        Outcome::Passed
+        | Outcome::Unconfirmed
+        | Outcome::ChecksFailed
+        | Outcome::GuardFailed
+        | Outcome::GuardTimedOut
+        | Outcome::GuardNotStarted => true,
+        Outcome::Interrupted => facts.checks.iter().any(|record| record.exit.is_some()),
+        _ => false,
+    }
+}
+
 #[expect(clippy::wildcard_enum_match_arm, reason = "the guard ran in few outcomes")]
 fn guard_run(facts: &RecordedFacts<'_>, history: Option<&NodeHistory>) -> GuardRun {
     match facts.outcome {
-        Outcome::Passed => {
+        Outcome::Passed | Outcome::Unconfirmed => {
             GuardRun::Ended { exit: GuardExit::Code(0), output: Vec::new(), place: facts.place.clone() }
         }
         Outcome::GuardFailed => {
@@ -226,13 +291,18 @@ pub(super) fn restored_files(
     let mut omitted = None;
     for annotation in annotations {
         match annotation {
-            Annotation::GuardFileRestored { path } => named.push(path.clone()),
+            Annotation::GuardFileRestored { path } | Annotation::CheckFileRestored { path } => {
+                named.push(path.clone());
+            }
             Annotation::GuardFilesOmitted { count } => omitted = Some(*count),
             Annotation::GuardFileChanged { .. } | Annotation::GuardFileCreated { .. } => {}
             Annotation::PlanEdited { .. }
+            | Annotation::MemoryRestored { .. }
             | Annotation::SelectedTaskEdited
+            | Annotation::CheckUnproven { .. }
             | Annotation::RepairAbandoned
             | Annotation::NothingChanged
+            | Annotation::ConfirmedUnchanged
             | Annotation::Unknown => continue,
         }
         files += 1;
@@ -243,7 +313,7 @@ pub(super) fn restored_files(
     };
     let minimum = named.len();
     for path in history.into_iter().flat_map(|history| &history.restored) {
-        if !named.contains(path) {
+        if !named.contains(path) && Doc::at(path.as_str().as_bytes()).is_none() {
             named.push(path.clone());
         }
     }

@@ -19,11 +19,18 @@ pub enum Rule {
     Status,
     Guard,
     Outcome,
+    Confirmation,
     Charge,
     Prompt,
     GuardExit,
     Room,
     Candidate,
+    Checks,
+    ChecksGreen,
+    ChecksRed,
+    ChecksFrozen,
+    ChecksInvalid,
+    CheckFile,
     Semantics,
     Annotations,
     TreeDigest,
@@ -40,15 +47,20 @@ pub enum Rule {
     RunStateCanonical,
     RunState,
     PinnedFile,
+    UnstartedChange,
     ProtectedFile,
+    Protection,
+    MemoryRewritten,
     ConfigInvalid,
     EditScope,
     Baseline,
+    FinalCheck,
     ForeignCommit,
+    Object,
 }
 
 impl Rule {
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 49] = [
         Self::StartMissing,
         Self::StartScope,
         Self::Parents,
@@ -60,11 +72,18 @@ impl Rule {
         Self::Status,
         Self::Guard,
         Self::Outcome,
+        Self::Confirmation,
         Self::Charge,
         Self::Prompt,
         Self::GuardExit,
         Self::Room,
         Self::Candidate,
+        Self::Checks,
+        Self::ChecksGreen,
+        Self::ChecksRed,
+        Self::ChecksFrozen,
+        Self::ChecksInvalid,
+        Self::CheckFile,
         Self::Semantics,
         Self::Annotations,
         Self::TreeDigest,
@@ -81,11 +100,16 @@ impl Rule {
         Self::RunStateCanonical,
         Self::RunState,
         Self::PinnedFile,
+        Self::UnstartedChange,
         Self::ProtectedFile,
+        Self::Protection,
+        Self::MemoryRewritten,
         Self::ConfigInvalid,
         Self::EditScope,
         Self::Baseline,
+        Self::FinalCheck,
         Self::ForeignCommit,
+        Self::Object,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -128,6 +152,11 @@ impl Rule {
             Self::Status => ("status", "the status in the subject matches the outcome"),
             Self::Guard => ("guard", "the guard's result in the subject matches the outcome"),
             Self::Outcome => ("outcome", "the outcome is one that this iteration can have"),
+            Self::Confirmation => (
+                "confirmation",
+                "a task that passes without a change to files was confirmed by a second session, or the configuration \
+                 accepts the first one",
+            ),
             Self::Charge => ("charge", "an attempt is charged exactly where the outcome requires it"),
             Self::Prompt => ("prompt", "the prompt is the one that the state before gives"),
             Self::GuardExit => ("guard_exit", "the guard's exit matches its result"),
@@ -135,6 +164,24 @@ impl Rule {
             Self::Candidate => {
                 ("candidate", "the guard ran on the committed files, with the runner's documents as before")
             }
+            Self::Checks => (
+                "checks",
+                "a commit records each check of its task that ran, with its results and the digest",
+            ),
+            Self::ChecksGreen => ("checks_green", "a task passes only if all of its checks succeeded"),
+            Self::ChecksRed => (
+                "checks_red",
+                "how the checks of a task ended before the work is recorded with the first session on it",
+            ),
+            Self::ChecksFrozen => (
+                "checks_frozen",
+                "only the user changes the checks of a task; only the session that creates it writes them",
+            ),
+            Self::ChecksInvalid => ("checks_invalid", "committed checks are valid"),
+            Self::CheckFile => (
+                "check_file",
+                "a pass commits the task's check files as they are frozen; other iterations leave them out",
+            ),
             Self::Semantics => ("semantics", "a commit names the version of the rules that decided it"),
             Self::Annotations => {
                 ("annotations", "a commit has exactly the annotations that follow from its changes")
@@ -159,12 +206,29 @@ impl Rule {
             Self::PinnedFile => {
                 ("pinned_file", "only `runner start` changes goal, configuration, schemas and prompts")
             }
+            Self::UnstartedChange => (
+                "unstarted_change",
+                "what the user's own commits change under `.runner/` or in protected files takes effect with a start alone",
+            ),
             Self::ProtectedFile => ("protected_file", "only the user changes a protected file"),
+            Self::Protection => (
+                "protection",
+                "a start protects what the configuration lists, or what the guard's command depends on",
+            ),
+            Self::MemoryRewritten => {
+                ("memory_rewritten", "an iteration only adds text at the end of memory files")
+            }
             Self::ConfigInvalid => ("config_invalid", "a committed configuration is valid"),
             Self::EditScope => ("edit_scope", "an edit changes what its message names, and nothing else"),
             Self::Baseline => (
                 "baseline",
                 "the guard's baseline result is recorded once, before the first iteration, and matches its exit",
+            ),
+            Self::Object => ("object", "a committed file has the content that its object id names"),
+            Self::FinalCheck => (
+                "final_check",
+                "the result of the final check is recorded after all tasks passed, on the files of the commit before, and \
+                 matches its exit",
             ),
             Self::ForeignCommit => {
                 ("foreign_commit", "every commit is the runner's, or the runner's next commit counts it")

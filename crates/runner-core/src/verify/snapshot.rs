@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use crate::config::Config;
-use crate::layout::{Doc, DocOwner, RUNNER_DIR, node_folder, tools_path};
+use crate::layout::{
+    CHECKS_FILE, Doc, DocOwner, RUNNER_DIR, TOOLS_FILE, checks_path, node_folder, tools_path,
+};
+use crate::model::checks::{CheckFilePath, ChecksFault, TaskChecks};
+use crate::model::digest::Sha256;
 use crate::model::goal::Goal;
 use crate::model::id::{NodeId, RunId};
 use crate::model::repo_path::RepoPath;
@@ -28,10 +32,7 @@ fn parts(path: &[u8]) -> Option<Vec<&str>> {
 /// Whether verification needs the contents of a file: documents, prompt templates, and files of nodes.
 pub fn is_read(path: &[u8]) -> bool {
     let is_text = parts(path).is_some_and(|parts| {
-        matches!(
-            parts.as_slice(),
-            [PROMPTS, _] | [NODES, _, "context.md" | "tools.json"] | [NODES, _, "artifacts", ..]
-        )
+        matches!(parts.as_slice(), [PROMPTS, _] | [NODES, _, _] | [NODES, _, "artifacts", ..])
     });
     is_text || Doc::at(path).is_some()
 }
@@ -42,11 +43,16 @@ pub(super) fn may_iteration_change(path: &[u8]) -> bool {
     let Some(parts) = parts(path) else { return true };
     let is_changeable =
         |doc: Doc| doc.owner() == DocOwner::Memory || matches!(doc, Doc::Tree | Doc::RunState);
-    parts.first() == Some(&NODES) || Doc::at(path).is_some_and(is_changeable)
+    match parts.as_slice() {
+        // Only the user allows tools, for any node and before it exists.
+        [NODES, _, TOOLS_FILE] => false,
+        [NODES, ..] => true,
+        _ => Doc::at(path).is_some_and(is_changeable),
+    }
 }
 
 /// Whether a path is inside `.runner/`.
-pub(super) fn is_runner_path(path: &[u8]) -> bool {
+pub(crate) fn is_runner_path(path: &[u8]) -> bool {
     parts(path).is_some()
 }
 
@@ -105,6 +111,10 @@ impl SnapshotSource for RecordedFiles<'_> {
         Ok(bytes.and_then(|bytes| Tools::decode(bytes).ok()))
     }
 
+    fn node_checks(&self, node: &NodeId) -> Result<Option<TaskChecks>, Infallible> {
+        Ok(task_checks(self.0, node).and_then(Result::ok))
+    }
+
     fn artifacts(&self, node: &NodeId) -> Vec<Artifact> {
         let folder = format!("{}/artifacts/", node_folder(node)).into_bytes();
         let below = self.0.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
@@ -127,11 +137,34 @@ impl SnapshotSource for RecordedFiles<'_> {
     }
 }
 
-/// What [`Files`] hold of a file: its bytes, or for an artifact its size in digits, because prompts only name the size.
+/// The checks of a task, if it has any; or what is wrong with them.
+pub(super) fn task_checks(files: &Files, node: &NodeId) -> Option<Result<TaskChecks, Vec<ChecksFault>>> {
+    let toml = files.get(checks_path(node).as_bytes()).filter(|bytes| !bytes.is_empty())?;
+    Some(TaskChecks::read(toml, |file| {
+        let digest = files.get(format!("{}/{file}", node_folder(node)).as_bytes())?;
+        Sha256::parse(std::str::from_utf8(digest).ok()?)
+    }))
+}
+
+/// The valid checks of all tasks of a tree.
+pub(super) fn all_checks(files: &Files, tree: &Tree) -> BTreeMap<NodeId, TaskChecks> {
+    let nodes = files.keys().filter_map(|path| {
+        let file = CheckFilePath::parse(path).filter(CheckFilePath::is_checks_toml)?;
+        tree.path_to(&file.node).is_some().then_some(file.node)
+    });
+    nodes.filter_map(|node| Some((node.clone(), task_checks(files, &node)?.ok()?))).collect()
+}
+
+/// What [`Files`] hold of a file: its bytes; for an artifact its size in digits, because prompts only name the size; for a
+/// check file its digest.
 pub fn kept(path: &[u8], bytes: Vec<u8>) -> Vec<u8> {
-    let is_artifact =
-        parts(path).is_some_and(|parts| matches!(parts.as_slice(), [NODES, _, "artifacts", ..]));
-    if is_artifact { bytes.len().to_string().into_bytes() } else { bytes }
+    let parts = parts(path).unwrap_or_default();
+    match parts.as_slice() {
+        [NODES, _, "artifacts", ..] => bytes.len().to_string().into_bytes(),
+        [NODES, _, "context.md" | TOOLS_FILE | CHECKS_FILE] => bytes,
+        [NODES, _, _] => Sha256::of(&bytes).to_string().into_bytes(),
+        _ => bytes,
+    }
 }
 
 #[cfg(test)]
@@ -146,10 +179,13 @@ mod tests {
             ".runner/state/tree.json",
             ".runner/prompts/leaf.md",
             ".runner/nodes/a/context.md",
+            ".runner/nodes/a/checks.toml",
+            ".runner/nodes/a/nested.rs",
         ] {
             assert!(is_read(read.as_bytes()), "{read}");
         }
-        for other in ["src/a.rs", ".runner/nodes/a/other", ".runner/prompts/a/b.md", ".runner/iterations/x"] {
+        for other in ["src/a.rs", ".runner/nodes/a/b/other", ".runner/prompts/a/b.md", ".runner/iterations/x"]
+        {
             assert!(!is_read(other.as_bytes()), "{other}");
         }
     }
@@ -164,9 +200,12 @@ mod tests {
         ] {
             assert!(may_iteration_change(allowed.as_bytes()), "{allowed}");
         }
-        for forbidden in
-            [".runner/GOAL.md", ".runner/state/config.toml", ".runner/prompts/x.md", ".runner/.gitignore"]
-        {
+        for forbidden in [
+            ".runner/GOAL.md",
+            ".runner/state/config.toml",
+            ".runner/prompts/x.md",
+            ".runner/nodes/x/tools.json",
+        ] {
             assert!(!may_iteration_change(forbidden.as_bytes()), "{forbidden}");
         }
     }

@@ -1,6 +1,8 @@
 //! Builds histories commit by commit and audits each: the auditor accepts valid ones of any size and names the violated rule
 //! of the others.
 
+mod progress;
+
 use std::collections::BTreeSet;
 
 use runner_core::config::Config;
@@ -8,15 +10,16 @@ use runner_core::layout::Doc;
 use runner_core::model::digest::Sha256;
 use runner_core::model::id::{NodeId, RunId};
 use runner_core::model::object_id::TreeId;
+use runner_core::model::progress::UnconfirmedClaim;
 use runner_core::model::repo_path::RepoPath;
-use runner_core::model::run_state::{Baseline, GuardResult, RunState, SEMANTICS};
+use runner_core::model::run_state::{GuardResult, RecordedGuardRun, RunState, SEMANTICS};
 use runner_core::model::tree::{Node, Tree};
 use runner_core::runs::edit::{self, EditableDocs, UserEdit};
 use runner_core::runs::import::PlanFormat;
 use runner_core::runs::start;
 use runner_core::step::{
-    Attempt, ChangeScope, GuardExit, GuardRun, Interruption, LeftFile, NextStep, Outcome, ProtectedPath,
-    ProviderError, SessionExit, Transition, Usage, interpret, plan, settle,
+    Attempt, ChangeScope, Evidence, FileChanges, GuardExit, GuardRun, Interruption, LeftFile, NextStep,
+    Outcome, ProtectedPath, ProviderError, SessionExit, Transition, Usage, interpret, plan, settle,
 };
 use runner_core::step::{GuardPlace, RoomLevel};
 use runner_core::verify::{
@@ -24,6 +27,7 @@ use runner_core::verify::{
     snapshot,
 };
 
+const ACCEPT_UNCHANGED: &str = "[accept]\nunchanged = \"pass\"\n";
 const GOAL: &str = "---\nid: sim\n---\n# Goal\n\nBuild it.\n";
 
 /// A run's history so far.
@@ -107,6 +111,9 @@ impl AuditedRun {
             changes,
             protected: is_start.then(|| self.protected.clone()),
             candidate: None,
+            check_files: Vec::new(),
+            protection: None,
+            damaged: Vec::new(),
         });
         assert_eq!(report.unchecked, [""; 0]);
         report.findings.iter().map(|finding| finding.rule).collect()
@@ -131,7 +138,7 @@ impl AuditedRun {
         let docs = StepDocuments { tree: &tree, state: &state, config: &config };
         let snapshot = snapshot(&self.files, &run_id(), docs, 0).unwrap();
         let NextStep::Work(job) = plan(&snapshot).unwrap() else { panic!("the run is over") };
-        settle(&snapshot, &job, &interpret(&snapshot, &job, attempt), verdict)
+        settle(&snapshot, &job, &interpret(&snapshot, &job, attempt), &Evidence::of_guard(verdict.clone()))
     }
 
     /// Commits an iteration with this attempt, guard result and the session's other changes; asserts that the auditor accepts
@@ -154,15 +161,24 @@ impl AuditedRun {
             ),
             tree: LeftFile::Bytes(self.bytes(Doc::Tree).to_vec()),
             work: ChangeScope::Execute,
+            changes: FileChanges { work_files: 1, runner_files: 0 },
             protected: Vec::new(),
+            memory: Vec::new(),
             usage: Usage::default(),
+            new_checks: std::collections::BTreeMap::new(),
             processes_left: 0,
         }
     }
 
     /// A session without an answer.
     fn no_answer(&self, exit: SessionExit) -> Attempt {
-        Attempt { exit, answer: LeftFile::Missing, work: ChangeScope::Decompose, ..self.answer("retry") }
+        Attempt {
+            exit,
+            answer: LeftFile::Missing,
+            work: ChangeScope::Decompose,
+            changes: FileChanges::default(),
+            ..self.answer("retry")
+        }
     }
 }
 
@@ -187,7 +203,8 @@ fn guard_succeeded() -> GuardRun {
 fn any_number_of_restored_and_created_guard_files_is_accepted() {
     for (restored, created) in [(1, 0), (20, 0), (25, 0), (3, 2), (19, 3), (22, 2), (0, 22)] {
         for (status, verdict) in [("retry", GuardRun::Skipped), ("done", guard_succeeded())] {
-            let mut run = AuditedRun::start("", 2, &guard_files(30));
+            // Restored files alone are no work.
+            let mut run = AuditedRun::start(ACCEPT_UNCHANGED, 2, &guard_files(30));
             let old = guard_files(restored);
             let new: Vec<String> = (0..created).map(|nth| format!("new{nth:02}.just")).collect();
             let protected = old.iter().map(|name| changed_path(name, true));
@@ -202,7 +219,7 @@ fn any_number_of_restored_and_created_guard_files_is_accepted() {
 
 #[test]
 fn deleted_new_guard_file_does_not_count_as_restored() {
-    let mut run = AuditedRun::start("", 2, &guard_files(30));
+    let mut run = AuditedRun::start(ACCEPT_UNCHANGED, 2, &guard_files(30));
     let new_file = changed_path("new.just", false);
     let attempt = Attempt { protected: vec![new_file.clone()], ..run.answer("retry") };
     run.iterate(attempt, &GuardRun::Skipped, vec![file("new.just", true)]);
@@ -306,7 +323,7 @@ fn pinned_file_is_accepted_if_the_audit_starts_after_the_run_did() {
 }
 
 /// Commits a baseline; returns the violated rules.
-fn commit_baseline(run: &mut AuditedRun, baseline: &Baseline) -> Vec<Rule> {
+fn commit_baseline(run: &mut AuditedRun, baseline: &RecordedGuardRun) -> Vec<Rule> {
     let state = RunState { baseline: Some(baseline.clone()), ..run.state() }.to_bytes();
     let room = baseline.room.map(|room| format!("Runner-Room: {room}\n")).unwrap_or_default();
     let message = format!(
@@ -320,7 +337,7 @@ fn commit_baseline(run: &mut AuditedRun, baseline: &Baseline) -> Vec<Rule> {
 
 #[test]
 fn baseline_is_valid_once_before_the_first_iteration_and_only_if_configured() {
-    let pass = || Baseline {
+    let pass = || RecordedGuardRun {
         guard: GuardResult::Pass,
         exit: "0".to_owned(),
         room: Some(RoomLevel::InPlace),
@@ -336,7 +353,7 @@ fn baseline_is_valid_once_before_the_first_iteration_and_only_if_configured() {
     assert_eq!(commit_baseline(&mut late, &pass()), [Rule::Baseline], "late");
     let mut not_configured = AuditedRun::start("[guard]\nbaseline = false\n", 1, &[]);
     assert_eq!(commit_baseline(&mut not_configured, &pass()), [Rule::Baseline], "not configured");
-    let impossible = Baseline { exit: "1".to_owned(), ..pass() };
+    let impossible = RecordedGuardRun { exit: "1".to_owned(), ..pass() };
     assert_eq!(commit_baseline(&mut fresh.clone(), &impossible), [Rule::Baseline], "impossible");
 }
 
@@ -365,14 +382,14 @@ fn impossible_user_edit_is_a_violation() {
         (UserEdit::Remove { node: node("n000") }, Rule::PassedChanged),
         (UserEdit::Remove { node: node("missing") }, Rule::PlanEdit),
     ] {
-        let before = EditableDocs { tree: run.tree(), questions: Vec::new(), feedback: Vec::new() };
+        let before = EditableDocs { tree: run.tree(), questions: Vec::new(), notes: Vec::new() };
         let message = edit::message(&run_id(), &edit, &before, &run.state(), 0);
         assert!(run.clone().commit(&message, &[], Vec::new()).contains(&rule), "{edit:?}");
     }
 }
 
 #[test]
-fn start_commit_may_continue_from_another_branch() {
+fn what_stands_below_the_first_start_is_not_the_runs() {
     let mut run = AuditedRun::start("", 2, &[]);
     let attempt = run.answer("done");
     run.iterate(attempt, &guard_succeeded(), vec![file("src/a", false)]);
@@ -380,7 +397,8 @@ fn start_commit_may_continue_from_another_branch() {
     let base =
         AuditBase { commit, files: run.files.clone(), protected: BTreeSet::new(), start: AuditStart::Before };
     run.auditor = Auditor::new(run_id(), base);
-    assert_eq!(run.commit(&start::message(&run_id(), 0, None), &[], Vec::new()), []);
+    let found = run.commit(&start::message(&run_id(), 0, None), &[], Vec::new());
+    assert_eq!(found, [Rule::RunState, Rule::Passes]);
 }
 
 #[test]
@@ -392,4 +410,36 @@ fn invented_attempts_are_reported_by_every_start_until_corrected() {
     let start_message = start::message(&run_id(), 0, None);
     assert_eq!(run.commit(&start_message, &[(Doc::Tree, forged_tree)], Vec::new()), [Rule::Attempts]);
     assert_eq!(run.commit(&start_message, &[], vec![]), [Rule::Attempts]);
+}
+
+/// Commits a note that counts this many commits of the user's.
+fn add_note(run: &mut AuditedRun, user_commits: u32) -> Vec<Rule> {
+    let edit = UserEdit::Note { text: "Use tabs.".to_owned() };
+    let notes = run.bytes(Doc::Notes).to_vec();
+    let after = edit.apply(&EditableDocs { tree: run.tree(), questions: Vec::new(), notes }).unwrap();
+    let message = edit::message(&run_id(), &edit, &after, &run.state(), user_commits);
+    run.commit(&message, &[(Doc::Notes, after.notes)], Vec::new())
+}
+
+#[test]
+fn what_a_user_commits_of_the_rules_takes_effect_with_a_start_alone() {
+    let config = (Doc::Config, b"max_iterations = 7\n".to_vec());
+    let schema = (Doc::TreeSchema, b"{}".to_vec());
+    for (docs, changes) in [
+        (vec![config], Vec::new()),
+        (vec![schema], Vec::new()),
+        (Vec::new(), vec![file("check", true)]),
+        (Vec::new(), vec![file("package.json#scripts.test", true)]),
+        (Vec::new(), vec![file(".runner/nodes/n000/tools.json", false)]),
+    ] {
+        let mut run = AuditedRun::start("", 2, &["check".to_owned()]);
+        assert_eq!(run.commit("by hand\n", &docs, changes.clone()), []);
+        let mut started = run.clone();
+        assert_eq!(add_note(&mut run, 1), [Rule::UnstartedChange], "{docs:?} {changes:?}");
+        assert_eq!(started.commit(&start::message(&run_id(), 1, None), &[], Vec::new()), []);
+        assert_eq!(add_note(&mut started, 0), []);
+    }
+    let mut run = AuditedRun::start("", 2, &["check".to_owned()]);
+    assert_eq!(run.commit("by hand\n", &[], vec![file("src/a", false)]), []);
+    assert_eq!(add_note(&mut run, 1), [], "source alone needs no start");
 }

@@ -5,11 +5,12 @@
 //! 1. Faults on: crashes before and after every effect, lost journal entries, full disks, odd guards. After a
 //!    crash the world recovers, and the loop continues.
 //! 2. Faults off, the same agents. The run must end (complete, stuck, or at its limit) within `max_iterations`
-//!    iterations in all and as many invocations: every iteration takes the next number, and no number above the
-//!    limit is planned, so nothing that an agent does can make a run longer.
-//! 3. Honest agents and a raised limit. The run must be complete or stuck within `1 + 2 * n` iterations, where
-//!    `n` counts its open leaves: at most one repair is pending and an honest agent fixes it at once; an honest
-//!    agent passes a leaf in one iteration; and a leaf that is stuck is replanned at most once before that.
+//!    iterations in all: every iteration takes the next number, and none is planned once so many of them count.
+//!    Outages do not count, but at most two of them are committed before the next iteration that does.
+//! 3. Honest agents and a raised limit. The run must be complete or stuck within `4 + 2 * n` iterations, where
+//!    `n` counts its open leaves: at most one repair is pending and an honest agent fixes it at once; at most one
+//!    leaf must be split, which makes one leaf more; an honest agent passes a leaf in one iteration; and a leaf that
+//!    is stuck is replanned at most once before that.
 
 mod agent;
 mod audit;
@@ -22,8 +23,8 @@ mod world;
 use std::collections::BTreeSet;
 
 use runner_core::config::{
-    Budget, Config, Executor, OnStuck, OnUsageLimit, Prices, ProtectPolicy, RemovalPolicy, Rung, TokenPrice,
-    Usd,
+    AcceptConfig, Budget, Config, Executor, LimitsConfig, OnStuck, OnTimeout, OnUsageLimit, Prices,
+    ProtectPolicy, RemovalPolicy, Rung, TokenPrice, UnchangedPolicy, Usd,
 };
 use runner_core::model::digest::Sha256;
 use runner_core::model::id::NodeId;
@@ -64,8 +65,11 @@ fn config(random: &mut Random) -> Config {
     let mut config = Config {
         max_iterations: BoundedInt::new(5 + i64::try_from(random.below(36)).unwrap()).unwrap(),
         max_attempts_default: BoundedInt::new(1 + i64::try_from(random.below(3)).unwrap()).unwrap(),
-        prompt_budget_bytes: BoundedInt::new([4096, 6000, 40_000][random.below(3)]).unwrap(),
-        on_stuck: if random.percent(50) { OnStuck::Replan } else { OnStuck::Stop },
+        prompt_budget_bytes: BoundedInt::new([8192, 10_000, 40_000][random.below(3)]).unwrap(),
+        on_stuck: [OnStuck::Replan, OnStuck::Stop, OnStuck::Skip][random.below(3)],
+        on_timeout: if random.percent(50) { OnTimeout::Retry } else { OnTimeout::Stop },
+        limits: limits(random),
+        accept: AcceptConfig { unchanged: unchanged(random) },
         ..Config::default()
     };
     (config.on_usage_limit, config.ladder) = ladder(random);
@@ -76,6 +80,27 @@ fn config(random: &mut Random) -> Config {
     config
 }
 
+/// Some runs have low limits, so that agents reach each of them.
+fn limits(random: &mut Random) -> LimitsConfig {
+    let stall_iterations = BoundedInt::new([0, 3, 12][random.below(3)]).unwrap();
+    let mut limits = LimitsConfig { stall_iterations, ..LimitsConfig::default() };
+    match random.below(6) {
+        0 => limits.max_depth = BoundedInt::new(2).unwrap(),
+        1 => limits.max_children = BoundedInt::new(1).unwrap(),
+        2 => limits.max_nodes = BoundedInt::new(4).unwrap(),
+        _ => {}
+    }
+    limits
+}
+
+fn unchanged(random: &mut Random) -> UnchangedPolicy {
+    match random.below(5) {
+        0 => UnchangedPolicy::Pass,
+        1 => UnchangedPolicy::Retry,
+        _ => UnchangedPolicy::Confirm,
+    }
+}
+
 /// Half of the runs have more than one agent, and half continue with the next one at a usage limit.
 fn ladder(random: &mut Random) -> (OnUsageLimit, Vec<Rung>) {
     let rung = |model: &str, after: Option<i64>| Rung {
@@ -84,7 +109,7 @@ fn ladder(random: &mut Random) -> (OnUsageLimit, Vec<Rung>) {
     };
     let rungs = match random.below(4) {
         0 => vec![rung("large", Some(1))],
-        1 => vec![rung("large", Some(2)), rung("other", None)],
+        1 => vec![rung("large", Some(3)), rung("other", None)],
         _ => Vec::new(),
     };
     (if random.percent(50) { OnUsageLimit::Next } else { OnUsageLimit::Wait }, rungs)
@@ -173,25 +198,30 @@ fn is_final(stop: &StopReason) -> bool {
 
 fn end_with_any_agent(sim: &mut Sim) {
     let bound = sim.config.max_iterations.get() + 1;
-    let ended = (0..=bound).any(|_| invoke(sim).is_some_and(|stop| is_final(&stop)));
+    // An invocation may end in an outage, without an iteration that counts.
+    let ended = (0..=3 * bound).any(|_| invoke(sim).is_some_and(|stop| is_final(&stop)));
     assert!(ended, "a run with a limit of {bound} iterations continues after {}", sim.commits.len());
-    assert!(i64::try_from(sim.commits.len()).unwrap() <= bound);
+    let counted = i64::from(sim.state().counted_iterations());
+    assert!(counted < bound, "{counted}");
+    let outages = i64::from(sim.state().progress.outages);
+    assert!(outages <= 2 * (counted + 1), "{outages} outages with {counted} iterations");
 }
 
 fn end_with_honest_agents(sim: &mut Sim) {
     sim.tempers = vec![Temper::Honest];
     sim.raise_limit();
     let leaves = sim.tree().root().leaves();
-    let commits_before = sim.commits.len();
-    let bound = 1 + 2 * (leaves.total - leaves.passed);
+    let iterations = |sim: &Sim| sim.commits.len() - sim.records;
+    let before = iterations(sim);
+    let bound = 4 + 2 * (leaves.total - leaves.passed);
     loop {
         match invoke(sim) {
             Some(StopReason::Complete | StopReason::Stuck { .. }) => break,
-            Some(StopReason::LoopIterations { .. } | StopReason::UserStop) => {}
+            Some(StopReason::LoopIterations { .. } | StopReason::UserStop | StopReason::Stalled { .. }) => {}
             other => panic!("honest agents end with {other:?}"),
         }
     }
-    let iterations = sim.commits.len() - commits_before;
+    let iterations = iterations(sim) - before;
     assert!(iterations <= bound, "{iterations} of {bound}");
 }
 
@@ -257,7 +287,7 @@ fn assert_covered(seen: &Seen) {
     for rule in RULES {
         assert!(seen.rules.iter().any(|message| message.starts_with(rule)), "no agent violated: {rule}");
     }
-    for (mode, table) in [("leaf", &LEAF[..]), ("repair", &REPAIR), ("replan", &REPLAN)] {
+    for (mode, table) in [("leaf", &LEAF[..]), ("repair", &REPAIR), ("replan", &REPLAN), ("split", &SPLIT)] {
         let rows = seen.rows.iter().filter(|row| row.0 == mode);
         let answered =
             rows.filter(|row| !matches!(row.2.class(), OutcomeClass::Transient | OutcomeClass::UsageLimit));
@@ -271,7 +301,9 @@ fn assert_covered(seen: &Seen) {
     }
 }
 
-const STOPS: [&str; 10] = [
+const STOPS: [&str; 12] = [
+    "stalled",
+    "not_reproducible",
     "user_stop",
     "needs_user",
     "budget",
@@ -283,7 +315,12 @@ const STOPS: [&str; 10] = [
     "stuck",
     "time_limit",
 ];
-const EVENTS: [&str; 11] = [
+const EVENTS: [&str; 16] = [
+    "check_started",
+    "check_ended",
+    "outage_continues",
+    "final_check_started",
+    "final_check_ended",
     "planned",
     "recovered",
     "agent_ended",
@@ -297,7 +334,9 @@ const EVENTS: [&str; 11] = [
     "stopped",
 ];
 /// Branches of the choice of agents, of waits and of budgets.
-const BRANCHES: [&str; 14] = [
+const BRANCHES: [&str; 16] = [
+    "moved up by the same failure",
+    "outage continued",
     "climbed",
     "fell back",
     "fell back to the first",
@@ -313,7 +352,9 @@ const BRANCHES: [&str; 14] = [
     "leaf_tokens",
     "leaf_usd",
 ];
-const ANNOTATIONS: [&str; 7] = [
+const ANNOTATIONS: [&str; 9] = [
+    "check-unproven",
+    "confirmed-unchanged",
     "guard-file-restored",
     "guard-file-changed",
     "guard-file-created",
@@ -322,7 +363,10 @@ const ANNOTATIONS: [&str; 7] = [
     "repair-abandoned",
     "nothing-changed",
 ];
-const RULES: [&str; 10] = [
+const RULES: [&str; 13] = [
+    "was added on level",
+    "got 2 children, but `max_children` is 1",
+    "has 5 nodes, but `max_nodes` is 4",
     "has passed and must not be removed",
     "has passed and must not be moved",
     "has passed and must not change",
@@ -336,8 +380,11 @@ const RULES: [&str; 10] = [
 ];
 
 /// The outcome table: the claim in the commit of a session on a leaf, and its outcome.
-const LEAF: [(&str, Outcome); 9] = [
+const LEAF: [(&str, Outcome); 12] = [
+    ("done guard=skipped charged", Outcome::ChecksFailed),
     ("done guard=pass free", Outcome::Passed),
+    ("done guard=pass free", Outcome::Unconfirmed),
+    ("done guard=pass charged", Outcome::Unconfirmed),
     ("done guard=fail charged", Outcome::GuardFailed),
     ("retry guard=skipped charged", Outcome::Retry),
     ("decomposed guard=skipped free", Outcome::Decomposed),
@@ -361,6 +408,13 @@ const REPLAN: [(&str, Outcome); 6] = [
     ("done guard=skipped free", Outcome::ReplanRefused),
     ("retry guard=skipped free", Outcome::ReplanRefused),
     ("retry guard=skipped free", Outcome::InvalidTree),
+];
+const SPLIT: [(&str, Outcome); 5] = [
+    ("decomposed guard=skipped free", Outcome::Decomposed),
+    ("done guard=skipped charged", Outcome::SplitRefused),
+    ("retry guard=skipped charged", Outcome::SplitRefused),
+    ("retry guard=skipped charged", Outcome::RuleViolation),
+    ("retry guard=skipped charged", Outcome::InvalidTree),
 ];
 /// Sessions without an answer that waiting does not help; in no mode do they charge an attempt.
 const FREE: [Outcome; 9] = [

@@ -1,8 +1,11 @@
 //! The documents that `runner start` composes from the work tree, HEAD and the run's branch.
 
+use std::collections::BTreeMap;
+
 use runner_core::layout::Doc;
 use runner_core::model::goal::{GoalError, TEMPLATE};
 use runner_core::model::id::RunId;
+use runner_core::model::protection::Protection;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{Node, Tree};
 use runner_core::runs::import::PlanFormat;
@@ -29,25 +32,31 @@ fn with(docs: &DocSet, doc: Doc, bytes: impl Into<Vec<u8>>) -> DocSet {
 fn new_run(name: &str, goal: &str) -> DocSet {
     let nothing = DocSet::new();
     let sources = DocumentSources { work: &nothing, head: &nothing, tip: None, on_branch: false };
-    compose(&id(name), goal.as_bytes(), sources, &StartOptions::default()).unwrap().docs
+    compose(&id(name), goal.as_bytes(), sources, &BTreeMap::new(), &StartOptions::default()).unwrap().docs
 }
 
 /// Starts on the run's branch with these files in the work tree.
 fn resume(name: &str, work: &DocSet, tip: &DocSet) -> Result<StartDocuments, StartError> {
     let sources = DocumentSources { work, head: tip, tip: Some(tip), on_branch: true };
-    compose(&id(name), &work[&Doc::Goal], sources, &StartOptions::default())
+    compose(&id(name), &work[&Doc::Goal], sources, &BTreeMap::new(), &StartOptions::default())
 }
 
 /// Starts on another branch and switches to the run's.
 fn switch(name: &str, work: &DocSet, head: &DocSet, tip: &DocSet) -> Result<StartDocuments, StartError> {
     let sources = DocumentSources { work, head, tip: Some(tip), on_branch: false };
-    compose(&id(name), &work[&Doc::Goal], sources, &StartOptions::default())
+    compose(&id(name), &work[&Doc::Goal], sources, &BTreeMap::new(), &StartOptions::default())
 }
 
 /// Starts a new run where files of another exist.
 fn start_new(name: &str, work: &DocSet, keep_plan: bool) -> Result<StartDocuments, StartError> {
     let sources = DocumentSources { work, head: work, tip: None, on_branch: false };
-    compose(&id(name), &work[&Doc::Goal], sources, &StartOptions { keep_plan, ..StartOptions::default() })
+    compose(
+        &id(name),
+        &work[&Doc::Goal],
+        sources,
+        &BTreeMap::new(),
+        &StartOptions { keep_plan, ..StartOptions::default() },
+    )
 }
 
 fn tree_of(docs: &DocSet) -> Tree {
@@ -77,12 +86,19 @@ fn tree_with_children(docs: &DocSet, children: Vec<Node>) -> Vec<u8> {
     Tree::new(root).unwrap().bytes().to_vec()
 }
 
+/// The state of a new run whose guard is `just ci`, in a repository without a justfile.
+fn fresh_state(name: &str) -> RunState {
+    let files = [".justfile", "Justfile", "justfile"].map(str::to_owned).into();
+    let protection = Protection { files, ..Protection::default() };
+    RunState { protection: Some(protection), ..RunState::new(Some(id(name))) }
+}
+
 #[test]
 fn first_start_creates_every_document() {
     let docs = new_run("x", "# Ship it\n\n## Acceptance\n- it ships\n");
     assert_eq!(docs.keys().copied().collect::<Vec<_>>(), Doc::ALL);
     assert_eq!(text_of(&docs, Doc::Goal), "---\nid: x\n---\n\n# Ship it\n\n## Acceptance\n- it ships\n");
-    assert_eq!(state_of(&docs), RunState::new(Some(id("x"))));
+    assert_eq!(state_of(&docs), fresh_state("x"));
     let tree = tree_of(&docs);
     assert_eq!((tree.root().id.as_str(), tree.root().title.as_str()), ("root", "Ship it"));
     assert_eq!(
@@ -98,8 +114,9 @@ fn first_start_creates_every_document() {
 fn template_goal_counts_as_unwritten() {
     let nothing = DocSet::new();
     let sources = DocumentSources { work: &nothing, head: &nothing, tip: None, on_branch: false };
-    let composed =
-        |goal: &str| compose(&id("x"), goal.as_bytes(), sources, &StartOptions::default()).unwrap();
+    let composed = |goal: &str| {
+        compose(&id("x"), goal.as_bytes(), sources, &BTreeMap::new(), &StartOptions::default()).unwrap()
+    };
     assert!(composed(TEMPLATE).goal_unwritten);
     assert!(!composed("Do it.\n").goal_unwritten);
 }
@@ -167,7 +184,7 @@ fn run_state_is_kept_for_its_run_and_reset_for_another() {
     assert_eq!(resume("x", &tip, &tip).map(|composed| state_of(&composed.docs)), Ok(later));
     let foreign = with(&tip, Doc::RunState, RunState::new(Some(id("y"))).to_bytes());
     let docs = resume("x", &foreign, &foreign).unwrap().docs;
-    assert_eq!(state_of(&docs), RunState::new(Some(id("x"))));
+    assert_eq!(state_of(&docs), fresh_state("x"));
     let broken = with(&tip, Doc::RunState, "[]");
     assert_eq!(resume("x", &broken, &broken).unwrap_err().to_string(), "run_state.json has 1 error");
     // The work tree's copy is ignored.

@@ -9,10 +9,11 @@ use runner_core::model::id::{NodeId, RunId};
 use runner_core::model::object_id::TreeId;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{AgentTree, Node, Tree};
+use runner_core::model::user_notes::UserNotes;
 use runner_core::step::GuardPlace;
 use runner_core::step::{
-    Attempt, AttemptCharge, ChangeScope, GuardExit, GuardRun, Job, LeftFile, Memory, NextStep, NodeFiles,
-    Outcome, SessionExit, Snapshot, Transition, Usage, interpret, merge, plan, settle,
+    Attempt, AttemptCharge, ChangeScope, Evidence, FileChanges, GuardExit, GuardRun, Job, LeftFile, Memory,
+    NextStep, NodeFiles, Outcome, SessionExit, Snapshot, Transition, Usage, interpret, merge, plan, settle,
 };
 
 use crate::count_from_env;
@@ -112,6 +113,7 @@ fn snapshot(tree: Tree) -> Snapshot {
         config: Config::default(),
         tree,
         state: RunState::new(Some(run_id)),
+        notes: UserNotes::default(),
         memory: Memory::default(),
         node_files: NodeFiles::default(),
         templates: BTreeMap::new(),
@@ -125,8 +127,11 @@ fn attempt(status: &str, tree: Vec<u8>) -> Attempt {
         answer: LeftFile::Bytes(format!(r#"{{"status": "{status}", "summary": "s"}}"#).into_bytes()),
         tree: LeftFile::Bytes(tree),
         work: ChangeScope::Execute,
+        changes: FileChanges { work_files: 1, runner_files: 0 },
         protected: Vec::new(),
+        memory: Vec::new(),
         usage: Usage::default(),
+        new_checks: BTreeMap::new(),
         processes_left: 0,
     }
 }
@@ -141,7 +146,7 @@ fn iterate(before: &Tree, status: &str, tree: Vec<u8>, guard_succeeds: bool) -> 
         true => GuardRun::Ended { exit, output: Vec::new(), place: GuardPlace::in_place(TreeId::none()) },
         false => GuardRun::Skipped,
     };
-    let transition = settle(&snapshot, &job, &claim, &verdict);
+    let transition = settle(&snapshot, &job, &claim, &Evidence::of_guard(verdict.clone()));
     Some((*job, transition))
 }
 

@@ -216,7 +216,7 @@ impl<'a> TrialAttempt<'a> {
         let spec = CommandSpec {
             on_output: Some(&on_output),
             timeout: Duration::from_secs(self.loaded.case.limits.wall_secs.into()),
-            ..self.runner_command(&["--json", "loop"], LOOP_LOG, Some(&config))
+            ..self.runner_command(&["--json", "loop", "--allow-red"], LOOP_LOG, Some(&config))
         };
         let quotas = self.quotas();
         let watch = QuotaWatch::new(&quotas);

@@ -164,6 +164,8 @@ fn classify_failed_loop(report: &RunnerReport, why: &str) -> TrialVerdict {
         | IterationOutcome::AgentCrashed
         | IterationOutcome::NoAnswer
         | IterationOutcome::ContextFull
+        | IterationOutcome::Unconfirmed
+        | IterationOutcome::ChecksFailed
         | IterationOutcome::GuardFailed
         | IterationOutcome::Retry
         | IterationOutcome::RuleViolation
@@ -171,6 +173,7 @@ fn classify_failed_loop(report: &RunnerReport, why: &str) -> TrialVerdict {
         | IterationOutcome::RepairFailed
         | IterationOutcome::RepairAbandoned
         | IterationOutcome::ReplanRefused
+        | IterationOutcome::SplitRefused
         | IterationOutcome::TimedOut
         | IterationOutcome::IdleTimeout
         | IterationOutcome::GuardTimedOut

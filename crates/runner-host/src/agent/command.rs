@@ -132,7 +132,7 @@ fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLi
         user: &user,
         is_root: rustix::process::geteuid().is_root(),
     };
-    agent.command_line(&job.agent.executor, &job.tools, &context)
+    agent.command_line(&job.agent.executor, &job.permissions.tools, &context)
 }
 
 /// Finds the configured program or the default one; `Err` has how to install it.
@@ -152,6 +152,18 @@ fn find_program(
 /// Resolves a command to run in a work tree, or returns why it cannot be started.
 pub(crate) fn resolve_command(words: &[String], root: &Path) -> Result<PreparedCommand, String> {
     Ok(PreparedCommand::of(resolve_argv(words, root)?))
+}
+
+/// A command for a past commit, whose files the work tree need not have: a program inside the repository is not looked for.
+pub(crate) fn resolve_past_command(words: &[String], root: &Path) -> Result<PreparedCommand, String> {
+    match words.split_first() {
+        Some((program, arguments)) if program.contains('/') && !program.starts_with('/') => {
+            let program = root.join(program.trim_start_matches("./"));
+            let argv = std::iter::once(program.into()).chain(arguments.iter().map(OsString::from));
+            Ok(PreparedCommand::of(argv.collect()))
+        }
+        Some(_) | None => resolve_command(words, root),
+    }
 }
 
 /// Repaths the program by its absolute path. A program inside the repository must be given by its path.

@@ -98,7 +98,7 @@ const HIDDEN_FOLDERS: [&str; 2] = [TEMP_DIR, "/dev/shm"];
 const TEMP_DIR_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
 
 /// Sockets of services that start programs outside of the sandbox on request.
-const SERVICE_SOCKETS: [&str; 5] = [
+pub(crate) const SERVICE_SOCKETS: [&str; 5] = [
     "/run/docker.sock",
     "/run/containerd/containerd.sock",
     "/run/podman/podman.sock",
@@ -233,10 +233,18 @@ impl ArgvBuilder {
 pub(crate) fn hidden_programs(command: &PreparedCommand, root: &Path) -> Vec<PathBuf> {
     let path = command.environment.iter().find(|(name, _)| name == "PATH");
     let folders = path.map(|(_, value)| std::env::split_paths(value).collect::<Vec<_>>()).unwrap_or_default();
-    let words: Vec<OsString> = folders.into_iter().map(OsString::from).collect();
+    let words: Vec<OsString> = folders.into_iter().map(whole_environment).map(OsString::from).collect();
     let mut paths = hidden_but_needed(&command.argv, &[], root);
     paths.extend(hidden_but_needed(&words, &[], root));
     paths
+}
+
+/// The virtual environment of Python that a folder of programs belongs to, or else the folder: the programs need its packages.
+fn whole_environment(folder: PathBuf) -> PathBuf {
+    match folder.parent() {
+        Some(parent) if parent.join("pyvenv.cfg").is_file() => parent.to_owned(),
+        Some(_) | None => folder,
+    }
 }
 
 /// Paths in hidden folders that the command needs: a program or script on its command line, the home folder.
@@ -280,7 +288,7 @@ impl SandboxSpec {
                 .filter(|path| is_file_or_folder(path))
                 .map(|path| canonical(path))
                 .collect(),
-            has_network: job.tools.network != Some(false),
+            has_network: job.permissions.tools.network != Some(false),
         })
     }
 
@@ -304,7 +312,8 @@ pub(crate) fn shared_temp_dirs() -> Vec<PathBuf> {
 
 /// The folders outside of the repository that a job's agent may write to, as far as they exist.
 pub(crate) fn writable_folders(job: &Job) -> Vec<PathBuf> {
-    let of_node = job.tools.writable.iter().flatten().map(|folder| PathBuf::from(folder.as_str()));
+    let of_node =
+        job.permissions.tools.writable.iter().flatten().map(|folder| PathBuf::from(folder.as_str()));
     let configured = job.agent.executor.writable.iter().filter_map(|path| expand_home(path));
     configured.chain(of_node).filter(|path| path.exists()).collect()
 }

@@ -31,7 +31,7 @@ pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, Error
     // Reading one byte more than allowed detects a file that grows meanwhile.
     if u64::try_from(stat.st_size).is_ok_and(|size| size <= bytes_max) {
         bytes.reserve_exact(size + 1);
-        let mut file = fs::File::from(file).take(bytes_max + 1);
+        let mut file = fs::File::from(file).take(bytes_max.saturating_add(1));
         file.read_to_end(&mut bytes).map_err(Error::io("read", path))?;
     }
     let file_bytes = u64::max(bytes.len() as u64, u64::try_from(stat.st_size).unwrap_or_default());

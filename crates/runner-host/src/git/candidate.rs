@@ -1,7 +1,10 @@
 //! The tree that a guard must have seen, derived from the commit of its iteration. Nothing is written.
 
+use std::collections::BTreeMap;
+
 use runner_core::layout::Doc;
 use runner_core::model::object_id::{CommitId, TreeId};
+use runner_core::verify::FrozenFile;
 
 use super::{CatFileBatch, Git};
 use crate::error::Error;
@@ -18,37 +21,107 @@ struct RawEntry {
     bytes: Vec<u8>,
 }
 
+/// Mode and object of a file.
+#[derive(Clone)]
+struct Leaf {
+    mode: Vec<u8>,
+    object: Vec<u8>,
+}
+
+impl Leaf {
+    fn named(&self, name: &[u8]) -> RawEntry {
+        let bytes = [&self.mode, b" ".as_slice(), name, b"\0", &self.object].concat();
+        RawEntry { name: name.to_vec(), is_folder: false, bytes }
+    }
+}
+
+/// A file to put into a tree, or to remove from it.
+#[derive(Clone)]
+struct TreeEdit {
+    path: Vec<u8>,
+    entry: Option<Leaf>,
+}
+
 impl Git {
-    /// The tree of a commit with the runner's documents of its parent. None if the repository does not have both.
+    /// The tree of a commit with the runner's documents of its parent, and with these files of its parent at their
+    /// destinations. None if the repository does not have both.
     pub(crate) fn candidate_of(
         &self,
         batch: &mut CatFileBatch,
         commit: &CommitId,
         parent: &CommitId,
+        laid: &[FrozenFile],
     ) -> Result<Option<TreeId>, Error> {
-        let mut folders: Vec<&str> = DOCS[0].path().split('/').collect();
-        folders.pop();
-        let mut levels = Vec::new();
-        for depth in 0..=folders.len() {
-            let folder = folders.get(..depth).unwrap_or_default().join("/");
-            let Some(entries) = self.tree_entries(batch, commit, &folder)? else { return Ok(None) };
-            levels.push(entries);
+        let mut edits = Vec::new();
+        for doc in DOCS {
+            edits.push(TreeEdit {
+                path: doc.path().into(),
+                entry: self.leaf_at(batch, parent, doc.path().as_bytes())?,
+            });
         }
-        let Some(before) = self.tree_entries(batch, parent, &folders.join("/"))? else { return Ok(None) };
-        let is_doc = |entry: &RawEntry| {
-            DOCS.iter()
-                .any(|doc| doc.path().rsplit('/').next().is_some_and(|name| entry.name == name.as_bytes()))
-        };
-        let mut entries = levels.pop().unwrap_or_default();
-        entries.retain(|entry| !is_doc(entry));
-        entries.extend(before.into_iter().filter(is_doc));
-        for folder in folders.iter().rev() {
-            let bytes = self.tree_entry(folder, &entries);
-            entries = levels.pop().unwrap_or_default();
-            entries.retain(|entry| entry.name != folder.as_bytes());
-            entries.push(RawEntry { name: folder.as_bytes().to_vec(), is_folder: true, bytes });
+        for FrozenFile { destination, source } in laid {
+            let Some(entry) = self.leaf_at(batch, parent, source)? else { return Ok(None) };
+            edits.push(TreeEdit { path: destination.clone(), entry: Some(entry) });
         }
+        if self.tree_entries(batch, commit, "")?.is_none() {
+            return Ok(None);
+        }
+        let entries = self.edited(batch, commit, "", &edits)?;
         Ok(TreeId::new(self.tree_id(&entries)).ok())
+    }
+
+    /// Mode and object of a file of a commit.
+    fn leaf_at(
+        &self,
+        batch: &mut CatFileBatch,
+        commit: &CommitId,
+        path: &[u8],
+    ) -> Result<Option<Leaf>, Error> {
+        let path = String::from_utf8_lossy(path);
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
+        let entries = self.tree_entries(batch, commit, folder)?.unwrap_or_default();
+        let entry = entries.into_iter().find(|entry| entry.name == name.as_bytes() && !entry.is_folder);
+        Ok(entry.map(|entry| {
+            let id_bytes = self.id_digits / 2;
+            let mode = entry.bytes.split(|byte| *byte == b' ').next().unwrap_or_default().to_vec();
+            let object = entry.bytes.get(entry.bytes.len() - id_bytes..).unwrap_or_default().to_vec();
+            Leaf { mode, object }
+        }))
+    }
+
+    /// The entries of a folder of a commit after edits of files below it.
+    fn edited(
+        &self,
+        batch: &mut CatFileBatch,
+        commit: &CommitId,
+        folder: &str,
+        edits: &[TreeEdit],
+    ) -> Result<Vec<RawEntry>, Error> {
+        let mut entries = self.tree_entries(batch, commit, folder)?.unwrap_or_default();
+        let mut below: BTreeMap<Vec<u8>, Vec<TreeEdit>> = BTreeMap::new();
+        for edit in edits {
+            let at = edit.path.iter().position(|byte| *byte == b'/');
+            let name = edit.path.get(..at.unwrap_or(edit.path.len())).unwrap_or_default().to_vec();
+            match at {
+                Some(at) => below.entry(name).or_default().push(TreeEdit {
+                    path: edit.path.get(at + 1..).unwrap_or_default().to_vec(),
+                    entry: edit.entry.clone(),
+                }),
+                None => {
+                    entries.retain(|entry| entry.name != name);
+                    entries.extend(edit.entry.as_ref().map(|leaf| leaf.named(&name)));
+                }
+            }
+        }
+        for (name, edits) in below {
+            let text = String::from_utf8_lossy(&name);
+            let path = if folder.is_empty() { text.to_string() } else { format!("{folder}/{text}") };
+            let inner = self.edited(batch, commit, &path, &edits)?;
+            let bytes = self.tree_entry(&text, &inner);
+            entries.retain(|entry| entry.name != name);
+            entries.push(RawEntry { name, is_folder: true, bytes });
+        }
+        Ok(entries)
     }
 
     fn tree_entries(

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::sync::PoisonError;
 
-use runner_core::commit_message::grep_pattern;
+use runner_core::commit_message::{CommitKind, grep_pattern};
 use runner_core::layout::RUNNER_DIR;
 use runner_core::model::id::RunId;
 use runner_core::model::object_id::{BranchName, CommitId};
@@ -72,15 +72,46 @@ const COMMIT: u8 = 1;
 impl Git {
     /// How many commits, along first parents, are on top of the last one that the runner made for a run.
     pub(crate) fn user_commits_since(&self, run: &RunId, tip: &CommitId) -> Result<u32, Error> {
-        let subject = format!("--grep={}", grep_pattern::any_of(run.as_str()));
-        let args = ["rev-list", "-1", "--first-parent", "--extended-regexp", &subject, tip.as_str()];
-        let last = lossy(&self.call(&args).run()?);
-        if last.is_empty() || last == tip.as_str() {
-            return Ok(0);
-        }
+        let Some(last) = self.last_runner_commit(run, tip)?.filter(|last| last != tip) else { return Ok(0) };
         let range = format!("{last}..{tip}");
         let count = lossy(&self.call(&["rev-list", "--count", "--first-parent", &range]).run()?);
         Ok(count.parse().unwrap_or(u32::MAX))
+    }
+
+    /// The newest commit, along first parents, that the runner made for a run.
+    pub(crate) fn last_runner_commit(&self, run: &RunId, tip: &CommitId) -> Result<Option<CommitId>, Error> {
+        let is_runners = |kind: &CommitKind| kind.run_id() == Some(run);
+        self.newest_of_kind(&grep_pattern::any_of(run.as_str()), tip, None, is_runners)
+    }
+
+    /// The newest commit, along first parents, whose subject is of a kind. Git searches whole messages, so that each one that
+    /// it finds is checked: a user may quote a subject in a message of their own.
+    fn newest_of_kind(
+        &self,
+        pattern: &str,
+        from: &CommitId,
+        after: Option<&CommitId>,
+        is_wanted: impl Fn(&CommitKind) -> bool,
+    ) -> Result<Option<CommitId>, Error> {
+        let pattern = format!("--grep={pattern}");
+        for max in ["-1", "-100", "-10000000"] {
+            let mut args =
+                vec!["rev-list", max, "--first-parent", "--extended-regexp", &pattern, from.as_str()];
+            args.extend(after.into_iter().flat_map(|after| ["--not", after.as_str()]));
+            let found = lossy(&self.call(&args).run()?);
+            if found.is_empty() {
+                return Ok(None);
+            }
+            let mut batch = self.batch()?;
+            for id in found.lines() {
+                let id = CommitId::new(id).map_err(|_| Error::GitOutput { command: args.join(" ") })?;
+                let message = batch.commit(&id)?.unwrap_or_default().message;
+                if is_wanted(&CommitKind::parse(&message)) {
+                    return Ok(Some(id));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// The newest commit of a run that `runner start` made, at or before a commit. Only the commits since the last call are
@@ -104,14 +135,8 @@ impl Git {
         from: &CommitId,
         after: Option<&CommitId>,
     ) -> Result<Option<CommitId>, Error> {
-        let subject = format!("--grep={}", grep_pattern::start_of(run.as_str()));
-        let mut args = vec!["rev-list", "-1", "--extended-regexp", &subject, from.as_str()];
-        args.extend(after.into_iter().flat_map(|after| ["--not", after.as_str()]));
-        let found = lossy(&self.call(&args).run()?);
-        if found.is_empty() {
-            return Ok(None);
-        }
-        CommitId::new(found).map(Some).map_err(|_| Error::GitOutput { command: args.join(" ") })
+        let is_start = |kind: &CommitKind| *kind == CommitKind::Start { run_id: run.clone() };
+        self.newest_of_kind(&grep_pattern::start_of(run.as_str()), from, after, is_start)
     }
 
     /// When the last iteration was committed, in seconds since 1970; later edits and starts do not count. Without an
@@ -187,6 +212,11 @@ impl Git {
         } else {
             "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
         }
+    }
+
+    /// A value of git's configuration, the user's own included; none if it is not set.
+    pub(crate) fn user_setting(&self, key: &str) -> Result<Option<String>, Error> {
+        Ok(self.call(&["config", "--get", key]).query()?.map(|value| lossy(&value)))
     }
 
     /// The commit that a revision typed by the user names.
@@ -282,16 +312,6 @@ impl Git {
         let branch = output.map(|name| BranchName::new(lossy(&name)));
         Ok(Head::new(branch, self.resolve("HEAD")?))
     }
-
-    /// Starts a process that reads many objects.
-    pub(crate) fn batch(&self) -> Result<CatFileBatch, Error> {
-        let mut call = self.call(&["cat-file", "--batch"]);
-        call.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = call.command.spawn().map_err(Error::io("run", self.program()))?;
-        let stdin = child.stdin.take().ok_or_else(batch_failed)?;
-        let stdout = child.stdout.take().ok_or_else(batch_failed)?;
-        Ok(CatFileBatch { child, stdin: Some(stdin), stdout: BufReader::new(stdout) })
-    }
 }
 
 /// The commits of a `git log` as they are printed. Dropping it early ends git.
@@ -380,52 +400,7 @@ fn raw_change(head: &str, path: Vec<u8>) -> Option<RawChange> {
     Some(RawChange { mode, object, path })
 }
 
-/// One git process that reads many objects.
-pub(crate) struct CatFileBatch {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
-}
-
-fn batch_failed() -> Error {
-    Error::GitOutput { command: "cat-file --batch".to_owned() }
-}
-
-impl CatFileBatch {
-    /// The bytes of an object; none if the repository does not have it.
-    pub(crate) fn object(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        let stdin = self.stdin.as_mut().ok_or_else(batch_failed)?;
-        let request = format!("{name}\n");
-        stdin.write_all(request.as_bytes()).and_then(|()| stdin.flush()).map_err(|_| batch_failed())?;
-        let mut header = String::new();
-        self.stdout.read_line(&mut header).map_err(|_| batch_failed())?;
-        let (_, size) = header.trim_end().rsplit_once(' ').ok_or_else(batch_failed)?;
-        if size == "missing" {
-            return Ok(None);
-        }
-        // The object is followed by a line feed.
-        let size: usize = size.parse().map_err(|_| batch_failed())?;
-        let mut bytes = vec![0; size + 1];
-        self.stdout.read_exact(&mut bytes).map_err(|_| batch_failed())?;
-        bytes.pop();
-        Ok(Some(bytes))
-    }
-
-    /// A commit; none if the repository does not have it.
-    pub(crate) fn commit(&mut self, id: &CommitId) -> Result<Option<CommitObject>, Error> {
-        Ok(self.object(id.as_str())?.as_deref().map(commit_object))
-    }
-}
-
-impl Drop for CatFileBatch {
-    fn drop(&mut self) {
-        // The process exits when its input is closed.
-        drop(self.stdin.take());
-        let _ = self.child.wait();
-    }
-}
-
-fn commit_object(bytes: &[u8]) -> CommitObject {
+pub(super) fn commit_object(bytes: &[u8]) -> CommitObject {
     let end = bytes.windows(2).position(|pair| pair == b"\n\n").unwrap_or(bytes.len());
     let (head, rest) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
     let mut commit =

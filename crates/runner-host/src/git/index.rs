@@ -60,6 +60,17 @@ impl Git {
         Ok(paths_in(&self.call(&args).index(index).run()?))
     }
 
+    /// Files of the work tree, tracked or not, that match any of the patterns.
+    pub(crate) fn matching_work_tree_files(&self, patterns: &[String]) -> Result<PathSet, Error> {
+        if patterns.is_empty() {
+            return Ok(PathSet::new());
+        }
+        let mut args: Vec<String> =
+            ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"].map(str::to_owned).into();
+        args.extend(patterns.iter().map(|pattern| format!(":(top,glob){pattern}")));
+        Ok(paths_in(&self.call(&args).run()?))
+    }
+
     /// Files below a folder that an index holds.
     pub(crate) fn index_paths(&self, index: &Path, folder: &str) -> Result<Vec<Vec<u8>>, Error> {
         Ok(paths_in(&self.call(&["ls-files", "-z", "--cached", "--", folder]).index(index).run()?))

@@ -46,6 +46,12 @@ impl Git {
         Ok(id)
     }
 
+    /// Whether bytes are those of the object with this id. Git does not check that when it reads a loose object.
+    pub(crate) fn is_object(&self, kind: &str, id: &str, bytes: &[u8]) -> bool {
+        self.settings().has_unknown_extension()
+            || self.id_of([format!("{kind} {}\0", bytes.len()).as_bytes(), bytes]) == id
+    }
+
     /// The id that git gives to an object.
     pub(super) fn id_of(&self, parts: [&[u8]; 2]) -> String {
         if self.id_digits == 64 {

@@ -1,7 +1,10 @@
 //! Reading commits, trees and blobs.
 
+use std::path::Path;
+
 use runner_core::layout::RUNNER_DIR;
 use runner_core::model::object_id::{CommitId, TreeId};
+use runner_core::model::repo_path::RepoPath;
 
 use super::{Git, lossy, nul_separated, paths_in};
 use crate::error::Error;
@@ -129,6 +132,20 @@ impl Git {
         let file = self.files_of(commit, path)?.into_iter().find(|file| file.path == path.as_bytes());
         let Some(file) = file else { return Ok(Vec::new()) };
         Ok(self.blobs(&[&file.object])?.into_iter().next().unwrap_or_default())
+    }
+
+    /// A file of a commit; none if the commit has no file at that path.
+    pub(crate) fn file_in_commit(
+        &self,
+        commit: &CommitId,
+        path: &RepoPath,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        self.call(&["cat-file", "blob", &format!("{commit}:{path}")]).query()
+    }
+
+    /// A file of an index; none if it has no file at that path.
+    pub(crate) fn file_in_index(&self, index: &Path, path: &RepoPath) -> Result<Option<Vec<u8>>, Error> {
+        self.call(&["cat-file", "blob", &format!(":{path}")]).index(index).query()
     }
 
     /// The changes between two commits as a patch, without these paths.

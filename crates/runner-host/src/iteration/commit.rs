@@ -8,7 +8,7 @@ use std::thread;
 use runner_core::layout::Doc;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::Tree;
-use runner_core::step::{Job, Transition};
+use runner_core::step::{CheckEvidence, Job, Transition};
 use serde_json::json;
 
 use super::known_state::{KnownState, TreeFile};
@@ -18,13 +18,13 @@ use crate::error::Error;
 use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::{EntryMode, Git, Head, IndexEntry, ReplacedFile, TreeEntry};
-use crate::ops::replay;
+use crate::ops::replay::{self, SessionResults};
 use crate::repo::journal::PublishEntry;
 use crate::repo::publish::{self, PreparedCommit};
 use crate::repo::worktree::{self, WorktreeState};
 
 /// The documents that every iteration changes.
-const DOCS: [Doc; 2] = [Doc::Tree, Doc::RunState];
+pub(super) const DOCS: [Doc; 2] = [Doc::Tree, Doc::RunState];
 
 pub(super) struct CommittedIteration {
     pub(super) commit: CommitId,
@@ -39,7 +39,7 @@ pub(super) fn commit_iteration(
     job: &Job,
     transition: &Transition,
 ) -> Result<CommittedIteration, Error> {
-    iteration.restore_files(git, &transition.restore)?;
+    iteration.restore_files(git, &transition.restore, &job.permissions.protection)?;
     // The guard ran the agent's code, which may have written to the index.
     iteration.ensure_index(git)?;
     let state = transition.state.to_bytes();
@@ -79,7 +79,9 @@ pub(super) fn commit_iteration(
 /// The protected paths at the new commit; unknown if the runner restored some.
 fn protected_after(iteration: OpenIteration, transition: &Transition) -> Option<ProtectedPaths> {
     let at_start = iteration.setup.protected.at_start;
-    transition.restore.is_empty().then_some(ProtectedPaths { at_start, at_base: iteration.protected_now })
+    // The check files of the task are among the paths only while it is worked on.
+    let is_known = transition.restore.is_empty() && transition.checks == CheckEvidence::default();
+    is_known.then_some(ProtectedPaths { at_start, at_base: iteration.protected_now })
 }
 
 /// What an iteration commits: the files in its private index, and the runner's documents.
@@ -190,7 +192,9 @@ fn write_logs(
     commit: &CommitId,
 ) -> Result<(), Error> {
     let setup = &iteration.setup;
-    replay::write_session(&setup.dir, &setup.base, &setup.tree, &iteration.attempt, &iteration.guard);
+    let results =
+        SessionResults { attempt: &iteration.attempt, guard: &iteration.guard, checks: &transition.checks };
+    replay::write_session(&setup.dir, &setup.base, &setup.tree, &results);
     let patch = if iteration.candidate.is_some() {
         git.patch(&setup.base, commit, &DOCS.map(Doc::path))?
     } else {

@@ -1,10 +1,13 @@
 //! Runs the user's guard, in the room or in the work tree.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use runner_core::step::{GuardExit, GuardPlace, GuardRun, Interruption, Job};
+use runner_core::config::GuardConfig;
+use runner_core::model::checks::{Check, CheckExit, CheckPath};
+use runner_core::model::repo_path::RepoPath;
+use runner_core::step::{CheckPhase, CheckRun, GuardExit, GuardPlace, GuardRun, Interruption, Job};
 use supervise::{ExitReason, OutputTarget, ProcessSpec, TimeLimits};
 
 use super::open_iteration::OpenIteration;
@@ -18,24 +21,41 @@ use crate::room::{Candidate, GuardRoom, Room, SetupNeed};
 
 /// The file with the guard's output.
 pub(crate) const GUARD_LOG: &str = "guard.log";
+/// Sockets of container services that guards use. The room hides them.
+const CONTAINER_SOCKETS: [&str; 2] = ["/run/docker.sock", "/run/podman/podman.sock"];
 /// The file with the output of the setup command, beside the guard's.
 const SETUP_LOG: &str = "setup.log";
+/// A larger report is not read.
+const REPORT_BYTES_MAX: u64 = 32 << 20;
 
 /// A guard run, and how long it took if it started.
 pub(super) struct TimedGuardRun {
     pub(super) run: GuardRun,
     pub(super) elapsed: Option<Duration>,
+    /// The report that the program wrote, if it was asked for one.
+    report: Option<Vec<u8>>,
+    stage: RunStage,
+}
+
+/// How far a run in the room got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RunStage {
+    /// The files could not be checked out, or the setup failed.
+    Setup,
+    Program,
 }
 
 impl TimedGuardRun {
     fn not_started(why: String) -> Self {
-        Self { run: GuardRun::NotStarted { why }, elapsed: None }
+        Self { run: GuardRun::NotStarted { why }, elapsed: None, report: None, stage: RunStage::Program }
     }
 }
 
 /// What a run of the guard is about.
+#[derive(Clone, Copy)]
 pub(super) struct GuardInputs<'a> {
-    pub(super) job: &'a Job,
+    pub(super) guard: &'a GuardConfig,
+    pub(super) output_bytes: u64,
     pub(super) candidate: &'a Candidate,
     /// The protected files of the candidate.
     pub(super) protected: &'a PathSet,
@@ -49,6 +69,8 @@ pub(super) struct GuardedProgram<'a> {
     pub(super) log: &'a Path,
     pub(super) wall: Duration,
     pub(super) output_bytes: u64,
+    /// A report that it writes, relative to the repository.
+    pub(super) report: Option<&'a str>,
 }
 
 /// Runs the guard on the candidate of an iteration, with the rest of the iteration's time.
@@ -62,18 +84,88 @@ pub(super) fn run_for_iteration(
     iteration.setup.dir.tidy()?;
     let log = iteration.setup.dir.file(GUARD_LOG);
     let candidate = iteration.candidate(git)?;
+    // A script that runs could change one that runs after it, in the same file.
+    let mut protected = iteration.protected_now.clone();
+    protected.extend(job.permissions.protection.entry_files().iter().map(RepoPath::to_bytes));
     let inputs = GuardInputs {
-        job,
+        guard: &job.guard,
+        output_bytes: job.limits.guard_output_bytes,
         candidate: &candidate,
-        protected: &iteration.protected_now,
+        protected: &protected,
         log: &log,
         wall: iteration.setup.time_left,
     };
-    let TimedGuardRun { run, elapsed } = run(git, programs, room, &inputs)?;
+    let TimedGuardRun { run, elapsed, .. } = run(git, programs, room, &inputs)?;
     if let Some(elapsed) = elapsed {
         iteration.setup.dir.set_guard_time(elapsed);
     }
     Ok(run)
+}
+
+/// Runs a check on the candidate of an iteration.
+pub(super) fn run_check_for_iteration(
+    git: &Git,
+    programs: &ProgramRunner,
+    room: &mut GuardRoom,
+    iteration: &mut OpenIteration,
+    job: &Job,
+    check: &Check,
+) -> Result<CheckRun, Error> {
+    iteration.setup.dir.tidy()?;
+    let log = iteration.setup.dir.file(&check_log(check, CheckPhase::Green));
+    let candidate = iteration.candidate(git)?;
+    let inputs = GuardInputs {
+        guard: &job.guard,
+        output_bytes: job.limits.guard_output_bytes,
+        candidate: &candidate,
+        protected: &iteration.protected_now,
+        log: &log,
+        wall: Duration::from_secs(u64::try_from(check.timeout_secs.get()).unwrap_or(u64::MAX)),
+    };
+    run_check(git, programs, room, &inputs, check)
+}
+
+/// The log of a check in the iteration's directory.
+pub(super) fn check_log(check: &Check, phase: CheckPhase) -> String {
+    match phase {
+        CheckPhase::Red => format!("check-{}.red.log", check.name),
+        CheckPhase::Green => format!("check-{}.log", check.name),
+    }
+}
+
+/// Runs a check, with its output in a log.
+pub(super) fn run_check(
+    git: &Git,
+    programs: &ProgramRunner,
+    room: &mut GuardRoom,
+    inputs: &GuardInputs<'_>,
+    check: &Check,
+) -> Result<CheckRun, Error> {
+    let place = GuardPlace { room: room.level(inputs.guard), candidate: inputs.candidate.tree.clone() };
+    let program = GuardedProgram {
+        words: check.command.words(),
+        log: inputs.log,
+        wall: inputs.wall,
+        output_bytes: inputs.output_bytes,
+        report: check.junit.as_ref().map(CheckPath::as_str),
+    };
+    let timed = match room {
+        GuardRoom::InPlace { .. } => run_program(git, programs, None, inputs, &program, place.clone())?,
+        GuardRoom::Room(room) => run_in_room(git, programs, room, inputs, &program, place.clone())?,
+    };
+    let log = || fs::read(inputs.log).unwrap_or_default();
+    let (exit, output) = match timed.run {
+        GuardRun::Ended { output, .. } if timed.stage == RunStage::Setup => (CheckExit::NotStarted, output),
+        GuardRun::Ended { exit: GuardExit::Code(code), output, .. } => (CheckExit::Code(code), output),
+        GuardRun::Ended { exit: GuardExit::Signal(signal), output, .. } => {
+            (CheckExit::Signal(signal), output)
+        }
+        GuardRun::NotStarted { why } => (CheckExit::NotStarted, why.into_bytes()),
+        GuardRun::TimedOut => (CheckExit::TimedOut, log()),
+        GuardRun::Interrupted { by } => return Ok(CheckRun::Interrupted { by }),
+        GuardRun::Skipped => (CheckExit::NotStarted, Vec::new()),
+    };
+    Ok(CheckRun::Ended { exit, output, junit: timed.report, place })
 }
 
 /// Runs the guard, with its output in a log.
@@ -83,12 +175,13 @@ pub(super) fn run(
     room: &mut GuardRoom,
     inputs: &GuardInputs<'_>,
 ) -> Result<TimedGuardRun, Error> {
-    let place = GuardPlace { room: room.level(&inputs.job.guard), candidate: inputs.candidate.tree.clone() };
+    let place = GuardPlace { room: room.level(inputs.guard), candidate: inputs.candidate.tree.clone() };
     let program = GuardedProgram {
-        words: inputs.job.guard.command.words(),
+        words: inputs.guard.command.words(),
         log: inputs.log,
         wall: inputs.wall,
-        output_bytes: inputs.job.limits.guard_output_bytes,
+        output_bytes: inputs.output_bytes,
+        report: None,
     };
     match room {
         GuardRoom::InPlace { .. } => run_program(git, programs, None, inputs, &program, place),
@@ -105,32 +198,56 @@ fn run_in_room(
     program: &GuardedProgram<'_>,
     place: GuardPlace,
 ) -> Result<TimedGuardRun, Error> {
-    let guard = &inputs.job.guard;
+    let guard = inputs.guard;
     if let Err(error) = room.enter(git, guard, inputs.candidate, inputs.protected) {
         if error.is_disk_full() {
             return Err(error);
         }
         let why = format!("the runner cannot check out the files to commit: {error}\n");
-        return failed(inputs.log, &why, place);
+        return Ok(TimedGuardRun { stage: RunStage::Setup, ..failed(inputs.log, &why, place)? });
     }
     if let SetupNeed::Yes { command, marker, inputs: digest } = room.setup_need(git, guard)? {
         let log = inputs.log.with_file_name(SETUP_LOG);
-        let setup = GuardedProgram { words: command.words(), log: &log, ..*program };
+        let setup = GuardedProgram { words: command.words(), log: &log, report: None, ..*program };
         let result = run_program(git, programs, Some(room), inputs, &setup, place.clone())?;
         if !matches!(result.run, GuardRun::Ended { exit: GuardExit::Code(0), .. }) {
             room.leave(git)?;
-            return Ok(result);
+            return Ok(TimedGuardRun { stage: RunStage::Setup, ..result });
         }
         atomic::write_no_sync(&marker, digest.as_bytes())?;
     }
     let result = run_program(git, programs, Some(room), inputs, program, place.clone())?;
     let changed = room.leave(git)?;
     if changed.is_empty() || !matches!(result.run, GuardRun::Ended { .. }) {
-        return Ok(result);
+        return with_socket_hint(result, guard, program.log);
     }
     let names: Vec<String> = changed.iter().map(|path| lossy(path)).collect();
     let why = format!("the guard changed protected files while it ran: {}\n", names.join(", "));
     failed(inputs.log, &why, place)
+}
+
+/// Adds the key that allows a socket to the log of a guard that failed and mentions it.
+fn with_socket_hint(
+    mut result: TimedGuardRun,
+    guard: &GuardConfig,
+    log: &Path,
+) -> Result<TimedGuardRun, Error> {
+    let GuardRun::Ended { exit, output, .. } = &mut result.run else { return Ok(result) };
+    if *exit == GuardExit::Code(0) {
+        return Ok(result);
+    }
+    let text = String::from_utf8_lossy(output);
+    let hidden = CONTAINER_SOCKETS.iter().find(|path| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        text.contains(name) && !guard.sockets.iter().any(|allowed| allowed.ends_with(name))
+    });
+    if let Some(path) = hidden {
+        let hint =
+            format!("runner: the room hides {path}; to allow it, set sockets = [\"{path}\"] under [guard]\n");
+        output.extend(hint.as_bytes());
+        fs::write(log, &output).map_err(Error::io("write", log))?;
+    }
+    Ok(result)
 }
 
 /// A run that failed for a reason that the guard itself did not report. The reason is in its log.
@@ -138,7 +255,8 @@ fn failed(log: &Path, why: &str, place: GuardPlace) -> Result<TimedGuardRun, Err
     let mut output = fs::read(log).unwrap_or_default();
     output.extend(why.as_bytes());
     fs::write(log, &output).map_err(Error::io("write", log))?;
-    Ok(TimedGuardRun { run: GuardRun::Ended { exit: GuardExit::Code(1), output, place }, elapsed: None })
+    let run = GuardRun::Ended { exit: GuardExit::Code(1), output, place };
+    Ok(TimedGuardRun { run, elapsed: None, report: None, stage: RunStage::Program })
 }
 
 /// Runs one program to its end, in the room if there is one.
@@ -156,9 +274,12 @@ fn run_program(
     };
     command.environment.push((command::GUARD_MARKER.into(), program.log.into()));
     let PreparedCommand { argv, environment, .. } = match room {
-        Some(room) => room.wrap(git, &inputs.job.guard, command),
+        Some(room) => room.wrap(git, inputs.guard, command),
         None => command,
     };
+    let files = room.map_or_else(|| git.root().to_owned(), |room| room.files().to_owned());
+    let report = program.report.and_then(|path| plain_path(&files, path));
+    report.iter().try_for_each(|path| atomic::remove_any(path))?;
     let output = OutputTarget::combined(program.log, program.output_bytes);
     let spec = ProcessSpec::new(argv, git.root(), output)
         .env(environment)
@@ -176,5 +297,20 @@ fn run_program(
         }
         ExitReason::Lost => GuardRun::NotStarted { why: "its supervisor died".to_owned() },
     };
-    Ok(TimedGuardRun { run, elapsed: Some(result.active) })
+    let report = report.and_then(|path| atomic::read(&path, REPORT_BYTES_MAX).ok().flatten());
+    Ok(TimedGuardRun { run, elapsed: Some(result.active), report, stage: RunStage::Program })
+}
+
+/// A path below a folder, if no link is on the way: a link in the candidate could lead anywhere.
+fn plain_path(folder: &Path, path: &str) -> Option<PathBuf> {
+    let mut current = folder.to_owned();
+    let mut parts = path.split('/').peekable();
+    while let Some(part) = parts.next() {
+        current.push(part);
+        let is_link = current.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+        if is_link && parts.peek().is_some() {
+            return None;
+        }
+    }
+    Some(current)
 }

@@ -35,6 +35,9 @@ pub(crate) struct IterationDir {
 /// The logs that may be removed when the disk is full, largest first. Nothing but people reads them.
 const LARGE_LOGS: [&str; 5] = ["stream.jsonl", "executor.log", "executor.err.log", TREE_AFTER, TREE_BEFORE];
 
+/// What the agent reads; a directory with it and without meta.json is that of an iteration in progress.
+pub(crate) const PROMPT: &str = "prompt.md";
+
 /// The tree before and after an iteration. They are in git too; [`super::log_retention`] removes old copies.
 pub(super) const TREE_BEFORE: &str = "tree.before.json";
 pub(super) const TREE_AFTER: &str = "tree.after.json";

@@ -6,6 +6,7 @@ use runner_core::model::goal::Goal;
 use runner_core::model::object_id::{BranchName, CommitId};
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
+use runner_core::model::user_notes::UserNotes;
 use runner_core::runs::identity::{IdentityError, IdentityInputs};
 use runner_core::runs::start::{DocSet, StartError};
 use runner_core::step::{LoadedRun, Snapshot, SnapshotInputs};
@@ -14,7 +15,8 @@ use super::known_state::KnownState;
 use super::step_inputs::StepInputs;
 use crate::error::{Error, UserError};
 use crate::git::{Git, RepoStatus};
-use crate::repo::documents::{refuse_changed_documents, refuse_dirty, refuse_hidden};
+use crate::repo::commit_files::unstarted_changes;
+use crate::repo::documents::{first_paths, refuse_changed_documents, refuse_dirty, refuse_hidden};
 
 /// Loads the run in the work tree, for a command that needs it once.
 pub(crate) fn load_work_tree(git: &Git) -> Result<LoadedRun, Error> {
@@ -35,7 +37,9 @@ pub(super) fn load_with_known(git: &Git, known: &mut Option<KnownState>) -> Resu
         refuse_hidden(git)?;
     }
     let commit = status.head.commit().ok_or(UserError::NoCommit)?;
-    build(git, commit.clone(), &inputs, known.as_ref())
+    let run = build(git, commit.clone(), &inputs, known.as_ref())?;
+    refuse_unstarted(git, &run)?;
+    Ok(run)
 }
 
 /// Loads the run as a commit has it. Recovery uses it, so nothing about the work tree is checked.
@@ -65,6 +69,21 @@ fn check(git: &Git, docs: &DocSet, status: &RepoStatus) -> Result<(), Error> {
     git.operation().map_or(Ok(()), |operation| Err(UserError::Busy(operation).into()))
 }
 
+/// Refuses commits of the user's that change guard, configuration or another file of the run: the rules of a run are those of
+/// its last start.
+fn refuse_unstarted(git: &Git, run: &LoadedRun) -> Result<(), Error> {
+    if run.snapshot.user_commits == 0 {
+        return Ok(());
+    }
+    let Some(last) = git.last_runner_commit(&run.snapshot.run_id, &run.commit)? else { return Ok(()) };
+    let changes = unstarted_changes(git, &last, &run.commit, &run.snapshot.protection())?;
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let (paths, more) = first_paths(&changes.into_iter().collect::<Vec<_>>());
+    Err(UserError::UnstartedChange { paths, more }.into())
+}
+
 fn build(
     git: &Git,
     commit: CommitId,
@@ -84,6 +103,8 @@ fn build(
         None => git.user_commits_since(&run_id, &commit)?,
     };
     let config = Config::decode(required(docs, Doc::Config)?).map_err(StartError::Config)?;
+    UserNotes::decode(docs.get(&Doc::Notes).map(Vec::as_slice).unwrap_or_default())
+        .map_err(StartError::Notes)?;
     let goal = Goal::parse(required(docs, Doc::Goal)?).map_err(StartError::from)?.body().to_owned();
     let snapshot = SnapshotInputs { run_id, goal, config, tree, state, user_commits };
     Ok(LoadedRun { commit, snapshot: Snapshot::build(snapshot, inputs)? })

@@ -1,5 +1,6 @@
 //! An iteration between the end of its session and its commit.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,14 +8,20 @@ use runner_core::agents::SessionIdentity;
 use runner_core::commit_message::snapshot_subject;
 use runner_core::layout::Doc;
 use runner_core::model::object_id::{CommitId, TreeId};
+use runner_core::model::protection::Protection;
 use runner_core::model::repo_path::RepoPath;
 use runner_core::model::tree::{BYTES_MAX, Tree};
 use runner_core::step::{
-    Attempt, ChangeScope, FileNotice, GuardRun, Job, LeftFile, LoadedRun, ProtectedPath, SessionExit, Usage,
+    Attempt, ChangeScope, FileChanges, FileNotice, GuardRun, Interruption, Job, LeftFile, LoadedRun,
+    ProtectedPath, SessionExit, Usage,
 };
 
-use super::iteration_dir::IterationDir;
+use super::commit::DOCS;
+use super::iteration_dir::{IterationDir, PROMPT};
+use super::laid_files::{CheckChanges, LaidFiles, remove_empty_folders};
+use super::memory_files::restore_memory;
 use super::protected_paths::{ProtectedPaths, SessionChanges, StagedIndex};
+use super::restored_index::RestoredIndex;
 use super::session_files::{answer_path, read_left_file};
 use super::stored_attempt::StoredAttempt;
 use crate::agent::sandbox::SandboxKind;
@@ -54,7 +61,7 @@ impl IterationSetup {
         protected: ProtectedPaths,
     ) -> Result<Self, Error> {
         let dir = IterationDir::open(git.paths(), &job.run_id, job.iteration)?;
-        dir.write("prompt.md", job.prompt.text.as_bytes())?;
+        dir.write(PROMPT, job.prompt.text.as_bytes())?;
         Ok(Self {
             base: run.commit.clone(),
             tree: run.snapshot.tree.clone(),
@@ -96,14 +103,29 @@ impl EndedSession {
             setup.dir.write_log("output.json", bytes);
         }
         let tree = read_left_file(&git.paths().doc(Doc::Tree), BYTES_MAX as u64);
-        let StagedChanges { changed: staged, mut notices, withheld } =
+        let StagedChanges { changed: mut staged, mut notices, withheld } =
             worktree::stage(git, &setup.index, job.iteration)?;
-        notices.extend(worktree::keep_edits(git, &job.run_id, job.iteration, &withheld)?);
+        let memory = restore_memory(git, &setup, &mut staged)?;
         let index = StagedIndex { git, path: &setup.index, base: &setup.base, staged: &staged };
-        let SessionChanges { changed, protected_now, protected } =
-            setup.protected.changes(&index, &job.guard.protected)?;
-        let attempt = attempt(outcome, answer, tree, &changed, protected);
-        let candidate = if changed.is_empty() { None } else { Some(git.write_candidate(&setup.index)?) };
+        let SessionChanges { mut changed, protected_now, mut protected } =
+            setup.protected.changes(&index, &job.permissions.protection)?;
+        let checks = CheckChanges::find(git, job, &setup.base, &setup.tree, &changed)?;
+        let kept: Vec<Vec<u8>> = withheld.into_iter().chain(checks.frozen.iter().cloned()).collect();
+        notices.extend(worktree::keep_edits(git, &job.run_id, job.iteration, &kept)?);
+        protected.extend(checks.frozen_paths());
+        let laid = LaidFiles::read(git, job, &setup.base)?;
+        // A runner that crashed may not have written them all.
+        let is_crash = matches!(outcome.exit, SessionExit::Interrupted { by: Interruption::Crash });
+        protected.extend(laid.changed(git).into_iter().filter(|_| !is_crash));
+        laid.freeze(git, &setup.index)?;
+        let laid_paths = laid.paths();
+        changed.retain(|path| !laid_paths.contains(path));
+        // What is restored is not in the commit, so that it counts as no change.
+        let counted: PathSet = changed.iter().filter(|path| !checks.frozen.contains(path)).cloned().collect();
+        let attempt =
+            Attempt { memory, new_checks: checks.new, ..attempt(outcome, answer, tree, &counted, protected) };
+        let is_unchanged = changed.is_empty() && laid.is_empty();
+        let candidate = if is_unchanged { None } else { Some(git.write_candidate(&setup.index)?) };
         let commit = match &candidate {
             Some(tree) => store_snapshot(git, job, &setup.base, tree)?,
             None => setup.base.clone(),
@@ -122,7 +144,7 @@ impl EndedSession {
             index_stamp: atomic::stamp(&setup.index),
             candidate,
             notices,
-            protected_now,
+            protected_now: protected_now.union(&laid_paths).cloned().collect(),
             setup,
         };
         Ok((iteration, attempt))
@@ -146,19 +168,30 @@ fn attempt(
     changed: &PathSet,
     protected: Vec<ProtectedPath>,
 ) -> Attempt {
-    let changed_workspace = changed.iter().any(|path| !is_runner_path(path));
+    let changes = file_changes(changed);
     Attempt {
         exit: outcome.exit,
         answer,
         tree,
-        work: if changed_workspace { ChangeScope::Execute } else { ChangeScope::Decompose },
+        work: if changes.work_files > 0 { ChangeScope::Execute } else { ChangeScope::Decompose },
+        changes,
         protected,
+        new_checks: BTreeMap::new(),
+        memory: Vec::new(),
         usage: outcome.usage,
         processes_left: outcome.processes_left,
     }
 }
 
-/// An iteration whose session has ended and whose changes are stored. Committing it consumes it.
+fn file_changes(changed: &PathSet) -> FileChanges {
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let is_document = |path: &[u8]| DOCS.iter().any(|doc| doc.path().as_bytes() == path);
+    let of_runner = changed.iter().filter(|path| is_runner_path(path) && !is_document(path)).count();
+    let of_work = changed.iter().filter(|path| !is_runner_path(path)).count();
+    FileChanges { work_files: count(of_work), runner_files: count(of_runner) }
+}
+
+/// An iteration whose session has ended and whose changes are stored. Committing or discarding it consumes it.
 pub struct OpenIteration {
     pub(super) setup: IterationSetup,
     pub(super) restored: RestoreReport,
@@ -172,7 +205,7 @@ pub struct OpenIteration {
     pub(super) index_stamp: Option<FileStamp>,
     /// Files that are not committed as the session left them.
     pub(super) notices: Vec<FileNotice>,
-    /// The protected paths after the session.
+    /// The protected paths after the session, and the check files of the task.
     pub(super) protected_now: PathSet,
 }
 
@@ -187,23 +220,44 @@ impl OpenIteration {
         Ok(Candidate { tree, commit })
     }
 
-    /// Restores protected files to their committed content, in the candidate and in the work tree.
-    pub(super) fn restore_files(&mut self, git: &Git, paths: &[RepoPath]) -> Result<(), Error> {
+    /// Restores protected files and entries to their committed content, in the candidate and in the work tree.
+    pub(super) fn restore_files(
+        &mut self,
+        git: &Git,
+        paths: &[RepoPath],
+        protection: &Protection,
+    ) -> Result<(), Error> {
         if paths.is_empty() {
             return Ok(());
         }
         self.ensure_index(git)?;
-        let paths: Vec<Vec<u8>> = paths.iter().map(RepoPath::to_bytes).collect();
-        worktree::restore_in_index(git, &self.setup.index, &self.setup.base, &paths)?;
+        let index = RestoredIndex { git, index: &self.setup.index, base: &self.setup.base };
+        let paths: Vec<Vec<u8>> = index.restore(paths, protection)?;
         for path in paths.iter().map(|path| git.root().join(path_of(path))) {
             // A link on the way points elsewhere, and nothing there belongs to the run.
             path.parent().map_or(Ok(()), |folder| atomic::create_folders(git.root(), folder))?;
             atomic::remove_any(&path)?;
         }
         git.check_out(&self.setup.index, &paths)?;
+        for path in paths.iter().map(|path| git.root().join(path_of(path))) {
+            remove_empty_folders(git.root(), &path);
+        }
         self.candidate = Some(git.write_tree(&self.setup.index)?);
         self.index_stamp = atomic::stamp(&self.setup.index);
         Ok(())
+    }
+
+    /// Ends the iteration without a commit. Its session changed nothing but, at most, the runner's documents, which are
+    /// restored. Until the journal is removed, a crash makes it an iteration that recovery commits.
+    pub(super) fn discard(mut self, git: &Git, job: &Job) -> Result<(), Error> {
+        let docs = DOCS.map(|doc| RepoPath::of_bytes(doc.path().as_bytes()));
+        self.restore_files(git, &docs, &job.permissions.protection)?;
+        atomic::remove_any(&git.paths().answer(&job.iteration.to_string()))?;
+        // The next session has the same number: neither its end nor its beginning must be taken for this one's.
+        atomic::remove_any(&git.paths().end_note())?;
+        atomic::remove_any(&self.setup.dir.file(PROMPT))?;
+        failpoint::reach("iter.discarded");
+        journal::end(&git.paths().journal())
     }
 
     /// Makes the private index describe the candidate again, if anything but the runner wrote to it.

@@ -7,12 +7,13 @@ use runner_core::model::object_id::CommitId;
 use runner_core::step::{Attempt, GuardRun, Interruption, Job, LoadedRun, SessionExit, Usage};
 
 use super::event_log::EventLog;
+use super::laid_files::LaidFiles;
 use super::open_iteration::{EndedSession, IterationSetup, OpenIteration, SessionOutcome};
 use super::protected_paths::ProtectedPaths;
 use super::session_files::{OUTPUT, read_report};
 use crate::error::Error;
 use crate::fs::atomic;
-use crate::git::Git;
+use crate::git::{Git, PathSet};
 use crate::repo::journal::{EndNote, IterationEntry, IterationPhase, StoredSession};
 use crate::repo::publish;
 use crate::repo::repo_guard::RestoreReport;
@@ -107,11 +108,17 @@ impl InterruptedSession<'_> {
             candidate,
             index_stamp: atomic::stamp(&index),
             notices: recorded_notices(git, job.iteration),
-            protected_now: git.matching_in_index(&index, &job.guard.protected)?,
+            protected_now: protected_now(git, &index, job, &setup.base)?,
             setup,
         };
         Ok(ResumedIteration { iteration, attempt, saved })
     }
+}
+
+/// The protected paths of an index, and the check files of the task.
+fn protected_now(git: &Git, index: &Path, job: &Job, base: &CommitId) -> Result<PathSet, Error> {
+    let laid = LaidFiles::read(git, job, base)?.paths();
+    Ok(git.matching_in_index(index, &job.permissions.protection.files)?.union(&laid).cloned().collect())
 }
 
 /// The outcome that the runner noted before it died; for a session that died with the runner, what its output and its

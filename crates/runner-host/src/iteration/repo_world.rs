@@ -1,9 +1,12 @@
 //! The core's `World` in a real repository: it carries out each stage of a step and decides nothing.
 
+use runner_core::model::checks::{Check, TaskProof};
 use runner_core::model::object_id::CommitId;
 use runner_core::model::repo_path::RepoPath;
+use runner_core::model::run_state::RecordedGuardRun;
 use runner_core::step::{
-    Attempt, Event, FileNotice, GuardRun, IterationWorld, Job, LoadedRun, Transition, World,
+    Attempt, CheckRun, Event, FileNotice, GuardJob, GuardRecord, GuardRun, IterationWorld, Job, LoadedRun,
+    RedBaselineAnswer, Transition, World,
 };
 
 use super::agent_version::AgentVersion;
@@ -15,6 +18,9 @@ use super::load::load_with_known;
 use super::maintenance::Maintenance;
 use super::open_iteration::OpenIteration;
 use super::program_runner::ProgramRunner;
+use super::recorded_guard;
+use super::red_baseline::{self, RedBaselineChoice};
+use super::red_check::RedCheck;
 use super::sandboxing::SandboxProbe;
 use super::session::{PreparedSession, SessionEnv};
 use crate::error::Error;
@@ -25,7 +31,15 @@ use crate::repo::exclude_file::ignore_local_files;
 use crate::repo::locked_repo::{LockedRepo, UnrecoveredRepo};
 use crate::repo::recovery::Recovered;
 use crate::repo::worktree::UserFiles;
-use crate::room::{Candidate, RoomSlot};
+use crate::room::{Candidate, GuardRoom, RoomSlot};
+
+/// What the user decides while a loop runs.
+pub(super) struct UserChoices<'a> {
+    /// Whether to stop after the current iteration.
+    pub(super) wants_stop: Box<dyn Fn() -> bool + 'a>,
+    /// Whether a run may begin although its guard already fails.
+    pub(super) red_baseline: Box<dyn Fn(&RecordedGuardRun) -> RedBaselineChoice + 'a>,
+}
 
 /// A repository in which iterations run.
 pub struct RepoWorld<'a> {
@@ -41,8 +55,7 @@ pub struct RepoWorld<'a> {
     pub(super) room: RoomSlot,
     /// The state after the last commit, while nothing else can have changed it.
     pub(super) known: Option<KnownState>,
-    /// Whether the user asked to stop after the current iteration.
-    pub(super) wants_stop: Box<dyn Fn() -> bool + 'a>,
+    pub(super) choices: UserChoices<'a>,
 }
 
 impl<'a> RepoWorld<'a> {
@@ -81,8 +94,13 @@ impl<'a> RepoWorld<'a> {
             maintenance: Maintenance::default(),
             room: RoomSlot::default(),
             known: None,
-            wants_stop,
+            choices: UserChoices { wants_stop, red_baseline: Box::new(|_| RedBaselineChoice::Allow) },
         })
+    }
+
+    /// Lets `choose` decide whether a run begins although its guard already fails. By default it begins.
+    pub fn set_red_baseline_choice(&mut self, choose: impl Fn(&RecordedGuardRun) -> RedBaselineChoice + 'a) {
+        self.choices.red_baseline = Box::new(choose);
     }
 
     /// What a crash had left, for the report of the command that finished it.
@@ -112,6 +130,16 @@ impl IterationWorld for RepoWorld<'_> {
         run_guard(self.repo.git(), &self.programs, &mut self.room, iteration, job, restore)
     }
 
+    fn run_check(
+        &mut self,
+        iteration: &mut OpenIteration,
+        job: &Job,
+        check: &Check,
+        restore: &[RepoPath],
+    ) -> Result<CheckRun, Error> {
+        run_check(self.repo.git(), &self.programs, &mut self.room, iteration, job, check, restore)
+    }
+
     fn commit(
         &mut self,
         iteration: OpenIteration,
@@ -121,6 +149,10 @@ impl IterationWorld for RepoWorld<'_> {
         let committed = commit_iteration(self.repo.git(), iteration, job, transition)?;
         self.known = committed.known;
         Ok(committed.commit)
+    }
+
+    fn discard(&mut self, iteration: OpenIteration, job: &Job) -> Result<(), Error> {
+        iteration.discard(self.repo.git(), job)
     }
 
     fn announce(&mut self, event: &Event) {
@@ -139,12 +171,30 @@ impl World for RepoWorld<'_> {
         Ok(run)
     }
 
-    fn run_agent(&mut self, run: &LoadedRun, job: &Job) -> Result<(OpenIteration, Attempt), Error> {
+    fn run_red_check(&mut self, run: &LoadedRun, job: &Job, check: &Check) -> Result<CheckRun, Error> {
+        let git = self.repo.git();
+        let base = Candidate { tree: git.tree_of(&run.commit)?, commit: run.commit.clone() };
+        let room = self.room.at(git, &job.run_id, &job.guard, &base)?;
+        let red = RedCheck { git, programs: &self.programs, run, job };
+        let result = red.run(room, check)?;
+        if matches!(room, GuardRoom::InPlace { .. }) {
+            // The check ran in the work tree.
+            self.known = None;
+        }
+        Ok(result)
+    }
+
+    fn run_agent(
+        &mut self,
+        run: &LoadedRun,
+        job: &Job,
+        red: Option<&TaskProof>,
+    ) -> Result<(OpenIteration, Attempt), Error> {
         let git = self.repo.git();
         refuse_full_disk(&[git.root(), git.common_dir()])?;
         let sandbox = self.sandbox.choose(git, job)?;
         let base = Candidate { tree: git.tree_of(&run.commit)?, commit: run.commit.clone() };
-        self.room.at(git, job, &base)?;
+        self.room.at(git, &job.run_id, &job.guard, &base)?;
         if let Some(why) = self.room.take_reason() {
             self.announce(&Event::GuardInPlace { why });
         }
@@ -156,7 +206,7 @@ impl World for RepoWorld<'_> {
             events: &mut self.events,
             version: &mut self.version,
         };
-        let prepared = PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take())?;
+        let prepared = PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take(), red)?;
         self.maintenance.begin(git, run, job);
         let ended = prepared.run(&mut env, job)?;
         // Before the work tree is staged: the rule for a restored file may be missing.
@@ -165,6 +215,23 @@ impl World for RepoWorld<'_> {
         let (mut iteration, attempt) = ended.store(git, job)?;
         iteration.report_files(notices, job, &mut self.events);
         Ok((iteration, attempt))
+    }
+
+    fn run_recorded_guard(&mut self, run: &LoadedRun, job: &GuardJob) -> Result<GuardRun, Error> {
+        recorded_guard::run(self, run, job)
+    }
+
+    fn accept_red_baseline(
+        &mut self,
+        run: &LoadedRun,
+        job: &GuardJob,
+        baseline: &RecordedGuardRun,
+    ) -> Result<RedBaselineAnswer, Error> {
+        red_baseline::accept(self, run, job, baseline)
+    }
+
+    fn commit_guard_record(&mut self, run: &LoadedRun, record: &GuardRecord) -> Result<CommitId, Error> {
+        recorded_guard::commit(self, run, record)
     }
 }
 
@@ -186,13 +253,31 @@ fn run_guard(
     job: &Job,
     restore: &[RepoPath],
 ) -> Result<GuardRun, Error> {
-    iteration.restore_files(git, restore)?;
+    iteration.restore_files(git, restore, &job.permissions.protection)?;
     let base = &iteration.setup.base;
     let base = Candidate { tree: git.tree_of(base)?, commit: base.clone() };
-    let room = room.at(git, job, &base)?;
+    let room = room.at(git, &job.run_id, &job.guard, &base)?;
     iteration.guard = guard::run_for_iteration(git, programs, room, iteration, job)?;
     failpoint::reach("iter.guard");
     Ok(iteration.guard.clone())
+}
+
+fn run_check(
+    git: &Git,
+    programs: &ProgramRunner,
+    room: &mut RoomSlot,
+    iteration: &mut OpenIteration,
+    job: &Job,
+    check: &Check,
+    restore: &[RepoPath],
+) -> Result<CheckRun, Error> {
+    iteration.restore_files(git, restore, &job.permissions.protection)?;
+    let base = &iteration.setup.base;
+    let base = Candidate { tree: git.tree_of(base)?, commit: base.clone() };
+    let room = room.at(git, &job.run_id, &job.guard, &base)?;
+    let result = guard::run_check_for_iteration(git, programs, room, iteration, job, check)?;
+    failpoint::reach("iter.check");
+    Ok(result)
 }
 
 /// The part of the world that recovery needs to finish an iteration.
@@ -215,6 +300,17 @@ impl IterationWorld for RecoveryWorld<'_, '_> {
         run_guard(self.git, self.programs, &mut RoomSlot::default(), iteration, job, restore)
     }
 
+    fn run_check(
+        &mut self,
+        iteration: &mut OpenIteration,
+        job: &Job,
+        check: &Check,
+        restore: &[RepoPath],
+    ) -> Result<CheckRun, Error> {
+        let mut room = RoomSlot::default();
+        run_check(self.git, self.programs, &mut room, iteration, job, check, restore)
+    }
+
     fn commit(
         &mut self,
         iteration: OpenIteration,
@@ -222,6 +318,10 @@ impl IterationWorld for RecoveryWorld<'_, '_> {
         transition: &Transition,
     ) -> Result<CommitId, Error> {
         Ok(commit_iteration(self.git, iteration, job, transition)?.commit)
+    }
+
+    fn discard(&mut self, iteration: OpenIteration, job: &Job) -> Result<(), Error> {
+        iteration.discard(self.git, job)
     }
 
     fn announce(&mut self, event: &Event) {

@@ -57,8 +57,8 @@ impl SandboxProbe {
             return Ok(SessionSandbox::Own);
         }
         let is_needed = job.agent.executor.sandbox == SandboxMode::Require
-            || job.tools.network == Some(false)
-            || job.tools.writable.is_some();
+            || job.permissions.tools.network == Some(false)
+            || job.permissions.tools.writable.is_some();
         let bubblewrap = match self.result.get_or_insert_with(|| Bubblewrap::find(git.root())) {
             Ok(bubblewrap) => obstacle(git, job.agent.executor.agent()).map_or(Ok(bubblewrap), Err),
             Err(why) => Err((why.clone(), SANDBOX_FIX)),

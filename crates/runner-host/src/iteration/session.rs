@@ -4,11 +4,11 @@
 //! the one before and holds exactly its state.
 
 use std::cell::RefCell;
-use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use runner_core::agents::{AgentSpec, SessionIdentity};
 use runner_core::model::agent_report::AgentReport;
+use runner_core::model::checks::TaskProof;
 use runner_core::step::{Interruption, Job, LoadedRun, SessionExit, Usage};
 use supervise::{
     ExitReason, OutputLog, OutputTarget, ProcessResult, ProcessSpec, SignalTarget, StopPolicy, StopSignal,
@@ -17,7 +17,9 @@ use supervise::{
 
 use super::agent_version::AgentVersion;
 use super::event_log::EventLog;
+use super::file_activity::FileActivity;
 use super::known_state::KnownState;
+use super::laid_files::LaidFiles;
 use super::open_iteration::{EndedSession, IterationSetup, SessionOutcome};
 use super::program_runner::ProgramRunner;
 use super::protected_paths::ProtectedPaths;
@@ -31,7 +33,7 @@ use crate::agent::sandbox::exit_inside_sandbox;
 use crate::error::Error;
 use crate::failpoint;
 use crate::fs::atomic;
-use crate::git::{Git, path_of};
+use crate::git::Git;
 use crate::repo::journal::{EndNote, IterationEntry, IterationPhase};
 use crate::repo::repo_guard::{GitAccess, RepoSnapshot, SessionRef};
 use crate::repo::worktree;
@@ -65,6 +67,7 @@ impl PreparedSession {
         job: &Job,
         sandbox: SessionSandbox,
         known: Option<KnownState>,
+        red: Option<&TaskProof>,
     ) -> Result<Self, Error> {
         let git = env.git;
         let known = known.filter(|known| known.head.commit() == Some(&run.commit));
@@ -86,9 +89,12 @@ impl PreparedSession {
             git_dir: git.paths().git_dir_in_root(),
             snapshot,
             sandbox: setup.sandbox,
+            red: red.cloned(),
             phase: IterationPhase::Session,
         });
         let checkpoint = SessionCheckpoint::begin(git, entry, &setup.index)?;
+        // With the journal written, a crash cannot leave these files behind.
+        LaidFiles::read(git, job, &setup.base)?.lay(git)?;
         failpoint::reach("iter.begun");
         Ok(Self { setup, sandbox, checkpoint })
     }
@@ -153,12 +159,8 @@ impl PreparedSession {
             Some(_) => OutputTarget::Separate { stdout: log(OUTPUT), stderr: log("executor.err.log") },
             None => OutputTarget::Combined(log(OUTPUT)),
         };
-        // Only computed when the agent seems idle; whether anything changed before the first time is not known.
-        let last_seen = RefCell::new(None);
-        let has_changed_files = || {
-            let now = Some(fingerprint(git, &self.setup.index));
-            last_seen.replace(now.clone()) != now
-        };
+        let activity = RefCell::new(FileActivity::new(git, &self.setup.index));
+        let has_changed_files = || activity.borrow_mut().has_changed();
         let on_output = |source, bytes: &[u8]| recorder.borrow_mut().push(source, bytes);
         let spec = ProcessSpec::new(command.argv, git.root(), output)
             .env(command.environment)
@@ -257,14 +259,4 @@ fn stop_policy(agent: Option<&AgentSpec>) -> StopPolicy {
         Some(_) => StopPolicy { signal: StopSignal::Interrupt, target: SignalTarget::Program, ..default },
         None => default,
     }
-}
-
-/// The changed files and their times: another value whenever a file changed.
-fn fingerprint(git: &Git, index: &Path) -> Vec<(Vec<u8>, Option<SystemTime>)> {
-    let mut files = Vec::new();
-    for path in worktree::differing_paths(git, index).unwrap_or_default() {
-        let metadata = git.root().join(path_of(&path)).symlink_metadata();
-        files.push((path, metadata.and_then(|metadata| metadata.modified()).ok()));
-    }
-    files
 }

@@ -79,6 +79,7 @@ impl SessionCheckpoint {
             paths.recovery(),
             // The user may have paused the run meanwhile. If an agent does it, the user sees that too.
             paths.pause(),
+            paths.stop_request(),
             paths.asides(),
             paths.answers(),
             paths.room(),

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use runner_core::layout::{Doc, RUNNER_DIR, node_folder, tools_path};
+use runner_core::layout::{Doc, RUNNER_DIR, checks_path, node_folder, tools_path};
+use runner_core::model::checks::{CheckFileName, ChecksError, TaskChecks};
+use runner_core::model::digest::Sha256;
 use runner_core::model::id::NodeId;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::repo_path::RepoPath;
@@ -87,6 +89,17 @@ impl SnapshotSource for StepInputs<'_> {
             PromptError::Tools(ToolsError::Invalid { node: node.clone(), problem })
         })?;
         Ok(Some(tools))
+    }
+
+    fn node_checks(&self, node: &NodeId) -> Result<Option<TaskChecks>, Error> {
+        let Some(toml) = self.read(&checks_path(node))? else { return Ok(None) };
+        let digest_of = |file: &CheckFileName| {
+            let bytes = self.read(&format!("{}/{file}", node_folder(node))).ok().flatten()?;
+            Some(Sha256::of(&bytes))
+        };
+        let checks = TaskChecks::read(&toml, digest_of)
+            .map_err(|faults| PromptError::Checks(ChecksError { node: node.clone(), faults }))?;
+        Ok(Some(checks))
     }
 
     /// Only files in git count: what is in the folder besides was never committed.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use runner_core::step::{Event, IterationWorld, LoopWorld, StopReason, Wait, WaitResult};
+use runner_core::step::{Event, IterationWorld, LoopWait, LoopWorld, StopReason, WaitResult, WaitSince};
 
 use super::repo_world::RepoWorld;
 use crate::clock::now_ms;
@@ -29,11 +29,11 @@ impl WaitEnd {
 }
 
 impl LoopWorld for RepoWorld<'_> {
-    fn end_of(&mut self, wait: &Wait) -> Result<u64, Error> {
-        Ok(wait.end_ms(self.last_iteration_ms()?))
+    fn end_of(&mut self, wait: &LoopWait) -> Result<u64, Error> {
+        Ok(wait.wait.end_ms(self.began_ms(wait.since)?))
     }
 
-    fn wait_for_next(&mut self, wait: Option<&Wait>) -> Result<WaitResult, Error> {
+    fn wait_for_next(&mut self, wait: Option<&LoopWait>) -> Result<WaitResult, Error> {
         let end = match wait {
             Some(wait) => Some(self.wait_end(wait)?),
             None => None,
@@ -60,12 +60,17 @@ impl LoopWorld for RepoWorld<'_> {
 }
 
 impl RepoWorld<'_> {
-    fn last_iteration_ms(&self) -> Result<u64, Error> {
-        Ok(self.repo.git().last_iteration_time()?.saturating_mul(1000))
+    /// When a wait began, in milliseconds since 1970.
+    fn began_ms(&self, since: WaitSince) -> Result<u64, Error> {
+        match since {
+            WaitSince::LastCommit => Ok(self.repo.git().last_iteration_time()?.saturating_mul(1000)),
+            WaitSince::Now => Ok(now_ms()),
+        }
     }
 
-    fn wait_end(&self, wait: &Wait) -> Result<WaitEnd, Error> {
-        let since_ms = self.last_iteration_ms()?;
+    fn wait_end(&self, wait: &LoopWait) -> Result<WaitEnd, Error> {
+        let since_ms = self.began_ms(wait.since)?;
+        let wait = &wait.wait;
         Ok(WaitEnd {
             end_ms: wait.end_ms(since_ms),
             since: Instant::now(),
@@ -77,7 +82,7 @@ impl RepoWorld<'_> {
         if let Some(by) = self.programs.interruption() {
             return Some(StopReason::Interrupted { by });
         }
-        (self.wants_stop)().then_some(StopReason::UserStop)
+        (self.choices.wants_stop)().then_some(StopReason::UserStop)
     }
 
     /// Waits while the run is paused, without the lock, so that other commands can use the repository. Afterwards finishes

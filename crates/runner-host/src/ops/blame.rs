@@ -13,6 +13,7 @@ use runner_core::step::GuardExit;
 use crate::error::{Error, UserError};
 use crate::git::{DiffFormat, Git};
 use crate::ops::guard_rerun::{CommitCheck, GuardRerunOutcome, GuardRerunner, PinnedFiles};
+use crate::repo::commit_files::protection_at;
 use crate::repo::run_history::{resolve, run_history};
 
 /// A commit that may have broken the command.
@@ -95,7 +96,7 @@ impl BlameSearch {
         let config_bytes = git.file_at(&first.commit, Doc::Config.path())?;
         let config = Config::decode(&config_bytes).unwrap_or_default();
         let check = if command.is_empty() {
-            let patterns = config.guard.protected.clone();
+            let patterns = protection_at(&git, &first.commit, &config.guard)?.files;
             CommitCheck {
                 command: config.guard.command.words().to_vec(),
                 pinned: Some(PinnedFiles { commit: first.commit.clone(), patterns }),

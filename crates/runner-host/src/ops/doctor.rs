@@ -1,19 +1,22 @@
 //! `runner doctor`: checks whether a run can work on this machine, and how to fix what is missing.
 
-use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use runner_core::agents::{AgentLogin, AgentSandbox, AgentSpec};
 use runner_core::config::{CommandArgv, Config, Executor, RoomMode, SandboxMode};
+use runner_core::detect::LoginState;
 use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::model::repo_path::RepoPath;
 use runner_core::text::one_line;
 use supervise::executables;
 
+use crate::agent::login::executor_login;
 use crate::agent::sandbox::{Bubblewrap, SANDBOX_FIX, obstacle};
 use crate::error::Error;
 use crate::git::{Git, OLDEST};
 use crate::iteration::hook_program;
 use crate::repo::documents::read_docs;
+use crate::repo::work_tree_files::guard_dependencies;
 
 const GIT_FIX: &str = "install git 2.36 or newer";
 
@@ -136,14 +139,37 @@ fn program_checks(git: &Git, config: &Config) -> Vec<DoctorCheck> {
         format!("install `{guard}`")
     };
     let guard_fix = format!("{install}, or change [guard] command in {}", Doc::Config.path());
-    let mut checks = vec![
-        program_check(git.root(), "guard", guard, guard_fix),
-        agent_check(git.root(), &config.executor),
-        sandbox_check(git, config),
-        room_check(git, config),
-    ];
+    let mut checks =
+        vec![program_check(git.root(), "guard", guard, guard_fix), agent_check(git.root(), &config.executor)];
+    checks.extend(config.ladder.iter().map(|rung| agent_check(git.root(), &rung.executor)));
+    checks.extend([sandbox_check(git, config), room_check(git, config), protection_check(git, config)]);
     checks.extend(config.hooks.configured().map(|(key, argv)| hook_check(git.root(), key, argv)));
     checks
+}
+
+/// The files that the guard depends on and that the configuration does not protect.
+fn protection_check(git: &Git, config: &Config) -> DoctorCheck {
+    let dependencies = guard_dependencies(git, &config.guard);
+    let Some(listed) = &config.guard.protected else {
+        let count = dependencies.files.len() + dependencies.entries.len();
+        return DoctorCheck::ok(
+            "protection",
+            format!("derived from the guard's command: {count} files and entries"),
+        );
+    };
+    // The patterns are git's: it decides which files they match.
+    let protected = git.matching_work_tree_files(listed).unwrap_or_default();
+    let is_open = |name: &String| git.root().join(name).is_file() && !protected.contains(name.as_bytes());
+    let mut open: Vec<String> =
+        dependencies.files.iter().map(|path| path.replace('\\', "")).filter(is_open).collect();
+    let is_listed = |file: &RepoPath| protected.contains(&file.to_bytes());
+    let entries = dependencies.entries.iter().filter(|entry| entry.pinned && !is_listed(&entry.file));
+    open.extend(entries.map(ToString::to_string));
+    if open.is_empty() {
+        return DoctorCheck::ok("protection", "the configuration protects every file of the guard");
+    }
+    let fix = format!("add them to [guard] protected in {}, or remove that key", Doc::Config.path());
+    DoctorCheck::warning("protection", format!("agents may change {}", one_line(&open.join(", "))), fix)
 }
 
 /// A missing hook program is a warning: the run works, but the user who waits for the hook gets no notice.
@@ -194,16 +220,9 @@ fn install_fix(executor: &Executor, package: &str) -> String {
     }
 }
 
-/// Turns the check into a warning if no login is found. Systems with a key chain (macOS) have no file to look for.
+/// Turns the check into a warning if no login is found.
 fn check_login(login: &AgentLogin, executor: &Executor, check: DoctorCheck) -> DoctorCheck {
-    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
-    let agent_home = env::var_os(login.home_variable)
-        .map(PathBuf::from)
-        .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(login.home_dir)));
-    let has_file = agent_home.is_some_and(|home| home.join(login.file).exists());
-    let has_login =
-        executor.base_url.is_some() || has_file || login.key_variables.iter().any(|name| is_set(name));
-    if check.verdict != CheckVerdict::Ok || has_login || cfg!(target_os = "macos") {
+    if check.verdict != CheckVerdict::Ok || executor_login(executor) != LoginState::Missing {
         return check;
     }
     let key = login.key_variables.first().copied().unwrap_or_default();
@@ -220,6 +239,12 @@ fn check_version(agent: &AgentSpec, check: DoctorCheck) -> DoctorCheck {
     let found = format!("{} (tested with {tested})", check.found);
     let fix = format!("if sessions fail, run 'npm install -g {}@{tested}'", agent.package);
     DoctorCheck::warning("agent", found, fix)
+}
+
+/// How the agent and the guard would be confined.
+pub fn sandbox_checks(dir: &Path, config: &Config) -> Result<Vec<DoctorCheck>, Error> {
+    let git = Git::open(dir)?;
+    Ok(vec![sandbox_check(&git, config), room_check(&git, config)])
 }
 
 fn sandbox_check(git: &Git, config: &Config) -> DoctorCheck {

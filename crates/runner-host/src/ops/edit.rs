@@ -7,8 +7,9 @@ use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::id::RunId;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::Tree;
+use runner_core::model::user_notes::UserNotes;
 use runner_core::runs::edit::{self, EditableDocs, Question, UserEdit};
-use runner_core::runs::start::DocSet;
+use runner_core::runs::start::{DocSet, StartError};
 use runner_core::step::{LoadedRun, Snapshot};
 
 use crate::error::{Error, UserError};
@@ -77,7 +78,7 @@ fn editable_docs(snapshot: &Snapshot) -> EditableDocs {
     EditableDocs {
         tree: snapshot.tree.clone(),
         questions: snapshot.memory.questions.clone().into_bytes(),
-        feedback: snapshot.memory.feedback.clone().into_bytes(),
+        notes: snapshot.notes.to_bytes(),
     }
 }
 
@@ -88,5 +89,7 @@ pub fn questions(dir: &Path) -> Result<Vec<Question>, Error> {
         return Err(UserError::NotSetUp(git.root().to_owned()).into());
     }
     let file = read_doc(&git, Doc::Questions)?.unwrap_or_default();
-    Ok(edit::questions(&String::from_utf8_lossy(&file)))
+    let notes =
+        UserNotes::decode(&read_doc(&git, Doc::Notes)?.unwrap_or_default()).map_err(StartError::Notes)?;
+    Ok(edit::questions(&String::from_utf8_lossy(&file), &notes))
 }

@@ -1,20 +1,23 @@
-//! Runs a guard again on a past commit, in a temporary clone. Used by `runner verify --rerun-guard` and `runner blame`.
+//! Runs a command on a past commit, in a fresh room or in a temporary clone. Used by `runner verify --rerun` and `runner blame`.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use runner_core::config::Config;
+use runner_core::config::{Config, RoomMode};
 use runner_core::model::object_id::CommitId;
 use runner_core::step::GuardExit;
 use supervise::signals::{ShutdownSignal, SignalListener};
 use supervise::{CancelHandle, ExitReason, OutputTarget, ProcessSpec, SupervisorSlot, TimeLimits};
 
 use crate::agent::command;
-use crate::error::Error;
-use crate::git::Git;
-use crate::ops::verify::PassingCommit;
+use crate::agent::sandbox::exit_inside_sandbox;
+use crate::error::{Error, UserError};
+use crate::fs::temp_dir::TempDir;
+use crate::git::{Git, lossy};
+use crate::repo::commit_files::protection_at;
+use crate::room::{Candidate, Room, SetupNeed};
 
 /// How a rerun ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,16 +52,7 @@ pub struct GuardRerunner {
     git: Git,
     cancel: CancelHandle,
     supervisor: SupervisorSlot,
-    signals: SignalListener,
-}
-
-/// A temporary folder, removed on drop.
-struct TempDir(PathBuf);
-
-impl Drop for TempDir {
-    fn drop(&mut self) {
-        let _ = crate::fs::atomic::remove_any(&self.0);
-    }
+    signals: Arc<SignalListener>,
 }
 
 impl GuardRerunner {
@@ -66,18 +60,96 @@ impl GuardRerunner {
     pub fn begin(dir: &Path) -> Result<Self, Error> {
         let git = Git::open(dir)?;
         let cancel = CancelHandle::new()?;
-        let signals = SignalListener::install(&cancel)?;
+        let signals = Arc::new(SignalListener::install(&cancel)?);
         Ok(Self { git, cancel, supervisor: SupervisorSlot::default(), signals })
     }
 
-    /// Runs the guard that was configured at a commit that passed. Returns its outcome and the last lines of its output.
-    pub fn run(&self, pass: &PassingCommit) -> Result<(GuardRerunOutcome, Vec<String>), Error> {
-        let Some(config) = pass.config.clone() else {
-            let why = "the configuration of that commit cannot be read".to_owned();
-            return Ok((GuardRerunOutcome::NotStarted(why), Vec::new()));
+    /// What another thread needs to run guards too, with the same signals.
+    pub(super) fn handle(&self) -> RerunHandle {
+        RerunHandle {
+            root: self.git.root().to_owned(),
+            cancel: self.cancel.clone(),
+            signals: Arc::clone(&self.signals),
+        }
+    }
+
+    /// Runs the guard of a configuration on a commit, in a fresh room that has nothing but the commit's files; in a temporary
+    /// clone where the configuration or the machine allows no room.
+    pub(super) fn run_guard(&self, commit: &CommitId, config: &Config) -> Result<RerunStep, Error> {
+        let place = if config.guard.room == RoomMode::InPlace {
+            None
+        } else {
+            self.room_at(commit, config).transpose()?
         };
-        let command = config.guard.command.words().to_vec();
-        self.check(&pass.commit, &CommitCheck { command, config, pinned: None })
+        let Some(mut place) = place else {
+            let command = config.guard.command.words().to_vec();
+            let check = CommitCheck { command, config: config.clone(), pinned: None };
+            let (outcome, output) = self.check(commit, &check)?;
+            return Ok(RerunStep { name: GUARD_STEP, place: RerunPlace::Clone, outcome, output });
+        };
+        let (outcome, output) = self.run_in_room(&mut place, config)?;
+        Ok(RerunStep { name: GUARD_STEP, place: RerunPlace::Room, outcome, output })
+    }
+
+    /// A fresh room with the files of a commit; none if the machine has none to offer and the configuration does not insist.
+    fn room_at(&self, commit: &CommitId, config: &Config) -> Option<Result<RerunRoom, Error>> {
+        let open = || -> Result<RerunRoom, Error> {
+            let dir = TempDir::create()?;
+            let candidate = Candidate { tree: self.git.tree_of(commit)?, commit: commit.clone() };
+            let mut room = Room::fresh(&self.git, &dir.path().join("room"), &config.guard, &candidate)?;
+            let protection = protection_at(&self.git, commit, &config.guard)?;
+            let protected = self.git.matching_paths(commit, &protection.files)?;
+            room.enter(&self.git, &config.guard, &candidate, &protected)?;
+            Ok(RerunRoom { room, dir })
+        };
+        match open() {
+            Err(Error::Refused(UserError::NoRoom { .. })) if config.guard.room == RoomMode::Auto => None,
+            result => Some(result),
+        }
+    }
+
+    /// Runs setup and guard in a room. A guard that changes protected files has failed.
+    fn run_in_room(
+        &self,
+        place: &mut RerunRoom,
+        config: &Config,
+    ) -> Result<(GuardRerunOutcome, Vec<String>), Error> {
+        let guard = &config.guard;
+        if let SetupNeed::Yes { command, .. } = place.room.setup_need(&self.git, guard)? {
+            let (outcome, output) = self.run_words(place, config, command.words())?;
+            if outcome != GuardRerunOutcome::Ended(GuardExit::Code(0)) {
+                return Ok((outcome, output));
+            }
+        }
+        let (outcome, mut output) = self.run_words(place, config, guard.command.words())?;
+        let changed = place.room.leave(&self.git)?;
+        if changed.is_empty() {
+            return Ok((outcome, output));
+        }
+        let names: Vec<String> = changed.iter().map(|path| lossy(path)).collect();
+        output.push(format!("the guard changed protected files while it ran: {}", names.join(", ")));
+        Ok((GuardRerunOutcome::Ended(GuardExit::Code(1)), output))
+    }
+
+    fn run_words(
+        &self,
+        place: &RerunRoom,
+        config: &Config,
+        words: &[String],
+    ) -> Result<(GuardRerunOutcome, Vec<String>), Error> {
+        let command = match command::resolve_past_command(words, self.git.root()) {
+            Ok(command) => command,
+            Err(why) => return Ok((GuardRerunOutcome::NotStarted(why), Vec::new())),
+        };
+        let wrapped = place.room.wrap(&self.git, &config.guard, command);
+        let log = place.dir.path().join("guard.log");
+        let spec = ProcessSpec::new(wrapped.argv, self.git.root(), log_of(&log, config))
+            .env(wrapped.environment)
+            .time_limits(wall_of(config));
+        let result = supervise::run(&spec, &self.cancel, &self.supervisor)?;
+        let outcome = self.outcome(exit_inside_sandbox(result.exit));
+        let output = fs::read(&log).unwrap_or_default();
+        Ok((outcome, last_lines(&String::from_utf8_lossy(&output))))
     }
 
     /// Checks out a commit into a temporary clone and runs a command there.
@@ -86,8 +158,8 @@ impl GuardRerunner {
         commit: &CommitId,
         check: &CommitCheck,
     ) -> Result<(GuardRerunOutcome, Vec<String>), Error> {
-        let dir = TempDir(create_temp_dir()?);
-        let clone = dir.0.join("work");
+        let dir = TempDir::create()?;
+        let clone = dir.path().join("work");
         self.git.clone_at(&clone, commit)?;
         if let Some(pinned) = &check.pinned {
             let paths = self.git.matching_paths(&pinned.commit, &pinned.patterns)?;
@@ -97,14 +169,18 @@ impl GuardRerunner {
             Ok(program) => program,
             Err(why) => return Ok((GuardRerunOutcome::NotStarted(why), Vec::new())),
         };
-        let log = dir.0.join("guard.log");
-        let bytes_max = check.config.guard_output_limit_bytes.as_u64();
-        let wall_secs = check.config.iteration_timeout_secs.as_u64();
-        let spec = ProcessSpec::new(program.argv, clone, OutputTarget::combined(&log, bytes_max))
+        let log = dir.path().join("guard.log");
+        let spec = ProcessSpec::new(program.argv, clone, log_of(&log, &check.config))
             .env(program.environment)
-            .time_limits(TimeLimits::wall(Duration::from_secs(wall_secs)));
+            .time_limits(wall_of(&check.config));
         let result = supervise::run(&spec, &self.cancel, &self.supervisor)?;
-        let outcome = match result.exit {
+        let outcome = self.outcome(result.exit);
+        let output = fs::read(&log).unwrap_or_default();
+        Ok((outcome, last_lines(&String::from_utf8_lossy(&output))))
+    }
+
+    fn outcome(&self, exit: ExitReason) -> GuardRerunOutcome {
+        match exit {
             ExitReason::Exited(code) => GuardRerunOutcome::Ended(GuardExit::Code(code)),
             ExitReason::Signalled(signal) => GuardRerunOutcome::Ended(GuardExit::Signal(signal)),
             ExitReason::CouldNotStart(error) => GuardRerunOutcome::NotStarted(error.to_string()),
@@ -113,9 +189,66 @@ impl GuardRerunner {
                 GuardRerunOutcome::Stopped(self.signals.received().map_or(130, ShutdownSignal::exit_code))
             }
             ExitReason::Lost => GuardRerunOutcome::NotStarted("its supervisor died".to_owned()),
-        };
-        let output = fs::read(&log).unwrap_or_default();
-        Ok((outcome, last_lines(&String::from_utf8_lossy(&output))))
+        }
+    }
+}
+
+fn log_of(log: &Path, config: &Config) -> OutputTarget {
+    OutputTarget::combined(log, config.guard_output_limit_bytes.as_u64())
+}
+
+fn wall_of(config: &Config) -> TimeLimits {
+    TimeLimits::wall(Duration::from_secs(config.iteration_timeout_secs.as_u64()))
+}
+
+/// One command that is repeated for a pass, and its result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RerunStep {
+    /// What was repeated: `guard`.
+    pub name: &'static str,
+    pub place: RerunPlace,
+    pub outcome: GuardRerunOutcome,
+    /// The last lines of its output.
+    pub output: Vec<String>,
+}
+
+const GUARD_STEP: &str = "guard";
+
+/// Where a command was repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RerunPlace {
+    /// In a fresh room.
+    Room,
+    /// In a temporary clone, without a sandbox.
+    Clone,
+}
+
+impl RerunPlace {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Room => "room",
+            Self::Clone => "clone",
+        }
+    }
+}
+
+/// A room in a temporary folder, which goes with it.
+struct RerunRoom {
+    room: Room,
+    dir: TempDir,
+}
+
+/// What another thread needs to run guards.
+pub(super) struct RerunHandle {
+    root: PathBuf,
+    cancel: CancelHandle,
+    signals: Arc<SignalListener>,
+}
+
+impl RerunHandle {
+    pub(super) fn open(self) -> Result<GuardRerunner, Error> {
+        let Self { root, cancel, signals } = self;
+        Ok(GuardRerunner { git: Git::open(&root)?, cancel, supervisor: SupervisorSlot::default(), signals })
     }
 }
 
@@ -126,19 +259,4 @@ fn last_lines(text: &str) -> Vec<String> {
     let mut lines: Vec<String> =
         text.lines().map(runner_core::text::one_line).filter(|line| !line.is_empty()).collect();
     lines.split_off(lines.len().saturating_sub(LINES_MAX))
-}
-
-/// Creates a folder that other users cannot read.
-fn create_temp_dir() -> Result<PathBuf, Error> {
-    use std::os::unix::fs::DirBuilderExt;
-    let base = std::env::temp_dir();
-    for number in 0..1000 {
-        let path = base.join(format!("runner-guard-{}-{number}", std::process::id()));
-        match fs::DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => return Ok(path),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(source) => return Err(Error::Io { action: "create the folder", path, source }),
-        }
-    }
-    Err(Error::Io { action: "create a folder in", path: base, source: ErrorKind::AlreadyExists.into() })
 }

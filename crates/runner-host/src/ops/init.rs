@@ -31,6 +31,15 @@ pub enum ExistingFiles {
 
 /// Creates `.runner/`, and returns what it did with each document.
 pub fn init(dir: &Path, existing: ExistingFiles) -> Result<Vec<(Doc, InitAction)>, Error> {
+    init_with_config(dir, existing, None)
+}
+
+/// The same with this text as config.toml instead of the defaults.
+pub fn init_with_config(
+    dir: &Path,
+    existing: ExistingFiles,
+    config: Option<&str>,
+) -> Result<Vec<(Doc, InitAction)>, Error> {
     let git = Git::open(dir)?;
     atomic::ensure_folder(&git.paths().private())?;
     let _lock = Lock::acquire(&git.paths().lock())?;
@@ -47,7 +56,10 @@ pub fn init(dir: &Path, existing: ExistingFiles) -> Result<Vec<(Doc, InitAction)
     let mut actions = Vec::new();
     for doc in Doc::ALL {
         let path = git.paths().doc(doc);
-        let template = doc.scaffold();
+        let template = match config {
+            Some(config) if doc == Doc::Config => config.as_bytes().to_vec(),
+            Some(_) | None => doc.scaffold(),
+        };
         let action = match docs.get(&doc) {
             Some(old) if existing == ExistingFiles::Keep || *old == template => InitAction::Kept,
             Some(old) => {

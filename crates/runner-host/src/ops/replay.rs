@@ -12,7 +12,7 @@ use runner_core::model::id::RunId;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::Tree;
 use runner_core::replay::{RecordedCommit, RecordedSession, Recording, RecordingWriter};
-use runner_core::step::{Attempt, GuardExit, GuardRun};
+use runner_core::step::{Attempt, CheckEvidence, GuardExit, GuardRun};
 use runner_core::verify::{is_read, kept};
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +38,15 @@ struct SessionRecord {
     attempt: StoredAttempt,
     #[serde(rename = "verdict")]
     guard: GuardRun,
+    #[serde(default)]
+    checks: CheckEvidence,
+}
+
+/// The results of an iteration.
+pub(crate) struct SessionResults<'a> {
+    pub(crate) attempt: &'a Attempt,
+    pub(crate) guard: &'a GuardRun,
+    pub(crate) checks: &'a CheckEvidence,
 }
 
 /// Records what came back from a session in its directory. The guard's output is there already.
@@ -45,20 +54,19 @@ pub(crate) fn write_session(
     dir: &IterationDir,
     base: &CommitId,
     tree_before: &Tree,
-    attempt: &Attempt,
-    guard: &GuardRun,
+    results: &SessionResults<'_>,
 ) {
-    let attempt = StoredAttempt::new(attempt, tree_before);
-    let guard = match guard {
+    let attempt = StoredAttempt::new(results.attempt, tree_before);
+    let guard = match results.guard {
         GuardRun::Ended { exit, place, .. } => {
             GuardRun::Ended { exit: *exit, output: Vec::new(), place: place.clone() }
         }
         GuardRun::Skipped
         | GuardRun::NotStarted { .. }
         | GuardRun::TimedOut
-        | GuardRun::Interrupted { .. } => guard.clone(),
+        | GuardRun::Interrupted { .. } => results.guard.clone(),
     };
-    let record = SessionRecord { base: base.clone(), attempt, guard };
+    let record = SessionRecord { base: base.clone(), attempt, guard, checks: results.checks.clone() };
     dir.write_log(SESSION, &serde_json::to_vec(&record).unwrap_or_default());
 }
 
@@ -106,6 +114,7 @@ impl RecordedRun {
                     }
                     CommitKind::Start { .. }
                     | CommitKind::Baseline { .. }
+                    | CommitKind::Final { .. }
                     | CommitKind::Edit { .. }
                     | CommitKind::Malformed { .. }
                     | CommitKind::User { .. } => None,
@@ -195,5 +204,6 @@ fn read_session(
         | GuardRun::Interrupted { .. }) => other,
     };
     let prompt = file("prompt.md")?.map(|prompt| lossy_text(&prompt));
-    Ok(Some(RecordedSession { prompt, attempt: record.attempt.into_attempt(|| tree_before), guard_run }))
+    let attempt = record.attempt.into_attempt(|| tree_before);
+    Ok(Some(RecordedSession { prompt, attempt, guard_run, checks: record.checks }))
 }

@@ -1,22 +1,27 @@
 //! `runner start`: reads everything, lets the core compose the run's documents, commits them and switches to them.
 
+use std::collections::btree_map::Entry;
 use std::fs;
 use std::path::Path;
 
 use runner_core::config::Config;
+use runner_core::detect::ConfigRequest;
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::goal::Goal;
 use runner_core::model::id::RunId;
 use runner_core::model::object_id::CommitId;
+use runner_core::model::protection::Protection;
 use runner_core::model::tree::Tree;
 use runner_core::runs::identity::{self, IdentityError};
 use runner_core::runs::import::{ImportedTree, PlanImport};
 use runner_core::runs::start::{self, DocSet, DocumentSources, StartDocuments, StartOptions};
 
+use super::detect::propose_in;
 use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::{EntryMode, Git, Head, IndexEntry, LocalBranch, OLDEST, RepoStatus, TreeEntry, path_of};
+use crate::repo::commit_files::CommitFiles;
 use crate::repo::commit_scope::check_scope;
 use crate::repo::documents::{
     docs_at_commit, read_docs, refuse_changed_documents, refuse_dirty, refuse_hidden, store_docs,
@@ -27,6 +32,7 @@ use crate::repo::locked_repo::LockedRepo;
 use crate::repo::paths::RUNNER_LOCAL;
 use crate::repo::publish;
 use crate::repo::recovery::Recovered;
+use crate::view::checks::check_faults;
 use crate::view::inspect::tools_faults;
 
 /// What `runner start` did.
@@ -39,6 +45,8 @@ pub struct StartResult {
     /// Whether GOAL.md is still the template.
     pub goal_unwritten: bool,
     pub other_runs: Vec<RunId>,
+    /// What the run protects from its agents.
+    pub protection: Protection,
     /// What an interrupted command had left.
     pub recovered: Option<Recovered>,
     /// The result of a plan import.
@@ -60,7 +68,7 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
     let recovered = repo.take_recovered();
     let git = repo.git();
     refuse_old_git(git)?;
-    let docs = read_docs(git)?;
+    let mut docs = read_docs(git)?;
     let status = clean_status(git)?;
     let head = status.head.commit().ok_or(UserError::NoCommit)?;
     let branches = git.runner_branches()?;
@@ -76,10 +84,14 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
         refuse_import(&run, &status, old_tip.is_some())?;
     }
 
+    if old_tip.is_none() {
+        propose_missing_config(git, &mut docs, options)?;
+    }
     let context =
         StartContext { git, status: &status, docs: &docs, run: &run, head, old_tip: old_tip.as_ref() };
     let composed = context.compose(&goal, options)?;
     refuse_bad_tools(git, &composed)?;
+    refuse_bad_checks(git, head, &composed)?;
     let new_tip = context.store_commit(&composed, options)?;
     context.publish(&new_tip)?;
     ignore_local_files(git);
@@ -89,8 +101,29 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
         Some(_) => StartKind::Updated,
     };
     let other_runs = runs.into_iter().filter(|other| *other != run).collect();
-    let StartDocuments { goal_unwritten, imported, .. } = composed;
-    Ok(StartResult { run, commit: new_tip, kind, goal_unwritten, other_runs, recovered, imported })
+    let StartDocuments { goal_unwritten, protection, imported, .. } = composed;
+    Ok(StartResult {
+        run,
+        commit: new_tip,
+        kind,
+        goal_unwritten,
+        other_runs,
+        protection,
+        recovered,
+        imported,
+    })
+}
+
+/// Gives a new run its configuration, if the work tree has none: the one that the caller chose, that of the newest run, or a
+/// detected one.
+fn propose_missing_config(git: &Git, docs: &mut DocSet, options: &StartOptions) -> Result<(), Error> {
+    if let Some(config) = &options.config {
+        docs.insert(Doc::Config, config.clone().into_bytes());
+    } else if let Entry::Vacant(missing) = docs.entry(Doc::Config) {
+        let proposal = propose_in(git, &ConfigRequest::default())?;
+        missing.insert(proposal.proposed.text.into_bytes());
+    }
+    Ok(())
 }
 
 /// Imports a plan into the current run's tree: a start whose only change is the new nodes.
@@ -117,6 +150,14 @@ fn refuse_bad_tools(git: &Git, composed: &StartDocuments) -> Result<(), Error> {
     let config = composed.docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok());
     let faults = tools_faults(git, tree.as_ref(), config.as_ref())?;
     if faults.is_empty() { Ok(()) } else { Err(UserError::Tools { faults }.into()) }
+}
+
+/// Reports invalid checks now, because they would stop the run at the task that they belong to.
+fn refuse_bad_checks(git: &Git, head: &CommitId, composed: &StartDocuments) -> Result<(), Error> {
+    let tree = composed.docs.get(&Doc::Tree).and_then(|bytes| Tree::decode(bytes).ok());
+    let Some(tree) = tree else { return Ok(()) };
+    let faults = check_faults(git, head, &tree, &composed.protection.files)?;
+    if faults.is_empty() { Ok(()) } else { Err(UserError::Checks { faults }.into()) }
 }
 
 pub(crate) fn refuse_old_git(git: &Git) -> Result<(), Error> {
@@ -191,7 +232,10 @@ impl StartContext<'_> {
             tip: tip.as_ref(),
             on_branch: self.is_on_branch(),
         };
-        Ok(start::compose(self.run, goal, sources, options)?)
+        let files = CommitFiles::open(self.git, self.old_tip.unwrap_or(self.head))?;
+        let composed = start::compose(self.run, goal, sources, &files, options)?;
+        files.finish()?;
+        Ok(composed)
     }
 
     /// Stores the commit that the run continues from. If nothing changed, that is the branch's tip.

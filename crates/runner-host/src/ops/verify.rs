@@ -8,15 +8,18 @@ use runner_core::config::Config;
 use runner_core::layout::Doc;
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::object_id::{CommitId, TreeId};
+use runner_core::model::protection::Protection;
+use runner_core::model::repo_path::RepoPath;
 use runner_core::model::run_state::RunState;
 use runner_core::step::Outcome;
 use runner_core::verify::{
-    AuditBase, AuditFinding, AuditStart, AuditSummary, AuditedCommit, Auditor, CommitAudit, CommitChange,
-    FileAfter, is_read, kept,
+    AuditBase, AuditFinding, AuditStart, AuditSummary, AuditedCommit, Auditor, CheckFileAfter, CommitAudit,
+    CommitChange, FileAfter, FrozenFile, Verdict, is_read, kept,
 };
 
 use crate::error::{Error, UserError};
-use crate::git::{CatFileBatch, Git};
+use crate::git::{CatFileBatch, Git, RawChange};
+use crate::repo::commit_files::{ChangedEntry, changed_entries, entries_at, protection_at};
 use crate::repo::run_history::{
     HistoryStart, RunCommit, RunHistory, RunSelector, files_at, resolve, run_history,
 };
@@ -39,6 +42,10 @@ pub struct AuditResult {
 impl AuditResult {
     pub fn run(&self) -> &RunId {
         &self.target.run
+    }
+
+    pub fn verdict(&self) -> Verdict {
+        Verdict::new(&self.findings, &self.unchecked)
     }
 }
 
@@ -71,7 +78,8 @@ pub fn verify(
     let mut findings = Vec::new();
     let mut passes = Vec::new();
     for entry in &history.entries {
-        let commit = audited_commit(&git, &mut batch, entry, &protected)?;
+        let frozen = auditor.frozen_files(&entry.message);
+        let commit = audited_commit(&git, &mut batch, entry, &protected, &frozen)?;
         let audit = auditor.check(&commit);
         on_commit(&audit);
         if let (Some(iter), Some(Outcome::Passed)) = (audit.kind.iter(), audit.outcome) {
@@ -106,9 +114,14 @@ fn config_in(files: &BTreeMap<Vec<u8>, Vec<u8>>) -> Option<Config> {
     files.get(Doc::Config.path().as_bytes()).and_then(|bytes| Config::decode(bytes).ok())
 }
 
-/// The patterns of protected files in a set of documents.
-fn patterns_in(files: &BTreeMap<Vec<u8>, Vec<u8>>) -> Vec<String> {
-    config_in(files).map(|config| config.guard.protected).unwrap_or_default()
+/// What the state in a set of documents protects.
+fn protection_in(files: &BTreeMap<Vec<u8>, Vec<u8>>) -> Protection {
+    let bytes = files.get(Doc::RunState.path().as_bytes());
+    bytes.map(|bytes| protection_of(bytes)).unwrap_or_default()
+}
+
+fn protection_of(state: &[u8]) -> Protection {
+    RunState::decode(state).ok().and_then(|state| state.protection).unwrap_or_default()
 }
 
 /// Commits and the protected paths that each changed.
@@ -118,8 +131,12 @@ type ProtectedChanges = BTreeMap<CommitId, ProtectedChange>;
 #[derive(Clone, Debug, Default)]
 struct ProtectedChange {
     changed: BTreeSet<Vec<u8>>,
-    /// All of them, where the patterns may be new.
+    /// Entries of files that the commit changed.
+    entries: Vec<ChangedEntry>,
+    /// All of them, where they may be others than before.
     all: Option<BTreeSet<Vec<u8>>>,
+    /// What a start must protect.
+    derived: Option<Protection>,
 }
 
 /// Consecutive commits with the same patterns of protected files.
@@ -150,7 +167,7 @@ impl AuditContext<'_> {
             let is_known = start != parent || is_start(batch, &parent, &history.first_run)?;
             return self.base_within(batch, &parent, is_known.then_some(&start));
         }
-        let protected = self.git.matching_paths(&parent, &patterns_in(&files))?;
+        let protected = self.protected_at(batch, &parent, &protection_in(&files))?;
         Ok(AuditBase { commit: Some(parent.to_string()), files, protected, start: AuditStart::Before })
     }
 
@@ -161,9 +178,9 @@ impl AuditContext<'_> {
         start: Option<&CommitId>,
     ) -> Result<AuditBase, Error> {
         let files = files_at(self.git, batch, commit)?;
-        let patterns = patterns_in(&files);
-        let protected = self.git.matching_paths(commit, &patterns)?;
-        let at_start = start.map(|start| self.git.matching_paths(start, &patterns)).transpose()?;
+        let protection = protection_in(&files);
+        let protected = self.protected_at(batch, commit, &protection)?;
+        let at_start = start.map(|start| self.protected_at(batch, start, &protection)).transpose()?;
         Ok(AuditBase {
             commit: Some(commit.to_string()),
             files,
@@ -172,7 +189,19 @@ impl AuditContext<'_> {
         })
     }
 
-    /// Which protected paths each commit changed: one `git log` for every set of patterns.
+    /// The protected files and entries that exist in a commit.
+    fn protected_at(
+        &self,
+        batch: &mut CatFileBatch,
+        commit: &CommitId,
+        protection: &Protection,
+    ) -> Result<BTreeSet<Vec<u8>>, Error> {
+        let mut paths = self.git.matching_paths(commit, &protection.files)?;
+        paths.extend(entries_at(batch, commit, protection)?);
+        Ok(paths)
+    }
+
+    /// Which protected paths each commit changed: one `git log` for every list of protected files.
     fn protected_changes(
         &self,
         batch: &mut CatFileBatch,
@@ -180,31 +209,36 @@ impl AuditContext<'_> {
         base: &AuditBase,
     ) -> Result<ProtectedChanges, Error> {
         let mut changes = ProtectedChanges::new();
-        let mut patterns = patterns_in(&base.files);
+        let mut protection = protection_in(&base.files);
         let mut range: Option<CommitRange> = None;
         let mut before = base.commit.as_deref().and_then(|id| CommitId::new(id).ok());
         for entry in &history.entries {
             let id = &entry.logged.id;
-            let config =
-                entry.logged.changes.iter().find(|change| change.path == Doc::Config.path().as_bytes());
             let is_start = matches!(CommitKind::parse(&entry.message), CommitKind::Start { .. });
-            if let Some(before) = before.filter(|_| !is_start || config.is_none()) {
+            if is_start {
+                self.add_changes(range.take(), &protection.files, &mut changes)?;
+                let state = batch.object(&format!("{id}:{}", Doc::RunState.path()))?.unwrap_or_default();
+                protection = protection_of(&state);
+                let change = changes.entry(id.clone()).or_default();
+                change.all = Some(self.protected_at(batch, id, &protection)?);
+                change.derived = self.derived_at(batch, id)?;
+            } else if let Some(before) = before {
                 let after = range.map_or(before, |range| range.after);
                 range = Some(CommitRange { after, tip: id.clone() });
-            }
-            if let Some(config) = config {
-                self.add_changes(range.take(), &patterns, &mut changes)?;
-                let bytes = batch.object(&config.object)?.unwrap_or_default();
-                patterns = Config::decode(&bytes).map(|config| config.guard.protected).unwrap_or_default();
-            }
-            if config.is_some() || is_start {
-                let all = self.git.matching_paths(id, &patterns)?;
-                changes.entry(id.clone()).or_default().all = Some(all);
+                changes.entry(id.clone()).or_default().entries =
+                    changed_entries(batch, &entry.logged, &protection)?;
             }
             before = Some(id.clone());
         }
-        self.add_changes(range, &patterns, &mut changes)?;
+        self.add_changes(range, &protection.files, &mut changes)?;
         Ok(changes)
+    }
+
+    /// What the configuration of a start makes protected; none if it cannot be decoded.
+    fn derived_at(&self, batch: &mut CatFileBatch, start: &CommitId) -> Result<Option<Protection>, Error> {
+        let config = batch.object(&format!("{start}:{}", Doc::Config.path()))?.unwrap_or_default();
+        let config = Config::decode(&config).ok();
+        config.map(|config| protection_at(self.git, start, &config.guard)).transpose()
     }
 
     fn add_changes(
@@ -242,31 +276,72 @@ fn audited_commit(
     batch: &mut CatFileBatch,
     entry: &RunCommit,
     protected: &ProtectedChanges,
+    frozen: &[FrozenFile],
 ) -> Result<AuditedCommit, Error> {
     let protection = protected.get(&entry.logged.id).cloned().unwrap_or_default();
+    let is_users = matches!(CommitKind::parse(&entry.message), CommitKind::User { .. });
     let mut changes = Vec::new();
+    let mut damaged = Vec::new();
     for change in &entry.logged.changes {
         let now = match change.mode.as_str() {
             "000000" => FileAfter::Deleted,
             "100644" | "100755" | "100664" if is_read(&change.path) => {
                 let bytes = batch.object(&change.object)?;
                 let bytes = bytes.ok_or_else(|| UserError::MissingObject(change.object.clone()))?;
+                if !git.is_object("blob", &change.object, &bytes) {
+                    damaged.push(RepoPath::of_bytes(&change.path));
+                }
                 FileAfter::File(Some(kept(&change.path, bytes)))
             }
-            "100644" | "100755" | "100664" => FileAfter::File(None),
+            "100644" | "100755" | "100664" => {
+                // What the user commits may be large and is theirs; what a run commits is checked byte by byte.
+                let bytes = if is_users { None } else { batch.object(&change.object)? };
+                if bytes.is_some_and(|bytes| !git.is_object("blob", &change.object, &bytes)) {
+                    damaged.push(RepoPath::of_bytes(&change.path));
+                }
+                FileAfter::File(None)
+            }
             _ => FileAfter::Other,
         };
         let is_protected = protection.changed.contains(&change.path);
         changes.push(CommitChange { path: change.path.clone(), now, is_protected });
     }
+    changes.extend(protection.entries.into_iter().map(|ChangedEntry { path, exists }| CommitChange {
+        path,
+        now: if exists { FileAfter::File(None) } else { FileAfter::Deleted },
+        is_protected: true,
+    }));
     Ok(AuditedCommit {
         id: entry.logged.id.to_string(),
         parents: entry.parents.iter().map(ToString::to_string).collect(),
         message: entry.message.clone(),
         changes,
         protected: protection.all,
-        candidate: recorded_candidate(git, batch, entry)?,
+        candidate: recorded_candidate(git, batch, entry, frozen)?,
+        check_files: check_files(batch, entry, frozen)?,
+        protection: protection.derived,
+        damaged,
     })
+}
+
+/// What a commit has at the destinations of check files, compared with the files of its parent that go there.
+fn check_files(
+    batch: &mut CatFileBatch,
+    entry: &RunCommit,
+    frozen: &[FrozenFile],
+) -> Result<Vec<CheckFileAfter>, Error> {
+    let Some(parent) = entry.parents.first() else { return Ok(Vec::new()) };
+    let mut files = Vec::new();
+    for FrozenFile { destination, source } in frozen {
+        let (path, source) = (String::from_utf8_lossy(destination), String::from_utf8_lossy(source));
+        let is_file = |change: &RawChange| matches!(change.mode.as_str(), "100644" | "100755");
+        let change = entry.logged.changes.iter().find(|change| change.path == *destination);
+        let committed = batch.object(&format!("{}:{path}", entry.logged.id))?;
+        let wanted = batch.object(&format!("{parent}:{source}"))?;
+        let is_frozen = change.is_none_or(is_file) && committed.is_some() && committed == wanted;
+        files.push(CheckFileAfter { destination: destination.clone(), is_frozen });
+    }
+    Ok(files)
 }
 
 /// The tree that the guard must have seen, if the commit's message says that it ran.
@@ -274,11 +349,12 @@ fn recorded_candidate(
     git: &Git,
     batch: &mut CatFileBatch,
     entry: &RunCommit,
+    frozen: &[FrozenFile],
 ) -> Result<Option<TreeId>, Error> {
     let text = String::from_utf8_lossy(&entry.message);
     let is_recorded = MessageParts::parse(&text).value(Trailer::Candidate).is_some();
     match entry.parents.first().filter(|_| is_recorded) {
-        Some(parent) => git.candidate_of(batch, &entry.logged.id, parent),
+        Some(parent) => git.candidate_of(batch, &entry.logged.id, parent, frozen),
         None => Ok(None),
     }
 }

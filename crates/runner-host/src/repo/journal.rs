@@ -7,6 +7,7 @@
 use std::fs;
 use std::path::Path;
 
+use runner_core::model::checks::TaskProof;
 use runner_core::model::digest::Sha256;
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::object_id::CommitId;
@@ -76,6 +77,9 @@ pub(crate) struct IterationEntry {
     /// The state of `.git` before the session, which recovery restores.
     pub(crate) snapshot: RepoSnapshot,
     pub(crate) sandbox: SandboxKind,
+    /// How the checks of the task ended before the session, if they ran in this iteration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) red: Option<TaskProof>,
     pub(crate) phase: IterationPhase,
 }
 

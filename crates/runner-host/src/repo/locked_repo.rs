@@ -84,6 +84,9 @@ impl UnrecoveredRepo {
         if self.private_folder == PrivateFolder::Created {
             repo.recovered = recovery::recover_removed_journal(&repo.git)?;
         }
+        if repo.recovered.is_none() && last_holder != LastHolder::Released {
+            repo.recovered = recovery::reject_unrecorded(&repo.git)?;
+        }
         if repo.recovered.is_none() {
             repo.recover(programs, events)?;
         }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::layout::{Doc, FINAL_LOG, RUNNER_DIR};
 
 /// Folders that must be real folders before anything is written into them.
 pub(crate) const RUNNER_FOLDERS: [&str; 2] = [RUNNER_DIR, ".runner/state"];
@@ -75,6 +75,11 @@ impl RepoPaths {
     /// The git directory relative to the work tree, if it is inside and UTF-8.
     pub(crate) fn git_dir_in_root(&self) -> Option<String> {
         self.git_dir.strip_prefix(&self.root).ok().and_then(Path::to_str).map(str::to_owned)
+    }
+
+    /// The request to stop after the current iteration.
+    pub(crate) fn stop_request(&self) -> PathBuf {
+        self.private().join("stop")
     }
 
     /// Exists while the run is paused.
@@ -156,6 +161,11 @@ impl RepoPaths {
         self.iterations().join(run).join("baseline.log")
     }
 
+    /// The guard's output in a clean checkout, after all tasks passed.
+    pub(crate) fn final_log(&self, run: &str) -> PathBuf {
+        self.iterations().join(run).join(FINAL_LOG)
+    }
+
     /// The log of one iteration.
     pub(crate) fn iteration(&self, run: &str, iter: &str) -> PathBuf {
         self.iterations().join(run).join(iter)
@@ -169,6 +179,11 @@ impl RepoPaths {
     /// The room in which the guard runs.
     pub(crate) fn room(&self) -> PathBuf {
         self.private().join("room")
+    }
+
+    /// A room for one run of the guard.
+    pub(crate) fn fresh_room(&self) -> PathBuf {
+        self.private().join("fresh-room")
     }
 
     /// Files that a session left and that cannot be committed.

@@ -5,13 +5,14 @@ use std::fs;
 use std::path::PathBuf;
 
 use runner_core::model::id::{IterationNumber, RunId};
-use runner_core::step::{CompletedIteration, IterationMeta, NextStep, Outcome, plan, resume};
+use runner_core::step::{CompletedIteration, IterationMeta, NextStep, Outcome, SessionResult, plan, resume};
 use runner_core::strict::canonical_json;
 use serde::{Deserialize, Serialize};
 
 use super::journal::{self, IterationEntry, JournalEntry, JournalState, PublishEntry};
 use super::publish::{self, RecoveredPublish};
 use super::repo_guard::{GitAccess, SessionRef};
+use super::unrecorded_commits;
 use crate::agent::command;
 use crate::clock::now_ms;
 use crate::error::{Error, UserError};
@@ -19,6 +20,7 @@ use crate::fs::atomic;
 use crate::git::Git;
 use crate::iteration::event_log::EventLog;
 use crate::iteration::guard::GUARD_LOG;
+use crate::iteration::iteration_dir::PROMPT;
 use crate::iteration::load::load_commit;
 use crate::iteration::program_runner::ProgramRunner;
 use crate::iteration::recovered_session::{InterruptedSession, ResumedIteration, WorktreeOwner};
@@ -153,11 +155,29 @@ pub(super) fn recover_removed_journal(git: &Git) -> Result<Option<Recovered>, Er
     let Some((run, tip)) = run.zip(head.commit()) else { return Ok(None) };
     let Ok(loaded) = load_commit(git, tip) else { return Ok(None) };
     let dir = git.paths().iteration(run.as_str(), &loaded.snapshot.state.next_iter.to_string());
-    if !dir.join("prompt.md").exists() || dir.join("meta.json").exists() {
+    if !dir.join(PROMPT).exists() || dir.join("meta.json").exists() {
         return Ok(None);
     }
     kill_session(git, &run, loaded.snapshot.state.next_iter);
     let entry = PublishEntry::next_commit(&run, tip, tip);
+    publish::begin(git, &entry)?;
+    let recovered = publish::recover(git, entry)?.map(Recovered::Publish);
+    recovered.as_ref().map_or(Ok(()), |recovered| store_note(git, recovered))?;
+    Ok(recovered)
+}
+
+/// Removes commits from a run's branch that the runner did not make, if a session that killed it left any and removed the
+/// journal. They are kept under a reference of their own.
+pub(super) fn reject_unrecorded(git: &Git) -> Result<Option<Recovered>, Error> {
+    if journal::read(&git.paths().journal())? != JournalState::Empty {
+        return Ok(None);
+    }
+    let Some(found) = unrecorded_commits::find(git)? else { return Ok(None) };
+    git.kill_orphans();
+    kill_session(git, &found.run, found.iter);
+    publish::remove_locks(git, &found.run)?;
+    let forged = PublishEntry::next_commit(&found.run, &found.base, &found.tip);
+    let entry = reject(git, &forged)?;
     publish::begin(git, &entry)?;
     let recovered = publish::recover(git, entry)?.map(Recovered::Publish);
     recovered.as_ref().map_or(Ok(()), |recovered| store_note(git, recovered))?;
@@ -252,7 +272,8 @@ fn recover_iteration(
     let ResumedIteration { mut iteration, attempt, saved } = interrupted.resume(git, &job, events)?;
     iteration.report_files(UserFiles::read(git, &entry.run)?.changes(git), &job, events);
     let mut world = RecoveryWorld { git, programs, events };
-    let completed = resume(&mut world, &run.snapshot, &job, iteration, attempt)?;
+    let session = SessionResult { attempt, red: entry.red.clone() };
+    let completed = resume(&mut world, &run.snapshot, &job, iteration, session)?;
     Ok(Some(Box::new(RecoveredIteration { completed, saved })))
 }
 
@@ -277,5 +298,5 @@ fn kill_session(git: &Git, run: &RunId, iter: IterationNumber) {
 
 /// The prompt of an iteration. Every process of its session has this path in its environment.
 pub(crate) fn prompt_path(git: &Git, run: &RunId, iter: IterationNumber) -> PathBuf {
-    git.paths().iteration(run.as_str(), &iter.to_string()).join("prompt.md")
+    git.paths().iteration(run.as_str(), &iter.to_string()).join(PROMPT)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use runner_core::commit_message::CommitKind;
 use runner_core::layout::Doc;
-use runner_core::model::id::RunId;
+use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
 use runner_core::runs::fork;
@@ -174,12 +174,26 @@ fn step_back(batch: &mut CatFileBatch, commit: &RunCommit, run: &RunId) -> Resul
         None => None,
     };
     if before.as_ref() == Some(run) {
-        return Ok(StepBack::SameRun);
+        return Ok(if is_new_beginning(batch, commit)? { StepBack::FirstStart } else { StepBack::SameRun });
     }
     Ok(match fork::origin(&commit.message) {
         Some((origin, _)) if before.as_ref() == Some(&origin) => StepBack::ForkedFrom(origin),
         Some(_) | None => StepBack::FirstStart,
     })
+}
+
+/// Whether a start follows iterations of an earlier run of the same name: its state begins again. That happens where the
+/// earlier run was merged and its branch deleted.
+fn is_new_beginning(batch: &mut CatFileBatch, start: &RunCommit) -> Result<bool, Error> {
+    let mut next_iter = |commit: &CommitId| -> Result<Option<IterationNumber>, Error> {
+        let state = batch.object(&format!("{commit}:{}", Doc::RunState.path()))?;
+        Ok(state.and_then(|bytes| RunState::decode(&bytes).ok()).map(|state| state.next_iter))
+    };
+    let is_fresh = next_iter(&start.logged.id)? == Some(IterationNumber::FIRST);
+    match start.parents.first() {
+        Some(parent) if is_fresh => Ok(next_iter(parent)?.is_some_and(|next| next > IterationNumber::FIRST)),
+        Some(_) | None => Ok(false),
+    }
 }
 
 fn run_commit(batch: &mut CatFileBatch, logged: LogEntry) -> Result<RunCommit, Error> {

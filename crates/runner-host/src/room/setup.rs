@@ -84,6 +84,12 @@ pub(super) fn copy_kept(git: &Git, folder: &Path, keep: &[String]) -> Result<(),
     Ok(())
 }
 
+/// Copies the kept files of one room to another, so that no file of the work tree is read after a session.
+pub(super) fn copy_kept_copies(from: &Path, to: &Path) -> Result<(), Error> {
+    let kept = from.join(KEPT);
+    if kept.is_dir() { copy(&kept, &to.join(KEPT)) } else { Ok(()) }
+}
+
 /// Copies the kept files into the room again.
 pub(super) fn restore_kept(folder: &Path, keep: &[String]) -> Result<(), Error> {
     for path in keep.iter().map(|path| path.trim_end_matches('/')) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use runner_core::config::Config;
+use runner_core::config::{Config, OnStuck};
 use runner_core::layout::{Doc, NODES_DIR, RUNNER_DIR, tools_path};
 use runner_core::model::goal::{Goal, GoalError};
 use runner_core::model::id::{NodeId, RunId};
@@ -168,6 +168,14 @@ pub(crate) fn tools_faults(
         );
     }
     Ok(faults)
+}
+
+/// The policy for stuck tasks, which decides the next task; the default if the configuration cannot be read.
+pub fn read_on_stuck(dir: &Path) -> Result<OnStuck, Error> {
+    let git = Git::open(dir)?;
+    let bytes = atomic::read(&git.paths().doc(Doc::Config), SMALL_BYTES_MAX)?;
+    let config = bytes.and_then(|bytes| Config::decode(&bytes).ok());
+    Ok(config.map_or(OnStuck::Stop, |config| config.on_stuck))
 }
 
 /// Reads only the tree.

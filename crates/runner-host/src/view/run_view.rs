@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 use runner_core::commit_message::{CommitKind, MessageParts, Trailer};
+use runner_core::config::{Config, OnStuck};
 use runner_core::layout::Doc;
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::object_id::CommitId;
@@ -33,6 +34,8 @@ pub struct RunView {
     pub tree: Option<Tree>,
     /// The state of the last commit, if it is valid.
     pub state: Option<RunState>,
+    /// The policy for stuck tasks; the default without a valid configuration.
+    pub on_stuck: OnStuck,
 }
 
 /// One iteration: its commit, and its meta.json if the log directory exists here.
@@ -89,7 +92,10 @@ impl RunView {
         }
         let tree = batch.object(&format!("{}:{}", target.tip, Doc::Tree.path()))?;
         let state = batch.object(&format!("{}:{}", target.tip, Doc::RunState.path()))?;
+        let config = batch.object(&format!("{}:{}", target.tip, Doc::Config.path()))?;
+        let config = config.and_then(|bytes| Config::decode(&bytes).ok());
         Ok(Self {
+            on_stuck: config.map_or(OnStuck::Stop, |config| config.on_stuck),
             tree: tree.and_then(|bytes| Tree::decode(&bytes).ok()),
             state: state.and_then(|bytes| RunState::decode(&bytes).ok()),
             git,

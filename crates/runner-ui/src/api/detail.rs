@@ -121,6 +121,8 @@ pub struct SearchResults {
 pub enum VerifyVerdict {
     Verified,
     Violated,
+    /// What could be checked holds, but not everything could be checked.
+    Partial,
     /// The run could not be verified here.
     Unknown,
 }

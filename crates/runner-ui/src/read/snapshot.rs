@@ -7,7 +7,8 @@ use runner_core::layout::Doc;
 use runner_core::model::cost::{Amount, RunSpending, number};
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::run_state::RunState;
-use runner_core::model::tree::{Selection, select};
+use runner_core::model::tree::{Selection, next_selection};
+use runner_core::model::user_notes::UserNotes;
 use runner_core::run_status::{
     CheckoutFacts, DocumentFacts, LockHolder, NextCommand, PendingWait, RunFacts, RunRef, RunStatus,
     RunTotals, StartBlocker, run_status,
@@ -90,9 +91,8 @@ impl RunSnapshot {
     /// The wait before the next session. It counts from the end of the last iteration.
     fn wait(&self) -> Option<PendingWait<'_>> {
         let (config, state) = (self.config.as_deref()?, self.state.as_deref()?);
-        let (Selection::Leaf(selected) | Selection::Stuck(selected)) = select(self.valid_tree()?) else {
-            return None;
-        };
+        let selection = next_selection(self.valid_tree()?, config.on_stuck);
+        let (Selection::Leaf(selected) | Selection::Stuck(selected)) = selection else { return None };
         let wait = pending_wait(state, &next_agent(config, state, Some(selected.leaf)).executor)?;
         let since_ms = self.rows.last()?.ended_ms?;
         (wait.left_ms(since_ms, now_ms()) > 0).then(|| PendingWait { wait, ends_ms: wait.end_ms(since_ms) })
@@ -198,8 +198,9 @@ fn head(project: &RepoReader, run: &RunSource) -> RunHead {
 
 /// What agents asked, as `runner questions` lists it.
 fn questions(project: &RepoReader, run: &RunSource) -> Vec<QuestionView> {
-    let bytes = project.doc(run, Doc::Questions).ok().flatten().unwrap_or_default();
-    let all = runner_core::runs::edit::questions(&String::from_utf8_lossy(&bytes));
+    let read = |doc| project.doc(run, doc).ok().flatten().unwrap_or_default();
+    let notes = UserNotes::decode(&read(Doc::Notes)).unwrap_or_default();
+    let all = runner_core::runs::edit::questions(&String::from_utf8_lossy(&read(Doc::Questions)), &notes);
     let skipped = all.len().saturating_sub(QUESTIONS_MAX);
     let view = |question: runner_core::runs::edit::Question| QuestionView {
         number: question.number,

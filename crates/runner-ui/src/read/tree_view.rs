@@ -3,10 +3,11 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use runner_core::config::{Config, OnStuck};
 use runner_core::labels::NodeStates;
 use runner_core::model::id::NodeId;
 use runner_core::model::run_state::RunState;
-use runner_core::model::tree::{Node, Selection, Tree, select};
+use runner_core::model::tree::{Node, Selection, Tree, next_selection};
 
 use crate::api::{IterationRow, NodeDetail, NodeHistoryView, NodeName, TreeColumns};
 
@@ -15,17 +16,22 @@ pub(crate) const LEAF: u32 = 2;
 pub(crate) const EXHAUSTED: u32 = 4;
 
 /// The next leaf, stuck or not.
-pub(crate) fn selected(tree: &Tree) -> Option<&Node> {
-    match select(tree) {
+pub(crate) fn selected(tree: &Tree, on_stuck: OnStuck) -> Option<&Node> {
+    match next_selection(tree, on_stuck) {
         Selection::Leaf(choice) | Selection::Stuck(choice) => Some(choice.leaf),
         Selection::Complete => None,
     }
 }
 
-pub(crate) fn tree_columns(tree: &Tree, run: Option<String>) -> TreeColumns {
+/// The policy for stuck tasks, which decides the next one; the default without a valid configuration.
+pub(crate) fn on_stuck(config: Option<&Config>) -> OnStuck {
+    config.map_or(OnStuck::Stop, |config| config.on_stuck)
+}
+
+pub(crate) fn tree_columns(tree: &Tree, on_stuck: OnStuck, run: Option<String>) -> TreeColumns {
     let mut columns = TreeColumns { run, ..TreeColumns::default() };
-    push_node(tree.root(), -1, 0, &NodeStates::new(tree), &mut columns);
-    columns.selected = selected(tree).map(|leaf| leaf.id.to_string());
+    push_node(tree.root(), -1, 0, &NodeStates::new(tree, on_stuck), &mut columns);
+    columns.selected = selected(tree, on_stuck).map(|leaf| leaf.id.to_string());
     let mut hasher = DefaultHasher::new();
     (&columns.id, &columns.title, &columns.parent, &columns.flags).hash(&mut hasher);
     (&columns.attempts, &columns.max_attempts).hash(&mut hasher);
@@ -82,7 +88,9 @@ fn node_name(node: &Node) -> NodeName {
 }
 
 fn is_failure(row: &IterationRow) -> bool {
-    row.outcome.as_deref().is_some_and(|outcome| !matches!(outcome, "passed" | "decomposed" | "replanned"))
+    row.outcome
+        .as_deref()
+        .is_some_and(|outcome| !matches!(outcome, "passed" | "unconfirmed" | "decomposed" | "replanned"))
 }
 
 /// One node with its history; `None` if the tree has no such node.
@@ -92,6 +100,7 @@ pub(crate) fn node_detail(
     run: Option<String>,
     rows: &[Arc<IterationRow>],
     state: Option<&RunState>,
+    on_stuck: OnStuck,
 ) -> Option<NodeDetail> {
     let path = tree.path_to(id)?;
     let node = path.last().copied()?;
@@ -112,7 +121,7 @@ pub(crate) fn node_detail(
         acceptance: node.acceptance.clone(),
         passes: node.passes,
         is_leaf: node.is_leaf(),
-        state: NodeStates::new(tree).of(node),
+        state: NodeStates::new(tree, on_stuck).of(node),
         attempts: node.attempts,
         max_attempts: node.max_attempts,
         leaves_total: leaves.total,

@@ -46,20 +46,29 @@ fn unknown(summary: &str, command: Option<String>) -> VerifyResult {
 
 /// The result in the JSON that `runner verify` prints; `None` for any other JSON.
 fn parse_report(report: &Value, command: &str) -> Option<VerifyResult> {
-    let is_verified = report.get("verified")?.as_bool()?;
+    let verdict = report.get("verdict")?.as_str()?;
     let list = |key: &str| report.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let findings = list("findings");
     let (commits, violations) = (list("commits").len(), findings.len());
     let iterations = report.get("iterations").and_then(Value::as_u64).unwrap_or_default();
-    let (verdict, summary) = if is_verified {
+    let extent = || {
         let iterations = counted(iterations, "iteration", "iterations");
-        let commits = counted(commits, "commit", "commits");
-        (VerifyVerdict::Verified, format!("verified: {iterations}, {commits}, no violations"))
-    } else {
-        let first = findings.first().and_then(|finding| finding.get("commit")?.as_str());
-        let first = first.map(|commit| format!(", the first in {}", short(commit))).unwrap_or_default();
-        let violations = counted(violations, "violation", "violations");
-        (VerifyVerdict::Violated, format!("verification failed: {violations}{first}"))
+        format!("{iterations}, {}", counted(commits, "commit", "commits"))
+    };
+    let (verdict, summary) = match verdict {
+        "verified" => (VerifyVerdict::Verified, format!("verified: {}, no violations", extent())),
+        "partial" => {
+            let summary =
+                format!("partly verified: {}, no violations, but not everything could be checked", extent());
+            (VerifyVerdict::Partial, summary)
+        }
+        "violated" => {
+            let first = findings.first().and_then(|finding| finding.get("commit")?.as_str());
+            let first = first.map(|commit| format!(", the first in {}", short(commit))).unwrap_or_default();
+            let violations = counted(violations, "violation", "violations");
+            (VerifyVerdict::Violated, format!("verification failed: {violations}{first}"))
+        }
+        _ => return None,
     };
     Some(VerifyResult {
         verdict,
@@ -103,7 +112,8 @@ mod tests {
 
     #[test]
     fn commits_are_counted_as_the_report_lists_them() {
-        let report = json!({ "verified": true, "iterations": 6, "commits": [{}, {}, {}], "findings": [] });
+        let report =
+            json!({ "verdict": "verified", "iterations": 6, "commits": [{}, {}, {}], "findings": [] });
         let verified = parse_report(&report, "c").unwrap();
         assert_eq!((verified.verdict, verified.commits), (VerifyVerdict::Verified, 3));
         assert_eq!(verified.summary, "verified: 6 iterations, 3 commits, no violations");
@@ -115,7 +125,7 @@ mod tests {
         let finding = json!({
             "rule": "passed_changed", "commit": commit, "iter": "0004", "expected": "a\n", "found": "b",
         });
-        let report = json!({ "verified": false, "findings": [finding, { "rule": "of_a_newer_runner" }] });
+        let report = json!({ "verdict": "violated", "findings": [finding, { "rule": "of_a_newer_runner" }] });
         let violated = parse_report(&report, "c").unwrap();
         assert_eq!((violated.verdict, violated.violations), (VerifyVerdict::Violated, 2));
         assert_eq!(violated.summary, "verification failed: 2 violations, the first in 3185e9a");
@@ -127,7 +137,7 @@ mod tests {
 
     #[test]
     fn only_a_report_of_runner_verify_is_a_result() {
-        for other in [json!({}), json!({ "verified": "yes" }), json!([]), json!({ "error": {} })] {
+        for other in [json!({}), json!({ "verdict": "yes" }), json!([]), json!({ "error": {} })] {
             assert!(parse_report(&other, "c").is_none(), "{other}");
         }
     }

@@ -228,7 +228,8 @@ async fn get_tree(State(state): Shared, query: QueryResult<RunQuery>, headers: H
         let tree = state.project.tree(&run)?;
         let tree = tree.as_ref().as_ref().map_err(|problems| RequestError::invalid_tree(problems.clone()))?;
         if query.slim.is_some() {
-            let columns = tree_view::tree_columns(tree, Some(run.id.to_string()));
+            let on_stuck = tree_view::on_stuck(state.project.config(&run).as_deref());
+            let columns = tree_view::tree_columns(tree, on_stuck, Some(run.id.to_string()));
             return Ok(response::json(&headers, &columns));
         }
         Ok(response::tagged(&headers, "application/json", tree.bytes().to_vec()))
@@ -249,7 +250,8 @@ async fn get_node(
         let tree = tree.as_ref().as_ref().map_err(|problems| RequestError::invalid_tree(problems.clone()))?;
         let rows = iterations::rows(&state.project, &run)?;
         let run_state = state.project.state(&run);
-        tree_view::node_detail(tree, &id, Some(run.id.to_string()), &rows, run_state.as_deref())
+        let on_stuck = tree_view::on_stuck(state.project.config(&run).as_deref());
+        tree_view::node_detail(tree, &id, Some(run.id.to_string()), &rows, run_state.as_deref(), on_stuck)
             .ok_or_else(|| RequestError::no_node(&id))
     })
     .await

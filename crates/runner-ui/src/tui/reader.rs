@@ -129,7 +129,8 @@ impl RunReader {
             return Arc::clone(columns);
         }
         let tree = read.as_ref().as_ref();
-        let columns = tree.map(|tree| tree_view::tree_columns(tree, Some(run.id.to_string())));
+        let on_stuck = tree_view::on_stuck(self.project.config(run).as_deref());
+        let columns = tree.map(|tree| tree_view::tree_columns(tree, on_stuck, Some(run.id.to_string())));
         let columns = Arc::new(columns.unwrap_or_default());
         self.tree = Some((read, Arc::clone(&columns)));
         columns

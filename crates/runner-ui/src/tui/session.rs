@@ -166,9 +166,19 @@ fn runner_lines(event: &Event) -> Vec<StyledLine> {
             let status = status.map(runner_core::model::agent_output::AgentStatus::as_str);
             checked_lines(*result, status, findings)
         }
-        Event::BaselineStarted { command } | Event::GuardStarted { command, .. } => {
+        Event::BaselineStarted { command }
+        | Event::FinalCheckStarted { command }
+        | Event::GuardStarted { command, .. } => {
             let command = one_line(&command.words().join(" "));
             one(Glyph::Arrow, TextRole::Strong, format!("guard: {command}"))
+        }
+        Event::CheckStarted { check, command, .. } => {
+            let command = one_line(&command.words().join(" "));
+            one(Glyph::Arrow, TextRole::Strong, format!("check {check}: {command}"))
+        }
+        Event::CheckEnded { check, exit, red, .. } => {
+            let result = red.map_or_else(|| exit.to_string(), |red| format!("{red} before the work"));
+            one(Glyph::Open, TextRole::Faint, format!("check {check}: {result}"))
         }
         Event::GuardEnded { end, exit, .. } => guard_ended_lines(*end, *exit),
         Event::Decided { outcome, charge, .. } => {
@@ -179,6 +189,9 @@ fn runner_lines(event: &Event) -> Vec<StyledLine> {
         Event::Committed { commit, .. } => {
             let commit = one_line(commit);
             one(Glyph::Open, TextRole::Faint, format!("committed {}", head(&commit, 8)))
+        }
+        Event::OutageContinues { outcome, .. } => {
+            one(Glyph::Retried, TextRole::Warn, format!("still failing: {}", outcome.label().text))
         }
         Event::Waiting { wait, .. } => {
             let secs = u64::try_from(wait.secs.get()).unwrap_or_default();
@@ -194,6 +207,9 @@ fn runner_lines(event: &Event) -> Vec<StyledLine> {
         Event::BaselineEnded { guard, .. } => {
             one(Glyph::Open, TextRole::Faint, format!("guard before the first session: {}", guard.as_str()))
         }
+        Event::FinalCheckEnded { guard, .. } => {
+            one(Glyph::Open, TextRole::Faint, format!("guard in a clean checkout: {}", guard.as_str()))
+        }
         Event::BudgetUnenforceable { limits, agent } => {
             let limits: Vec<&str> = limits.iter().map(|limit| limit.as_str()).collect();
             let agent = one_line(agent);
@@ -202,6 +218,10 @@ fn runner_lines(event: &Event) -> Vec<StyledLine> {
         }
         Event::GuardInPlace { why } => {
             let text = format!("the guard runs in the work tree, without a sandbox: {}", one_line(why));
+            one(Glyph::Open, TextRole::Warn, text)
+        }
+        Event::RoomProposal { keys, .. } => {
+            let text = format!("the guard succeeds in the room with {}", one_line(&keys.join(", ")));
             one(Glyph::Open, TextRole::Warn, text)
         }
         Event::FileNoticed { notice, .. } => one(Glyph::Open, TextRole::Warn, one_line(&notice.text())),

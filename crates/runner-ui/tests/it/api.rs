@@ -193,10 +193,9 @@ fn forged_run_is_untrusted_and_not_to_be_merged() {
 #[test]
 fn questions_and_errors_of_agents_are_sent() {
     let sandbox = finished_run();
-    sandbox.write(
-        ".runner/state/questions.md",
-        "# Questions\n\nWhich port?\n> Answer from the user: 80\n\nTabs?\n",
-    );
+    sandbox.write(".runner/state/questions.md", "# Questions\n\nWhich port?\n\nTabs?\n");
+    let answer = json!({"kind": "answer", "question": 1, "asked": "Which port?", "text": "80"});
+    sandbox.write(".runner/state/notes.json", json!({"notes": [answer]}).to_string());
     sandbox.write(
         &format!(".runner/iterations/{RUN}/0002/executor.err.log"),
         "thread 'main' panicked at a.rs:1:1\n",

@@ -145,12 +145,15 @@ fn stop_reasons() -> Vec<StopReason> {
     vec![
         StopReason::Complete,
         StopReason::Stuck { node: NodeId::root() },
+        StopReason::NotReproducible { exit: "1".to_owned() },
         StopReason::MaxIterations { max: 1 },
         StopReason::LoopIterations { max: 1 },
         StopReason::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 1, max: 1 },
+        StopReason::Stalled { iterations: 12 },
         StopReason::TimeLimit { outcome: Outcome::TimedOut },
         StopReason::Failures { outcome: Outcome::NoAnswer, in_row: 3 },
         StopReason::NeedsUser { outcome: Outcome::NotLoggedIn },
+        StopReason::VacuousChecks { node: NodeId::root(), checks: Vec::new() },
         StopReason::Interrupted { by: Interruption::Int },
         StopReason::UserStop,
     ]

@@ -23,6 +23,14 @@ pub(crate) struct NodeArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum NodeCommand {
+    #[command(flatten)]
+    Edit(NodeEditCommand),
+    Check(NodeCheckArgs),
+}
+
+/// The subcommands that edit the plan.
+#[derive(Debug, Subcommand)]
+pub(crate) enum NodeEditCommand {
     Add(AddArgs),
     Edit(EditArgs),
     Split(SplitArgs),
@@ -167,4 +175,65 @@ pub(crate) struct AllowArgs {
     /// How many more [default: max_attempts_default of config.toml]
     #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) more: Option<u32>,
+}
+
+/// Add or remove a task's own acceptance commands
+///
+/// A check must fail before the work on its task and succeed after it. The runner runs it; no session can change it.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner node check add login --name rejects --command 'cargo test --test login'
+  runner node check remove login rejects")]
+pub(crate) struct NodeCheckArgs {
+    #[command(subcommand)]
+    pub(crate) command: NodeCheckCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum NodeCheckCommand {
+    Add(CheckAddArgs),
+    Remove(CheckRemoveArgs),
+}
+
+/// Add a check to an open task
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner node check add login --name rejects --command 'cargo test --test login'
+  runner node check add login --name form --command 'npx vitest run t/form.ts' \\
+    --file t/form.ts=/tmp/form.ts --covers 1,3")]
+pub(crate) struct CheckAddArgs {
+    /// Id of the task
+    #[arg(value_name = "NODE")]
+    pub(crate) node: String,
+    /// Name of the check
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: String,
+    /// Program and arguments, separated by blanks
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) command: String,
+    /// Acceptance criteria that it decides, from 1 [default: all]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub(crate) covers: Vec<i64>,
+    /// File that goes to a path of the repository while the task is open
+    #[arg(long, value_name = "DEST=PATH")]
+    pub(crate) file: Vec<String>,
+    /// Time limit in seconds [default: 600]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<i64>,
+    /// Whether it must fail before the work
+    #[arg(long, value_name = "RULE", default_value = "required", value_parser = ["required", "any"])]
+    pub(crate) red: String,
+}
+
+/// Remove a check of an open task
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner node check remove login rejects")]
+pub(crate) struct CheckRemoveArgs {
+    /// Id of the task
+    #[arg(value_name = "NODE")]
+    pub(crate) node: String,
+    /// Name of the check
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
 }

@@ -4,7 +4,7 @@ use clap::Args;
 
 /// Leave a note for all later sessions
 ///
-/// Appends it to .runner/state/feedback.md, which is part of every prompt, and commits it.
+/// Appends it to .runner/state/notes.json, which is part of every prompt and which no agent can change, and commits it.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner note \"The database is read-only here: use the copy in testdata/\"")]

@@ -16,7 +16,7 @@ pub(crate) struct QuestionsArgs {
 
 /// Answer a question; the next session sees your answer
 ///
-/// Agents never wait for an answer: they continue with an assumption. Commits .runner/state/questions.md.
+/// Agents never wait for an answer: they continue with an assumption. Commits .runner/state/notes.json.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner questions   # lists the numbers

@@ -8,22 +8,27 @@ use super::RunArg;
 /// Prove from git alone that every rule held at every commit
 ///
 /// Derives each iteration again from the commit before it: number, task, prompt, tree, state, commit message and
-/// protected files. Works in any clone; the run's logs are not needed. Exit 1: a rule was violated; 2: no such run.
+/// protected files. Works in any clone; the run's logs are not needed. Exit 0: verified; 1: a rule was violated; 2: no
+/// such run; 5: what could be checked holds, but not everything could be checked.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner verify                 # the run on the current branch
   runner verify port-to-rust    # another run, local or from a remote
   runner verify HEAD~20..HEAD   # part of a run
-  runner verify --rerun-guard   # also run the guard again where a task passed
+  runner verify --rerun         # also run the guard again where a task passed
+  runner verify --rerun all --jobs 4
   runner verify --json | jq .first_divergence")]
 pub(crate) struct VerifyArgs {
     /// Run, commit or range of commits [default: the run on the current branch]
     #[arg(value_name = "RUN|RANGE", conflicts_with = "run")]
     pub(crate) target: Option<String>,
-    /// Re-run the guard on the commits that passed, in temporary clones [default: all]
+    /// Re-run the guard on the commits that passed, each in a fresh room [default: all]
     #[arg(long, value_name = "ITER|all", num_args = 0..=1, default_missing_value = "all",
           value_parser = pass_selection)]
-    pub(crate) rerun_guard: Option<PassSelection>,
+    pub(crate) rerun: Option<PassSelection>,
+    /// How many passes to re-run at the same time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), requires = "rerun")]
+    pub(crate) jobs: u16,
     #[command(flatten)]
     pub(crate) run: RunArg,
 }

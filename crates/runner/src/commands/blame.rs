@@ -118,6 +118,7 @@ fn describe(candidate: &BlameCandidate) -> String {
         CommitKind::Iteration { iter, target: IterationTarget::Repair, .. } => format!("#{iter} repair"),
         CommitKind::Start { .. } => "start".to_owned(),
         CommitKind::Baseline { .. } => "baseline".to_owned(),
+        CommitKind::Final { .. } => "final check".to_owned(),
         CommitKind::Edit { edit, .. } => format!("edit: {}", short(&edit.to_string())),
         CommitKind::Malformed { subject } | CommitKind::User { subject } => {
             format!("user commit: {}", short(subject))
@@ -131,6 +132,7 @@ fn candidate_json(candidate: &BlameCandidate) -> Value {
         CommitKind::Iteration { .. }
         | CommitKind::Start { .. }
         | CommitKind::Baseline { .. }
+        | CommitKind::Final { .. }
         | CommitKind::Edit { .. }
         | CommitKind::Malformed { .. }
         | CommitKind::User { .. } => None,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use runner_core::config::OnStuck;
 use runner_core::model::tree::Tree;
 use runner_core::runs::start::StartOptions;
 use runner_host::ops::demo_repo::{self, ScratchFile};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::run_loop::{self, LoopOutput};
 use super::tree::load;
-use crate::args::{DemoArgs, LoopArgs};
+use crate::args::{DemoArgs, LoopOptions};
 use crate::render::tree::{TreeScope, draw};
 
 const GUARD: &str = include_str!("../../demo/check");
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &DemoArgs, ui: &Ui) -> Result<DemoOutput, CommandError> 
     })?;
     let repository = folder.join("roman");
     prepare(&folder, &repository)?;
-    let end = run_loop::run(&repository, &LoopArgs { max_iterations: None }, ui)?;
+    let end = run_loop::run(&repository, &LoopOptions { allow_red: true, ..LoopOptions::default() }, ui)?;
     let history =
         demo_repo::recent_commits(&repository, 20).map_err(|error| CommandError::from_host(WHAT, error))?;
     Ok(DemoOutput { tree: load(&repository, WHAT)?, repository, history, end })
@@ -90,7 +91,12 @@ impl CommandOutput for DemoOutput {
         let title = |text: &str| format!("\n{}\n", styler.paint(TextRole::Strong, text));
         let mut text = self.end.human(styler);
         text.push_str(&title("Task tree"));
-        text.push_str(&draw(&self.tree, TreeScope { levels: usize::MAX, only_open: false }, styler));
+        text.push_str(&draw(
+            &self.tree,
+            OnStuck::Stop,
+            TreeScope { levels: usize::MAX, only_open: false },
+            styler,
+        ));
         text.push_str(&title("git log --oneline"));
         for line in &self.history {
             text.push_str(&styler.fit(line, styler.width));

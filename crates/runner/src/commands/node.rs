@@ -15,7 +15,7 @@ use runner_term::progress::bar;
 use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
-use crate::args::{AddArgs, EditArgs, MoveArgs, NodeArgs, NodeCommand, PositionArgs, SplitArgs};
+use crate::args::{AddArgs, EditArgs, MoveArgs, NodeEditCommand, PositionArgs, SplitArgs};
 use crate::render::clean;
 use crate::target_arg::resolve_node;
 
@@ -28,19 +28,19 @@ pub(crate) struct NodeEditOutput {
     path: String,
 }
 
-pub(crate) fn run(dir: &Path, args: &NodeArgs) -> Result<NodeEditOutput, CommandError> {
+pub(crate) fn run(dir: &Path, command: &NodeEditCommand) -> Result<NodeEditOutput, CommandError> {
     let failed = |error| CommandError::from_host(WHAT, error);
     // Read the file before taking the lock: standard input may be a person who types.
-    let steps = match &args.command {
-        NodeCommand::Split(args) => read_steps(args)?,
-        NodeCommand::Add(_)
-        | NodeCommand::Edit(_)
-        | NodeCommand::Remove(_)
-        | NodeCommand::Move(_)
-        | NodeCommand::Allow(_) => Vec::new(),
+    let steps = match command {
+        NodeEditCommand::Split(args) => read_steps(args)?,
+        NodeEditCommand::Add(_)
+        | NodeEditCommand::Edit(_)
+        | NodeEditCommand::Remove(_)
+        | NodeEditCommand::Move(_)
+        | NodeEditCommand::Allow(_) => Vec::new(),
     };
     let run = EditSession::open(dir).map_err(failed)?;
-    let edit = NodeEditRequest { run: &run, steps }.edit(&args.command)?;
+    let edit = NodeEditRequest { run: &run, steps }.edit(command)?;
     let before = edit.node().and_then(|id| path_of(run.tree(), id));
     let committed = run.commit(&edit).map_err(failed)?;
     let after = edit.node().and_then(|id| path_of(&committed.after.tree, id));
@@ -58,14 +58,16 @@ struct NodeEditRequest<'r> {
 }
 
 impl NodeEditRequest<'_> {
-    fn edit(&self, command: &NodeCommand) -> Result<UserEdit, CommandError> {
+    fn edit(&self, command: &NodeEditCommand) -> Result<UserEdit, CommandError> {
         Ok(match command {
-            NodeCommand::Add(args) => self.add(args)?,
-            NodeCommand::Edit(args) => self.reword(args)?,
-            NodeCommand::Split(args) => UserEdit::Split { node: self.node(&args.node)?, into: self.parts() },
-            NodeCommand::Remove(args) => UserEdit::Remove { node: self.node(&args.node)? },
-            NodeCommand::Move(args) => self.move_node(args)?,
-            NodeCommand::Allow(args) => {
+            NodeEditCommand::Add(args) => self.add(args)?,
+            NodeEditCommand::Edit(args) => self.reword(args)?,
+            NodeEditCommand::Split(args) => {
+                UserEdit::Split { node: self.node(&args.node)?, into: self.parts() }
+            }
+            NodeEditCommand::Remove(args) => UserEdit::Remove { node: self.node(&args.node)? },
+            NodeEditCommand::Move(args) => self.move_node(args)?,
+            NodeEditCommand::Allow(args) => {
                 UserEdit::Allow { node: self.node(&args.node)?, more: args.more.unwrap_or(self.attempts()) }
             }
         })

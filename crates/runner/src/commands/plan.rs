@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
-use runner_core::config::Config;
+use runner_core::config::{Config, OnStuck};
 use runner_core::model::tree::Tree;
 use runner_core::runs::import::{
     BYTES_MAX, ImportOptions, ImportWarning, ImportedPlan, ImportedTree, PlanFormat, PlanImport, export,
@@ -161,7 +161,8 @@ impl CommandOutput for PlanImportOutput {
         if let Some(recovered) = self.recovered() {
             text.push_str(&format!("{tick} {}\n", recovered_text(recovered)));
         }
-        text.push_str(&draw(&self.imported.tree, TreeScope { levels: usize::MAX, only_open: false }, styler));
+        let scope = TreeScope { levels: usize::MAX, only_open: false };
+        text.push_str(&draw(&self.imported.tree, OnStuck::Stop, scope, styler));
         text.push('\n');
         for warning in &self.warnings {
             let label = styler.paint(TextRole::Warn, "warning:");

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use runner_core::layout::Doc;
 use runner_core::runs::edit::{Question, UserEdit, clean_text};
 use runner_host::ops::edit::{CommittedEdit, EditSession, questions as read_questions};
 use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
@@ -108,7 +107,7 @@ impl CommandOutput for MemoryEditOutput {
     }
 
     fn human(&self, styler: &Styler) -> String {
-        let noun = if self.edit.doc() == Doc::Questions { "answer" } else { "note" };
+        let noun = if matches!(self.edit, UserEdit::Answer { .. }) { "answer" } else { "note" };
         let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
         let path = styler.paint(TextRole::Faint, self.edit.doc().path());
         format!("{tick} {noun} recorded: the next session sees it\n  {path}\n")

@@ -9,16 +9,21 @@ use std::time::Duration;
 
 use runner_core::run_status::{LifecycleState, RunStatus};
 use runner_core::step::{self, Event, NextAction, RunStart, StepResult, StopReason};
+use runner_host::clock;
 use runner_host::iteration::RepoWorld;
 use runner_host::iteration::iteration_dir::last_line;
+use runner_host::ops::preflight::preflight;
+use runner_host::ops::stop::StopRequest;
 use runner_host::repo::locked_repo::UnrecoveredRepo;
+use runner_host::repo::own_output::ignore_own_output;
 use runner_host::repo::recovery::Recovered;
 use runner_term::terminal::KeyReader;
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, Ui};
 use serde_json::{Value, json};
 
+use super::red_question::{OnRedBaseline, RedQuestion};
 use super::status::{self, StatusOutput, insert_status};
-use crate::args::LoopArgs;
+use crate::args::LoopOptions;
 use crate::live_display::{DisplayPhase, LiveDisplay};
 use crate::render::cost::spent_text;
 use crate::render::recovery::{recovered_json, recovered_line, recovered_text};
@@ -40,11 +45,23 @@ pub(crate) struct LoopOutput {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunMode {
     OneStep,
-    UntilStopped { max_iterations: Option<u32> },
+    UntilStopped { max_iterations: Option<u32>, until_ms: Option<u64>, on_red: OnRedBaseline },
 }
 
-pub(crate) fn run(dir: &Path, args: &LoopArgs, ui: &Ui) -> Result<LoopOutput, CommandError> {
-    run_iterations(dir, RunMode::UntilStopped { max_iterations: args.max_iterations }, ui)
+pub(crate) fn run(dir: &Path, options: &LoopOptions, ui: &Ui) -> Result<LoopOutput, CommandError> {
+    let failed = |error| CommandError::from_host("cannot start the loop", error);
+    ignore_own_output(dir).map_err(failed)?;
+    preflight(dir).map_err(failed)?;
+    let mode = RunMode::UntilStopped {
+        max_iterations: options.max_iterations,
+        until_ms: options.until.and_then(|time| clock::next_local(time.hour, time.minute)),
+        on_red: match (options.allow_red, options.no_questions) {
+            (true, _) => OnRedBaseline::Begin,
+            (false, false) => OnRedBaseline::Ask,
+            (false, true) => OnRedBaseline::Refuse,
+        },
+    };
+    run_iterations(dir, mode, ui)
 }
 
 /// Runs iterations and shows them live: a thread redraws the display, and one handles keys if there is a terminal.
@@ -59,16 +76,20 @@ pub(super) fn run_iterations(dir: &Path, mode: RunMode, ui: &Ui) -> Result<LoopO
         let _ = key_sender.send(key);
     };
     let key_reader = if ui.is_terminal() { KeyReader::read(on_key) } else { None };
+    let red_question = RedQuestion::new(mode, key_reader.is_some());
     std::thread::scope(|scope| {
         // A machine that cannot start a thread gets no live display and no keys, but its run.
         let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
         let redrawing = thread("display").spawn_scoped(scope, || display.redraw_until_over());
         if key_reader.is_some() {
-            let _ = thread("keys").spawn_scoped(scope, || handle_keys(keys, &display, &stop_requested));
+            let _ = thread("keys")
+                .spawn_scoped(scope, || handle_keys(keys, &display, &stop_requested, &red_question));
         }
         // A panic must end the other threads too: the scope waits for them.
-        let stop =
-            catch_unwind(AssertUnwindSafe(|| run_in_repo(dir, mode, &display, &stop_requested, &root)));
+        let stop = catch_unwind(AssertUnwindSafe(|| {
+            let requests = UserRequests { stop: &stop_requested, red_question: &red_question };
+            run_in_repo(dir, mode, &display, requests, &root)
+        }));
         drop(key_reader);
         let (summary, took) = display.end();
         if let Ok(redrawing) = redrawing {
@@ -87,11 +108,24 @@ fn status_after(dir: &Path, stop: &StopReason, summary: &LoopSummary) -> RunStat
     summary.status(stop, &report.as_ref().map(StatusOutput::facts).unwrap_or_default())
 }
 
+/// What the user asked for with keys.
+#[derive(Clone, Copy)]
+struct UserRequests<'a> {
+    stop: &'a AtomicBool,
+    red_question: &'a RedQuestion,
+}
+
 /// `q` stops after the current iteration, `t` prints a snapshot of the progress.
 #[expect(clippy::needless_pass_by_value, reason = "a receiver belongs to the thread that reads it")]
-fn handle_keys(keys: Receiver<u8>, display: &LiveDisplay<'_>, stop_requested: &AtomicBool) {
+fn handle_keys(
+    keys: Receiver<u8>,
+    display: &LiveDisplay<'_>,
+    stop_requested: &AtomicBool,
+    red_question: &RedQuestion,
+) {
     while !display.is_over() {
         match keys.recv_timeout(KEY_POLL) {
+            Ok(key) if red_question.is_open() => red_question.answer(key),
             Ok(b'q') => stop_requested.store(true, Ordering::SeqCst),
             Ok(b't') => display.print_snapshot(),
             Ok(_) | Err(_) => {}
@@ -103,14 +137,27 @@ fn run_in_repo(
     dir: &Path,
     mode: RunMode,
     display: &LiveDisplay<'_>,
-    stop_requested: &AtomicBool,
+    requests: UserRequests<'_>,
     root: &OnceLock<PathBuf>,
 ) -> Result<Option<StopReason>, runner_host::Error> {
     let mut on_event = |event: &Event| display.print_event(event);
-    let wants_stop = Box::new(|| stop_requested.load(Ordering::SeqCst));
     let repo = UnrecoveredRepo::lock(dir)?;
+    let stop_request = match mode {
+        RunMode::OneStep => None,
+        RunMode::UntilStopped { .. } => Some(StopRequest::forget(repo.root())?),
+    };
+    let until_ms = match mode {
+        RunMode::OneStep => None,
+        RunMode::UntilStopped { until_ms, .. } => until_ms,
+    };
+    let wants_stop = Box::new(move || {
+        requests.stop.load(Ordering::SeqCst)
+            || stop_request.as_ref().is_some_and(StopRequest::is_made)
+            || until_ms.is_some_and(|until_ms| clock::now_ms() >= until_ms)
+    });
     let _ = root.set(repo.root().to_owned());
     let mut world = RepoWorld::new(repo, &mut on_event, wants_stop)?;
+    world.set_red_baseline_choice(|baseline| requests.red_question.choice(baseline, display));
     if let Some(recovered) = world.take_recovered() {
         display.print(&RecoveryOutput(recovered));
     }
@@ -123,7 +170,7 @@ fn run_in_repo(
         RunStart::Stopped(stop) => return Ok(Some(stop)),
     };
     match mode {
-        RunMode::UntilStopped { max_iterations } => {
+        RunMode::UntilStopped { max_iterations, .. } => {
             step::run_loop(&mut world, *run, max_iterations).map(Some)
         }
         RunMode::OneStep => Ok(match step::step(&mut world, &run)? {
@@ -132,6 +179,7 @@ fn run_in_repo(
                 NextAction::Stop(stop) => Some(stop),
                 NextAction::Go | NextAction::Wait(_) | NextAction::Unknown => None,
             },
+            StepResult::OutageContinues(_) => None,
         }),
     }
 }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use runner_core::model::tree::{Selection, Tree, path_text, select};
+use runner_core::config::OnStuck;
+use runner_core::model::tree::{Selection, Tree, next_selection, path_text};
+use runner_host::view::inspect::read_on_stuck;
 use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
@@ -12,11 +14,15 @@ use crate::render::clean;
 
 pub(crate) struct SelectOutput {
     tree: Tree,
+    /// The policy for stuck tasks, which decides the next one.
+    on_stuck: OnStuck,
     explain: bool,
 }
 
 pub(crate) fn run(dir: &Path, args: &SelectArgs) -> Result<SelectOutput, CommandError> {
-    Ok(SelectOutput { tree: load(dir, "could not select the next task")?, explain: args.explain })
+    let what = "could not select the next task";
+    let on_stuck = read_on_stuck(dir).map_err(|error| CommandError::from_host(what, error))?;
+    Ok(SelectOutput { tree: load(dir, what)?, on_stuck, explain: args.explain })
 }
 
 /// Why selection took the path it did.
@@ -32,9 +38,15 @@ fn reasons(selection: &Selection<'_>) -> Vec<SelectionReason> {
     let mut reasons = Vec::new();
     for (level, step) in choice.steps().enumerate() {
         let before = match step.passed_before {
-            0 => "first child".to_owned(),
+            0 if step.skipped_before == 0 => "first child".to_owned(),
+            0 => "no child before it passed".to_owned(),
             1 => "the child before it passed".to_owned(),
             n => format!("the {n} children before it passed"),
+        };
+        let before = match step.skipped_before {
+            0 => before,
+            1 => format!("{before}, 1 skipped without attempts left"),
+            n => format!("{before}, {n} skipped without attempts left"),
         };
         let after = match step.open_after {
             0 => String::new(),
@@ -57,9 +69,15 @@ fn reasons(selection: &Selection<'_>) -> Vec<SelectionReason> {
     reasons
 }
 
+impl SelectOutput {
+    fn selection(&self) -> Selection<'_> {
+        next_selection(&self.tree, self.on_stuck)
+    }
+}
+
 impl CommandOutput for SelectOutput {
     fn json(&self) -> Value {
-        let selection = select(&self.tree);
+        let selection = self.selection();
         let (state, choice) = match &selection {
             Selection::Complete => ("complete", None),
             Selection::Leaf(choice) => ("next", Some(choice)),
@@ -86,7 +104,7 @@ impl CommandOutput for SelectOutput {
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let selection = select(&self.tree);
+        let selection = self.selection();
         let (state, choice) = match &selection {
             Selection::Complete => return vec![KeyValueLine::new().with("state", "complete")],
             Selection::Leaf(choice) => ("next", choice),
@@ -109,7 +127,7 @@ impl CommandOutput for SelectOutput {
     }
 
     fn human(&self, styler: &Styler) -> String {
-        let selection = select(&self.tree);
+        let selection = self.selection();
         let (glyph, role, choice) = match &selection {
             Selection::Complete => {
                 let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
@@ -137,7 +155,7 @@ impl CommandOutput for SelectOutput {
     }
 
     fn exit(&self) -> CommandExit {
-        match select(&self.tree) {
+        match self.selection() {
             Selection::Complete | Selection::Leaf(_) => CommandExit::SUCCESS,
             Selection::Stuck(_) => CommandExit::STUCK,
         }

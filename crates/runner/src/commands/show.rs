@@ -73,7 +73,7 @@ impl ShowIterationOutput {
     fn guard(&self) -> String {
         match &self.iteration.kind {
             CommitKind::Iteration { guard, .. } => guard.as_str().to_owned(),
-            CommitKind::Baseline { guard, .. } => guard.as_str().to_owned(),
+            CommitKind::Baseline { guard, .. } | CommitKind::Final { guard, .. } => guard.as_str().to_owned(),
             CommitKind::Start { .. }
             | CommitKind::Edit { .. }
             | CommitKind::Malformed { .. }
@@ -155,7 +155,7 @@ struct ShowNodeOutput {
 impl ShowNodeOutput {
     fn new(view: &RunView, id: &NodeId) -> Self {
         let path = view.tree.as_ref().and_then(|tree| tree.path_to(id)).unwrap_or_default();
-        let states = view.tree.as_ref().map(NodeStates::new);
+        let states = view.tree.as_ref().map(|tree| NodeStates::new(tree, view.on_stuck));
         let node = path.last().map(|node| (*node).clone());
         #[expect(clippy::expect_used, reason = "the id was resolved in this very tree")]
         let node = node.expect("the node is in the tree");

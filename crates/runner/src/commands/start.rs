@@ -4,12 +4,15 @@ use std::path::Path;
 
 use runner_core::layout::Doc;
 use runner_core::model::id::RunId;
+use runner_core::model::protection::Protection;
 use runner_core::runs::start::StartOptions;
 use runner_host::ops::start::{StartKind, StartResult, start};
+use runner_host::repo::own_output::ignore_own_output;
 use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
 use crate::args::StartArgs;
+use crate::render::clean;
 use crate::render::recovery::{recovered_json, recovered_line, recovered_text};
 
 pub(crate) struct StartOutput {
@@ -21,7 +24,8 @@ pub(crate) fn run(dir: &Path, args: &StartArgs) -> Result<StartOutput, CommandEr
         Some(path) => Some(read_goal(path)?),
         None => args.goal.clone(),
     };
-    let options = StartOptions { goal, keep_plan: args.keep_plan, plan: None };
+    let options = StartOptions { goal, keep_plan: args.keep_plan, ..StartOptions::default() };
+    ignore_own_output(dir).map_err(|error| CommandError::from_host("could not start the run", error))?;
     let started =
         start(dir, &options).map_err(|error| CommandError::from_host("could not start the run", error))?;
     Ok(StartOutput { started })
@@ -54,6 +58,7 @@ impl CommandOutput for StartOutput {
             "kind": word(self.started.kind),
             "goal_written": !self.started.goal_unwritten,
             "other_runs": self.started.other_runs,
+            "protected": self.started.protection.names(),
             "recovered": recovered,
         })
     }
@@ -67,6 +72,7 @@ impl CommandOutput for StartOutput {
         lines.push(KeyValueLine::new().with("branch", self.started.run.branch()));
         lines.push(KeyValueLine::new().with("commit", &self.started.commit));
         lines.push(KeyValueLine::new().with("kind", word(self.started.kind)));
+        lines.push(KeyValueLine::new().with("protected", self.started.protection.names().join(",")));
         lines.push(KeyValueLine::new().with("goal_written", !self.started.goal_unwritten));
         lines
     }
@@ -83,6 +89,7 @@ impl CommandOutput for StartOutput {
             word(self.started.kind),
             self.started.run.branch()
         ));
+        text.push_str(&protected_text(&self.started.protection, styler));
         if self.started.goal_unwritten {
             let warning = styler.paint(TextRole::Warn, "GOAL.md still holds the template.");
             text.push_str(&format!(
@@ -99,6 +106,19 @@ impl CommandOutput for StartOutput {
         }
         text
     }
+}
+
+/// How many protected files are listed.
+const PROTECTED_MAX: usize = 8;
+
+/// What agents may not change, in one line; files that may appear later only count if they exist or must stay missing.
+fn protected_text(protection: &Protection, styler: &Styler) -> String {
+    let names = protection.names();
+    let mut shown: Vec<String> = names.iter().take(PROTECTED_MAX).map(|name| clean(name)).collect();
+    let more = names.len().saturating_sub(PROTECTED_MAX);
+    shown.extend((more > 0).then(|| format!("and {more} more")));
+    let list = if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") };
+    format!("  {} {list}\n", styler.paint(TextRole::Faint, "protected from agents:"))
 }
 
 fn earlier_run_hint(run: &RunId, more: usize) -> String {

@@ -2,23 +2,26 @@
 
 use std::path::Path;
 
+use runner_core::checks::coverage::Coverage;
+use runner_core::config::OnStuck;
 use runner_core::layout::Doc;
 use runner_core::model::cost::{BudgetLimit, number, unenforceable_limits};
 use runner_core::model::id::IterationNumber;
 use runner_core::model::run_state::{GuardResult, RunState};
-use runner_core::model::tree::{SelectedLeaf, Selection, Tree, path_text, select};
+use runner_core::model::tree::{SelectedLeaf, Selection, Tree, next_selection, path_text};
 use runner_core::run_status::{
     CheckoutFacts, DocumentFacts, LockHolder, PendingWait, RunFacts, RunRef, RunStatus, RunTotals,
     StartBlocker, run_status,
 };
 use runner_core::runs::identity::IdentityError;
-use runner_core::step::{AgentChoice, Ordinal, RecordedEvent, next_agent, pending_wait};
+use runner_core::step::{AgentChoice, Ordinal, RecordedEvent, RoomLevel, next_agent, pending_wait};
 use runner_host::git::Head;
 use runner_host::repo::readonly_repo::ReadonlyRepo;
 use runner_host::repo::recovery::RecoveryNote;
+use runner_host::view::checks::checks_view;
 use runner_host::view::inspect::{Inspection, inspect};
 use runner_host::view::newest_events::newest_events;
-use runner_term::format::duration;
+use runner_term::format::{counted, duration};
 use runner_term::progress::bar;
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
@@ -36,6 +39,8 @@ pub(crate) struct StatusOutput {
     identity: Vec<IdentityError>,
     invalid: Vec<Doc>,
     branch: String,
+    /// How much of the acceptance is proven.
+    coverage: Option<Coverage>,
 }
 
 pub(crate) fn run(dir: &Path) -> Result<StatusOutput, CommandError> {
@@ -59,7 +64,10 @@ pub(crate) fn read(dir: &Path) -> Result<StatusOutput, runner_host::Error> {
         None => LockHolder::Free,
     };
     let invalid = invalid_documents(&inspection);
-    Ok(StatusOutput { lock, events, identity: inspection.identity_faults(), invalid, branch, inspection })
+    // Invalid documents are reported by name.
+    let coverage = checks_view(dir).ok().map(|view| view.coverage).filter(|coverage| coverage.points > 0);
+    let identity = inspection.identity_faults();
+    Ok(StatusOutput { lock, events, identity, invalid, branch, coverage, inspection })
 }
 
 /// The documents that are missing or invalid. If all are missing, there is no run: git leaves the ignored logs of a run behind
@@ -122,7 +130,8 @@ impl StatusOutput {
     }
 
     fn selected(&self) -> Option<SelectedLeaf<'_>> {
-        match self.tree().map(select) {
+        let on_stuck = self.inspection.docs.config.valid().map_or(OnStuck::Stop, |config| config.on_stuck);
+        match self.tree().map(|tree| next_selection(tree, on_stuck)) {
             Some(Selection::Leaf(selected) | Selection::Stuck(selected)) => Some(selected),
             Some(Selection::Complete) | None => None,
         }
@@ -162,6 +171,16 @@ impl StatusOutput {
         (!limits.is_empty()).then(|| blind_text(&limits, &clean(&agent.executor.label())))
     }
 
+    /// Where the guard last ran.
+    fn guard_room(&self) -> Option<String> {
+        let state = self.inspection.docs.state.valid()?;
+        let baseline = state.baseline.as_ref().and_then(|baseline| baseline.room);
+        Some(match state.last_room.or(baseline)? {
+            RoomLevel::InPlace => "runs in the work tree, without a sandbox".to_owned(),
+            RoomLevel::Bubblewrap { .. } => "runs in a room (bubblewrap)".to_owned(),
+        })
+    }
+
     /// The guard's result before the first session, unless it passed.
     fn baseline_text(&self) -> Option<String> {
         let baseline = self.inspection.docs.state.valid()?.baseline.as_ref()?;
@@ -198,8 +217,10 @@ impl StatusOutput {
                 rows.push(("spent", format!("{spent} of {} on this task", of_limit(limit, max))));
             }
         }
+        rows.extend(self.guard_room().map(|text| ("guard", text)));
         rows.extend(self.warning().map(|text| ("warning", text)));
         rows.extend(self.baseline_text().map(|text| ("baseline", text)));
+        rows.extend(self.coverage.map(|coverage| ("acceptance", coverage.to_string())));
         rows
     }
 
@@ -230,8 +251,12 @@ impl StatusOutput {
             rows.push(("last", last));
         }
         if let (Some(state), Some(config)) = (inspection.docs.state.valid(), inspection.docs.config.valid()) {
-            let iterations = state.next_iter.get() - 1;
-            rows.push(("iterations", format!("{iterations} of {}", config.max_iterations.get())));
+            let iterations = state.counted_iterations();
+            let outages = match state.progress.outages {
+                0 => String::new(),
+                outages => format!(", and {}", counted(outages, "outage", "outages")),
+            };
+            rows.push(("iterations", format!("{iterations} of {}{outages}", config.max_iterations.get())));
         }
         rows.extend(self.session_rows());
         if let Some(recovery) = self.recovery() {
@@ -313,6 +338,7 @@ impl CommandOutput for StatusOutput {
             "recovered": self.recovery(),
             "identity": self.identity.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "changed": inspection.dirty.0,
+            "acceptance": self.coverage,
         });
         insert_status(&mut document, &self.status());
         document

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use runner_core::config::OnStuck;
 use runner_core::labels::{NodeState, NodeStates};
 use runner_core::layout::Doc;
 use runner_core::model::tree::{Node, Tree};
-use runner_host::view::inspect::{LoadedDoc, read_tree};
+use runner_host::view::inspect::{LoadedDoc, read_on_stuck, read_tree};
 use runner_term::format::counted;
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler};
 use serde_json::{Value, json};
@@ -16,12 +17,15 @@ use crate::render::tree::{TreeScope, draw};
 
 pub(crate) struct TreeOutput {
     tree: Tree,
+    on_stuck: OnStuck,
     scope: TreeScope,
 }
 
 pub(crate) fn run(dir: &Path, args: &TreeArgs) -> Result<TreeOutput, CommandError> {
     let scope = TreeScope { levels: args.depth.map_or(usize::MAX, usize::from), only_open: args.open };
-    Ok(TreeOutput { tree: load(dir, "could not show the tree")?, scope })
+    let what = "could not show the tree";
+    let on_stuck = read_on_stuck(dir).map_err(|error| CommandError::from_host(what, error))?;
+    Ok(TreeOutput { tree: load(dir, what)?, on_stuck, scope })
 }
 
 /// Reads the tree; the error lists every problem in it.
@@ -51,7 +55,7 @@ impl TreeOutput {
     /// The nodes in the tree's order.
     fn rows(&self) -> Vec<TreeRow<'_>> {
         let mut rows = Vec::new();
-        self.push_rows(self.tree.root(), 1, &NodeStates::new(&self.tree), &mut rows);
+        self.push_rows(self.tree.root(), 1, &NodeStates::new(&self.tree, self.on_stuck), &mut rows);
         rows
     }
 
@@ -103,6 +107,6 @@ impl CommandOutput for TreeOutput {
     }
 
     fn human(&self, styler: &Styler) -> String {
-        draw(&self.tree, self.scope, styler)
+        draw(&self.tree, self.on_stuck, self.scope, styler)
     }
 }

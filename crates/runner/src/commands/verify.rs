@@ -4,27 +4,22 @@ use std::path::Path;
 
 use runner_core::commit_message::{CommitKind, IterationTarget};
 use runner_core::step::{GuardExit, Outcome};
-use runner_core::verify::{AuditFinding, CommitAudit};
-use runner_host::ops::guard_rerun::{GuardRerunOutcome, GuardRerunner};
+use runner_core::verify::{AuditFinding, CommitAudit, Verdict};
+use runner_host::ops::guard_rerun::{GuardRerunOutcome, RerunPlace, RerunStep};
+use runner_host::ops::pass_rerun::{PassRerun, rerun_passes};
 use runner_host::ops::verify::{AuditResult, PassingCommit, verify};
 use runner_term::format::counted;
 use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
+use super::attest::verdict_exit;
 use crate::args::{PassSelection, VerifyArgs};
 use crate::render::short;
 
 pub(crate) struct VerifyOutput {
     audit: AuditResult,
     checked: Vec<CommitAudit>,
-    reruns: Vec<GuardRerunOutput>,
-}
-
-/// A run of the guard on a commit that passed.
-struct GuardRerunOutput {
-    pass: PassingCommit,
-    outcome: GuardRerunOutcome,
-    output: Vec<String>,
+    reruns: Vec<PassRerun>,
 }
 
 const WHAT: &str = "could not verify the run";
@@ -39,45 +34,34 @@ pub(crate) fn run(dir: &Path, args: &VerifyArgs, ui: &Ui) -> Result<VerifyOutput
         checked.push(commit.clone());
     })
     .map_err(failed)?;
-    let reruns = match args.rerun_guard {
-        Some(selection) => rerun_guard(dir, selection, &audit, ui)?,
+    let reruns = match args.rerun {
+        Some(selection) => rerun(dir, selection, usize::from(args.jobs), &audit, ui)?,
         None => Vec::new(),
     };
     Ok(VerifyOutput { audit, checked, reruns })
 }
 
-fn rerun_guard(
+fn rerun(
     dir: &Path,
     selection: PassSelection,
+    jobs: usize,
     audit: &AuditResult,
     ui: &Ui,
-) -> Result<Vec<GuardRerunOutput>, CommandError> {
-    let failed = |error| CommandError::from_host(RERUN, error);
+) -> Result<Vec<PassRerun>, CommandError> {
     let passes = selected_passes(selection, audit)?;
-    let rerunner = GuardRerunner::begin(dir).map_err(failed)?;
-    let mut reruns = Vec::new();
-    for pass in passes {
-        let status_line = ui.status_line(&format!("running the guard on #{}", pass.iter));
-        let (outcome, output) = rerunner.run(pass).map_err(failed)?;
-        drop(status_line);
-        let is_stopped = matches!(outcome, GuardRerunOutcome::Stopped(_));
-        let rerun = GuardRerunOutput { pass: pass.clone(), outcome, output };
-        ui.print_unless_json(&rerun);
-        reruns.push(rerun);
-        if is_stopped {
-            break;
-        }
-    }
-    Ok(reruns)
+    let status_line = ui.status_line(&format!("re-running {}", counted(passes.len(), "pass", "passes")));
+    let reruns = rerun_passes(dir, &passes, jobs, &mut |rerun| ui.print_unless_json(&PassRerunOutput(rerun)));
+    drop(status_line);
+    reruns.map_err(|error| CommandError::from_host(RERUN, error))
 }
 
 fn selected_passes(
     selection: PassSelection,
     audit: &AuditResult,
-) -> Result<Vec<&PassingCommit>, CommandError> {
-    let PassSelection::One(iter) = selection else { return Ok(audit.passes.iter().collect()) };
+) -> Result<Vec<PassingCommit>, CommandError> {
+    let PassSelection::One(iter) = selection else { return Ok(audit.passes.clone()) };
     if let Some(pass) = audit.passes.iter().find(|pass| pass.iter == iter) {
-        return Ok(vec![pass]);
+        return Ok(vec![pass.clone()]);
     }
     let passes: Vec<String> = audit.passes.iter().map(|pass| pass.iter.to_string()).collect();
     let passes = if passes.is_empty() { "none".to_owned() } else { passes.join(", ") };
@@ -95,6 +79,7 @@ impl CommitAuditOutput<'_> {
             CommitKind::Start { .. } => "start",
             CommitKind::Iteration { .. } => "iteration",
             CommitKind::Baseline { .. } => "baseline",
+            CommitKind::Final { .. } => "final",
             CommitKind::Edit { .. } => "edit",
             CommitKind::Malformed { .. } => "malformed",
             CommitKind::User { .. } => "user",
@@ -107,7 +92,9 @@ impl CommitAuditOutput<'_> {
             CommitKind::Start { .. } => String::new(),
             CommitKind::Iteration { target: IterationTarget::Node(node), .. } => node.to_string(),
             CommitKind::Iteration { target: IterationTarget::Repair, .. } => "repair".to_owned(),
-            CommitKind::Baseline { guard, .. } => format!("guard {}", guard.as_str()),
+            CommitKind::Baseline { guard, .. } | CommitKind::Final { guard, .. } => {
+                format!("guard {}", guard.as_str())
+            }
             CommitKind::Edit { edit, .. } => edit.to_string(),
             CommitKind::Malformed { subject } | CommitKind::User { subject } => short(subject),
         }
@@ -178,40 +165,56 @@ fn finding_line(finding: &AuditFinding) -> KeyValueLine {
         .with("found", &finding.found)
 }
 
-impl GuardRerunOutput {
-    fn has_passed(&self) -> bool {
-        self.outcome == GuardRerunOutcome::Ended(GuardExit::Code(0))
-    }
+/// One pass that was repeated.
+struct PassRerunOutput<'r>(&'r PassRerun);
 
-    fn word(&self) -> String {
-        match &self.outcome {
-            GuardRerunOutcome::Ended(GuardExit::Code(0)) => "passed".to_owned(),
-            GuardRerunOutcome::Ended(exit) => format!("failed (exit {exit})"),
-            GuardRerunOutcome::TimedOut => "timed out".to_owned(),
-            GuardRerunOutcome::NotStarted(why) => format!("could not start: {}", short(why)),
-            GuardRerunOutcome::Stopped(_) => "stopped".to_owned(),
-        }
+fn step_word(outcome: &GuardRerunOutcome) -> String {
+    match outcome {
+        GuardRerunOutcome::Ended(GuardExit::Code(0)) => "passed".to_owned(),
+        GuardRerunOutcome::Ended(exit) => format!("failed (exit {exit})"),
+        GuardRerunOutcome::TimedOut => "timed out".to_owned(),
+        GuardRerunOutcome::NotStarted(why) => format!("could not start: {}", short(why)),
+        GuardRerunOutcome::Stopped(_) => "stopped".to_owned(),
     }
 }
 
-impl CommandOutput for GuardRerunOutput {
+impl CommandOutput for PassRerunOutput<'_> {
     fn json(&self) -> Value {
+        let step = |step: &RerunStep| {
+            let result = step_word(&step.outcome);
+            json!({ "name": step.name, "place": step.place.as_str(), "result": result, "output": step.output })
+        };
         json!({
-            "iter": self.pass.iter, "commit": self.pass.commit,
-            "passed": self.has_passed(), "result": self.word(), "output": self.output,
+            "iter": self.0.pass.iter, "commit": self.0.pass.commit, "passed": self.0.has_passed(),
+            "steps": self.0.steps.iter().map(step).collect::<Vec<_>>(),
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let line = KeyValueLine::new().with("rerun", self.pass.iter.get()).with("commit", &self.pass.commit);
-        vec![line.with("passed", self.has_passed()).with("result", self.word())]
+        let line = |step: &RerunStep| {
+            KeyValueLine::new()
+                .with("rerun", self.0.pass.iter.get())
+                .with("commit", &self.0.pass.commit)
+                .with("passed", self.0.has_passed())
+                .with("step", step.name)
+                .with("place", step.place.as_str())
+                .with("result", step_word(&step.outcome))
+        };
+        self.0.steps.iter().map(line).collect()
     }
 
     fn human(&self, styler: &Styler) -> String {
-        let glyph = verdict_glyph(self.has_passed(), styler);
-        let mut text = format!("{glyph} #{} guard re-run: {}\n", self.pass.iter, self.word());
-        if !self.has_passed() {
-            for line in &self.output {
+        let mut text = String::new();
+        for step in &self.0.steps {
+            let has_passed = step.outcome == GuardRerunOutcome::Ended(GuardExit::Code(0));
+            let glyph = verdict_glyph(has_passed, styler);
+            let place = match step.place {
+                RerunPlace::Room => "",
+                RerunPlace::Clone => " (in a temporary clone, without a sandbox)",
+            };
+            let word = step_word(&step.outcome);
+            text.push_str(&format!("{glyph} #{} {} re-run: {word}{place}\n", self.0.pass.iter, step.name));
+            for line in step.output.iter().filter(|_| !has_passed) {
                 text.push_str(&format!("    {}\n", styler.fit(line, styler.width.saturating_sub(4))));
             }
         }
@@ -220,8 +223,14 @@ impl CommandOutput for GuardRerunOutput {
 }
 
 impl VerifyOutput {
-    fn is_good(&self) -> bool {
-        self.audit.findings.is_empty() && self.reruns.iter().all(GuardRerunOutput::has_passed)
+    /// What the audit comes to. A pass that cannot be repeated is a violation of what its commit says.
+    fn verdict(&self) -> Verdict {
+        match self.audit.verdict() {
+            Verdict::Verified | Verdict::Partial if !self.reruns.iter().all(PassRerun::has_passed) => {
+                Verdict::Violated
+            }
+            verdict @ (Verdict::Verified | Verdict::Violated | Verdict::Partial) => verdict,
+        }
     }
 
     fn first(&self) -> Option<&AuditFinding> {
@@ -237,7 +246,7 @@ impl CommandOutput for VerifyOutput {
             "run_id": audit.run(),
             "ref": audit.target.name,
             "tip": audit.target.tip,
-            "verified": self.is_good(),
+            "verdict": self.verdict(),
             "first_divergence": self.first(),
             "findings": audit.findings,
             "unchecked": audit.unchecked,
@@ -245,7 +254,8 @@ impl CommandOutput for VerifyOutput {
             "iterations": audit.ending.iterations,
             "passed": audit.ending.passed,
             "complete": audit.ending.is_complete,
-            "reruns": self.reruns.iter().map(CommandOutput::json).collect::<Vec<_>>(),
+            "acceptance": audit.ending.coverage,
+            "reruns": self.reruns.iter().map(|rerun| PassRerunOutput(rerun).json()).collect::<Vec<_>>(),
         })
     }
 
@@ -255,7 +265,7 @@ impl CommandOutput for VerifyOutput {
         lines.extend(audit.unchecked.iter().map(|note| KeyValueLine::new().with("unchecked", note)));
         lines.push(
             KeyValueLine::new()
-                .with("verified", self.is_good())
+                .with("verdict", self.verdict().as_str())
                 .with("run_id", audit.run())
                 .with("commits", audit.commits)
                 .with("iterations", audit.ending.iterations)
@@ -263,6 +273,9 @@ impl CommandOutput for VerifyOutput {
                 .with("complete", audit.ending.is_complete)
                 .with("violations", audit.findings.len()),
         );
+        if audit.ending.coverage.points > 0 {
+            lines.push(KeyValueLine::new().with("acceptance", audit.ending.coverage));
+        }
         lines
     }
 
@@ -279,9 +292,12 @@ impl CommandOutput for VerifyOutput {
             counted(audit.ending.passed.len(), "task", "tasks"),
             if audit.ending.is_complete { ", complete" } else { "" }
         );
-        let (word, role) =
-            if self.is_good() { ("verified", TextRole::Good) } else { ("not verified", TextRole::Bad) };
-        let glyph = verdict_glyph(self.is_good(), styler);
+        let (word, role, glyph) = match self.verdict() {
+            Verdict::Verified => ("verified", TextRole::Good, Glyph::Passed),
+            Verdict::Violated => ("violated", TextRole::Bad, Glyph::Failed),
+            Verdict::Partial => ("partial: what could be checked holds;", TextRole::Warn, Glyph::Retried),
+        };
+        let glyph = styler.paint(role, styler.glyph(glyph));
         text.push_str(&format!("{glyph} {} {counts}\n", styler.paint(role, word)));
         if let Some(first) = self.first() {
             let commit: String = first.commit.chars().take(12).collect();
@@ -291,6 +307,9 @@ impl CommandOutput for VerifyOutput {
                 "  {count}, the first: {} in {commit}{iter}\n\nNext: git show {commit}\n",
                 first.rule
             ));
+        }
+        if audit.ending.coverage.points > 0 {
+            text.push_str(&format!("  acceptance: {}\n", audit.ending.coverage));
         }
         let annotated = self.checked.iter().filter(|commit| !commit.annotations.is_empty()).count();
         if annotated > 0 {
@@ -305,12 +324,7 @@ impl CommandOutput for VerifyOutput {
     }
 
     fn exit(&self) -> CommandExit {
-        let stopped = self.reruns.iter().find_map(|rerun| match rerun.outcome {
-            GuardRerunOutcome::Stopped(code) => Some(CommandExit(code)),
-            GuardRerunOutcome::Ended(_) | GuardRerunOutcome::TimedOut | GuardRerunOutcome::NotStarted(_) => {
-                None
-            }
-        });
-        stopped.unwrap_or(if self.is_good() { CommandExit::SUCCESS } else { CommandExit::FAILURE })
+        let stopped = self.reruns.iter().find_map(PassRerun::stopped).map(CommandExit);
+        stopped.unwrap_or_else(|| verdict_exit(self.verdict()))
     }
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use runner_core::config::CommandArgv;
 use runner_core::labels::annotation_text;
+use runner_core::layout::Doc;
 use runner_core::model::id::IterationNumber;
 use runner_core::model::run_state::GuardResult;
-use runner_core::step::{Annotation, Event, FileNotice, Outcome};
+use runner_core::step::{Annotation, CheckPhase, Event, FileNotice, Outcome};
 use runner_term::format::clock;
 use runner_term::{CommandOutput, Glyph, KeyValueLine, Styler, TextRole, agent_event_line};
 use serde_json::Value;
@@ -23,6 +24,7 @@ impl CommandOutput for EventOutput<'_> {
         serde_json::to_value(self.0).unwrap_or_default()
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each event")]
     fn key_values(&self) -> Vec<KeyValueLine> {
         let line = KeyValueLine::new().with("event", self.0.name());
         vec![match self.0 {
@@ -40,11 +42,24 @@ impl CommandOutput for EventOutput<'_> {
                 let Some(text) = agent_event_line::line(&activity.kind) else { return Vec::new() };
                 line.with("iter", iter).with("kind", activity.kind.name()).with("text", text)
             }
-            Event::BaselineStarted { command } => line.with("command", command_text(command)),
-            Event::BaselineEnded { guard, exit, .. } => line.with("guard", guard.as_str()).with("exit", exit),
+            Event::BaselineStarted { command } | Event::FinalCheckStarted { command } => {
+                line.with("command", command_text(command))
+            }
+            Event::BaselineEnded { guard, exit, .. } | Event::FinalCheckEnded { guard, exit, .. } => {
+                line.with("guard", guard.as_str()).with("exit", exit)
+            }
             Event::Recovered { iter, .. }
             | Event::AgentEnded { iter, .. }
             | Event::GuardStarted { iter, .. } => line.with("iter", iter),
+            Event::CheckStarted { iter, check, phase, command } => line
+                .with("iter", iter)
+                .with("check", check)
+                .with("phase", phase_word(*phase))
+                .with("command", command_text(command)),
+            Event::CheckEnded { iter, check, phase, exit, red } => {
+                let line = line.with("iter", iter).with("check", check).with("phase", phase_word(*phase));
+                red.iter().fold(line.with("exit", exit), |line, red| line.with("red", red))
+            }
             Event::Checked { iter, findings, .. } => {
                 let line = line.with("iter", iter);
                 findings.iter().fold(line, |line, finding| line.with("finding", clean(finding)))
@@ -62,6 +77,7 @@ impl CommandOutput for EventOutput<'_> {
                 .with("outcome", outcome)
                 .with("leaves", format!("{}/{}", leaves.passed, leaves.total)),
             Event::Committed { iter, commit, .. } => line.with("iter", iter).with("commit", commit),
+            Event::OutageContinues { iter, outcome } => line.with("iter", iter).with("outcome", outcome),
             Event::Waiting { wait, ends_unix_ms } => line
                 .with("reason", wait.outcome)
                 .with("agent", clean(&wait.agent))
@@ -77,6 +93,7 @@ impl CommandOutput for EventOutput<'_> {
                 line.with("warning", blind_text(limits, &clean(agent)))
             }
             Event::GuardInPlace { why } => line.with("warning", in_place_text(why)),
+            Event::RoomProposal { keys, .. } => line.with("keys", clean(&keys.join("; "))),
             Event::Stopped { stop, exit_code } => line.with("reason", stop.as_str()).with("exit", exit_code),
         }]
     }
@@ -87,6 +104,13 @@ impl CommandOutput for EventOutput<'_> {
                 indented_notes(findings.iter().map(|finding| clean(finding)), styler)
             }
             Event::FileNoticed { notice, .. } => notice_lines(notice, styler),
+            Event::CheckEnded { check, red: Some(red), .. } => {
+                indented_notes([format!("check {check} before the work: {red}")], styler)
+            }
+            Event::CheckEnded { check, exit, red: None, .. } => {
+                let failed = (!exit.is_green()).then(|| format!("check {check} failed ({exit})"));
+                indented_notes(failed, styler)
+            }
             Event::Waiting { wait, ends_unix_ms } => {
                 let until = on_the_wall(*ends_unix_ms);
                 indented_notes([format!("waiting until {until} ({})", clean(&reason(wait)))], styler)
@@ -96,11 +120,17 @@ impl CommandOutput for EventOutput<'_> {
                 format!("{}\n", styler.paint(TextRole::Faint, &styler.fit(&text, styler.width)))
             }
             Event::BaselineEnded { guard, exit, command } => baseline_text(*guard, exit, command, styler),
+            Event::FinalCheckStarted { command } => {
+                let text = format!("Running the guard in a clean checkout: {}", command_text(command));
+                format!("{}\n", styler.paint(TextRole::Faint, &styler.fit(&text, styler.width)))
+            }
+            Event::FinalCheckEnded { guard, exit, command } => final_text(*guard, exit, command, styler),
             Event::Paused => indented_notes(["paused ('runner resume' continues)".to_owned()], styler),
             Event::BudgetUnenforceable { limits, agent } => {
                 warning_line(&blind_text(limits, &clean(agent)), styler)
             }
             Event::GuardInPlace { why } => warning_line(&in_place_text(why), styler),
+            Event::RoomProposal { command, keys } => proposal_text(command, keys, styler),
             Event::HookRan { hook, fault } => {
                 indented_notes(fault.iter().map(|fault| format!("hook {hook}: {}", clean(fault))), styler)
             }
@@ -109,9 +139,11 @@ impl CommandOutput for EventOutput<'_> {
             | Event::Agent { .. }
             | Event::AgentEnded { .. }
             | Event::GuardStarted { .. }
+            | Event::CheckStarted { .. }
             | Event::GuardEnded { .. }
             | Event::Decided { .. }
             | Event::Committed { .. }
+            | Event::OutageContinues { .. }
             | Event::Resumed
             | Event::Stopped { .. }
             | Event::Unknown => String::new(),
@@ -119,9 +151,29 @@ impl CommandOutput for EventOutput<'_> {
     }
 }
 
+fn phase_word(phase: CheckPhase) -> &'static str {
+    match phase {
+        CheckPhase::Red => "red",
+        CheckPhase::Green => "green",
+    }
+}
+
 /// Why a pass of this run says less than one in a room.
 fn in_place_text(why: &str) -> String {
     format!("the guard runs in the work tree, without a sandbox: {}", clean(why))
+}
+
+/// How to make a guard succeed in the room that succeeds in the work tree. The keys are never cut off.
+fn proposal_text(command: &CommandArgv, keys: &[String], styler: &Styler) -> String {
+    let what = format!("`{}` fails in the room, but succeeds in the work tree.", command_text(command));
+    let mut text = warning_line(&what, styler);
+    text.push_str("  It needs something that is in no commit. It succeeds with this under [guard]\n");
+    text.push_str(&format!("  in {}, after 'runner start':\n\n", Doc::Config.path()));
+    for key in keys {
+        text.push_str(&format!("      {}\n", styler.paint(TextRole::Strong, &clean(key))));
+    }
+    text.push('\n');
+    text
 }
 
 /// A notice and, on a line of its own and never cut off, the command that gets the file back.
@@ -153,6 +205,19 @@ fn baseline_text(guard: GuardResult, exit: &str, command: &CommandArgv, styler: 
         GuardResult::Skipped => format!("Could not run `{command}`."),
     };
     let consequence = "  No task can pass until it succeeds. Its output is in baseline.log.";
+    let consequence = styler.paint(TextRole::Faint, &styler.fit(consequence, styler.width));
+    format!("{}{consequence}\n", warning_line(&warning, styler))
+}
+
+/// The result of the guard after all tasks passed.
+fn final_text(guard: GuardResult, exit: &str, command: &CommandArgv, styler: &Styler) -> String {
+    let command = command_text(command);
+    if guard == GuardResult::Pass {
+        let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
+        return format!("{tick} `{command}` succeeds in a clean checkout\n");
+    }
+    let warning = format!("`{command}` fails in a clean checkout (exit {exit}).");
+    let consequence = "  The last commit is not enough for it to succeed. Its output is in final.log.";
     let consequence = styler.paint(TextRole::Faint, &styler.fit(consequence, styler.width));
     format!("{}{consequence}\n", warning_line(&warning, styler))
 }

@@ -64,16 +64,22 @@ impl LoopSummary {
             }
             Event::HookRan { .. }
             | Event::GuardInPlace { .. }
+            | Event::RoomProposal { .. }
             | Event::BaselineStarted { .. }
             | Event::BaselineEnded { .. }
+            | Event::FinalCheckStarted { .. }
+            | Event::FinalCheckEnded { .. }
             | Event::Recovered { .. }
             | Event::Agent { .. }
             | Event::AgentEnded { .. }
             | Event::FileNoticed { .. }
             | Event::Checked { .. }
             | Event::GuardStarted { .. }
+            | Event::CheckStarted { .. }
+            | Event::CheckEnded { .. }
             | Event::GuardEnded { .. }
             | Event::Committed { .. }
+            | Event::OutageContinues { .. }
             | Event::Waiting { .. }
             | Event::Paused
             | Event::Resumed
@@ -84,7 +90,14 @@ impl LoopSummary {
 
     /// Whether the summary shows something that only the run's documents have.
     pub(crate) fn needs_documents(&self, stop: &StopReason) -> bool {
-        self.session.is_none() || matches!(stop, StopReason::Stuck { .. } | StopReason::TimeLimit { .. })
+        self.session.is_none()
+            || matches!(
+                stop,
+                StopReason::Stuck { .. }
+                    | StopReason::NotReproducible { .. }
+                    | StopReason::Stalled { .. }
+                    | StopReason::TimeLimit { .. }
+            )
     }
 
     /// The status of the run that this loop leaves. `read` holds what was read after the loop, if anything was.
@@ -209,7 +222,7 @@ mod tests {
                 "✗ STOPPED: 3 failures in a row (agent not started) (",
             ),
             (StopReason::NeedsUser { outcome: Outcome::NotLoggedIn }, "✗ STOPPED: not logged in ("),
-            (StopReason::UserStop, "⊘ STOPPED: requested by the user (q) ("),
+            (StopReason::UserStop, "⊘ STOPPED: requested by the user ("),
         ] {
             let status = summary.status(&stop, &RunFacts::default());
             let text = summary.draw(&status, Duration::from_secs(1), &Styler::plain(80));

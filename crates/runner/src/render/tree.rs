@@ -1,5 +1,6 @@
 //! The drawing of the task tree: one line per node, its state as glyph, word and colour, counts at the right edge.
 
+use runner_core::config::OnStuck;
 use runner_core::labels::{NodeState, NodeStates};
 use runner_core::model::tree::{Node, Tree};
 use runner_term::{Glyph, Styler, TextRole};
@@ -23,8 +24,9 @@ impl TreeScope {
     }
 }
 
-pub(crate) fn draw(tree: &Tree, scope: TreeScope, styler: &Styler) -> String {
-    let mut drawing = TreeDrawing { states: NodeStates::new(tree), scope, styler, text: String::new() };
+pub(crate) fn draw(tree: &Tree, on_stuck: OnStuck, scope: TreeScope, styler: &Styler) -> String {
+    let states = NodeStates::new(tree, on_stuck);
+    let mut drawing = TreeDrawing { states, scope, styler, text: String::new() };
     drawing.node(tree.root(), "", "", 1);
     drawing.text
 }

@@ -1,7 +1,9 @@
 //! What runs do, whichever command is used.
 
 pub(crate) mod baseline;
+pub(crate) mod checks;
 pub(crate) mod determinism;
+pub(crate) mod final_check;
 pub(crate) mod hooks;
 pub(crate) mod invalid_trees;
 pub(crate) mod known_pitfalls;
@@ -9,6 +11,7 @@ pub(crate) mod long_runs;
 pub(crate) mod odd_files;
 pub(crate) mod output;
 pub(crate) mod output_limits;
+pub(crate) mod progress;
 pub(crate) mod recorded_runs;
 pub(crate) mod repo_kinds;
 pub(crate) mod user_files;

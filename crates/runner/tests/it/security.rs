@@ -2,7 +2,9 @@
 
 pub(crate) mod forged_edits;
 pub(crate) mod forged_runs;
+pub(crate) mod guards_of_projects;
 pub(crate) mod hostile_agents;
 pub(crate) mod planted_config;
+pub(crate) mod protection;
 pub(crate) mod room;
 pub(crate) mod sandbox;

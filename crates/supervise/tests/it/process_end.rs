@@ -308,6 +308,19 @@ fn an_idle_program_is_stopped_and_an_active_one_is_not() {
     printing.spec.idle_ms = 4_000;
     assert_eq!(printing.run().exit, "exited with code 0");
 
+    // Silent, and it changes no file: a grandchild burns CPU time while its parents wait.
+    let mut busy =
+        shell("sh -c 'end=$(($(date +%s) + 4)); while [ $(date +%s) -lt $end ]; do :; done' & wait; exit 7");
+    busy.spec.idle_ms = 1_000;
+    let report = busy.run();
+    assert_eq!(report.exit, "exited with code 7", "{report:?}");
+    assert!(report.elapsed_ms >= 3_000, "{report:?}");
+
+    let mut done = shell("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exec sleep 1000");
+    done.spec.idle_ms = 1_000;
+    let report = done.run();
+    assert_eq!(report.exit, "was idle for too long", "what it used before does not count for ever");
+
     let mut writing = shell("sleep 1000");
     writing.spec.idle_ms = 100;
     writing.spec.file_changes = 3;

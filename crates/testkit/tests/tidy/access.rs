@@ -40,6 +40,8 @@ const RULES: &[AccessRule] = &[
             "crates/runner-eval/src/execution/worker.rs",
             // The scripted agent, which is an untrusted child process itself.
             "crates/runner-host/src/agent/scripted_agent.rs",
+            // The user's own signing program, with the user's own agent and key.
+            "crates/runner-host/src/ops/signing.rs",
         ],
         why: "start programs with `supervise::run`, which bounds their output and time and kills what they leave",
     },

@@ -76,7 +76,7 @@ mod tests {
     /// The message of an edit that takes in so many commits, with what belongs to no edit in particular cut off.
     fn written(edit: &UserEdit, own_commits: u32) -> String {
         let run = RunId::new("r1").unwrap();
-        let after = EditableDocs { tree: tree(leaf("root")), questions: Vec::new(), feedback: Vec::new() };
+        let after = EditableDocs { tree: tree(leaf("root")), questions: Vec::new(), notes: Vec::new() };
         let state = RunState::new(Some(run.clone()));
         let (sha_tree, sha_state) = (Sha256::of(after.tree.bytes()), Sha256::of(&state.to_bytes()));
         let taken_in = match own_commits {

@@ -1,6 +1,7 @@
 //! The loop, and the events that it announces.
 
 use super::*;
+use crate::model::checks::{Check, TaskProof};
 
 /// A world that records every event: one agent, one guard, nothing written.
 struct EventRecorder {
@@ -8,11 +9,23 @@ struct EventRecorder {
     sessions: Vec<Attempt>,
     events: Vec<serde_json::Value>,
     loads: usize,
+    discarded: usize,
+    waits: Vec<LoopWait>,
+    /// The results of the final checks to come.
+    final_guards: Vec<GuardRun>,
 }
 
 impl EventRecorder {
     fn new(snapshot: Snapshot, sessions: Vec<Attempt>) -> Self {
-        Self { snapshot, sessions, events: Vec::new(), loads: 0 }
+        Self {
+            snapshot,
+            sessions,
+            events: Vec::new(),
+            loads: 0,
+            discarded: 0,
+            waits: Vec::new(),
+            final_guards: Vec::new(),
+        }
     }
 }
 
@@ -28,9 +41,24 @@ impl IterationWorld for EventRecorder {
         Ok(ended(0))
     }
 
+    fn run_check(
+        &mut self,
+        (): &mut (),
+        _: &Job,
+        _: &Check,
+        _: &[RepoPath],
+    ) -> Result<CheckRun, PromptError> {
+        panic!("a check ran")
+    }
+
     fn commit(&mut self, (): (), _: &Job, transition: &Transition) -> Result<CommitId, PromptError> {
         self.snapshot = after(&self.snapshot, transition);
         Ok(commit_id())
+    }
+
+    fn discard(&mut self, (): (), _: &Job) -> Result<(), PromptError> {
+        self.discarded += 1;
+        Ok(())
     }
 
     fn announce(&mut self, event: &Event) {
@@ -46,18 +74,39 @@ impl World for EventRecorder {
         Ok(LoadedRun { commit: commit_id(), snapshot: self.snapshot.clone() })
     }
 
-    fn run_agent(&mut self, run: &LoadedRun, _: &Job) -> Result<((), Attempt), PromptError> {
+    fn run_red_check(&mut self, _: &LoadedRun, _: &Job, _: &Check) -> Result<CheckRun, PromptError> {
+        panic!("a check ran")
+    }
+
+    fn run_agent(
+        &mut self,
+        run: &LoadedRun,
+        _: &Job,
+        _: Option<&TaskProof>,
+    ) -> Result<((), Attempt), PromptError> {
         assert_eq!(run.snapshot, self.snapshot, "an iteration begins with the current state");
         Ok(((), self.sessions.remove(0)))
+    }
+
+    fn run_recorded_guard(&mut self, run: &LoadedRun, job: &GuardJob) -> Result<GuardRun, PromptError> {
+        assert_eq!(run.snapshot, self.snapshot, "the final check is about the current state");
+        assert_eq!(job.occasion, GuardOccasion::Final);
+        Ok(self.final_guards.remove(0))
+    }
+
+    fn commit_guard_record(&mut self, _: &LoadedRun, record: &GuardRecord) -> Result<CommitId, PromptError> {
+        self.snapshot.state = record.state.clone();
+        Ok(commit_id())
     }
 }
 
 impl LoopWorld for EventRecorder {
-    fn end_of(&mut self, wait: &Wait) -> Result<u64, PromptError> {
-        Ok(wait.end_ms(1_000))
+    fn end_of(&mut self, wait: &LoopWait) -> Result<u64, PromptError> {
+        Ok(wait.wait.end_ms(1_000))
     }
 
-    fn wait_for_next(&mut self, wait: Option<&Wait>) -> Result<WaitResult, PromptError> {
+    fn wait_for_next(&mut self, wait: Option<&LoopWait>) -> Result<WaitResult, PromptError> {
+        self.waits.extend(wait.cloned());
         Ok(if wait.is_some() { WaitResult::Waited } else { WaitResult::Immediate })
     }
 }
@@ -103,4 +152,130 @@ fn a_loop_stops_at_its_maximum_of_iterations() {
     let run = world.load().unwrap();
     assert_eq!(run_loop(&mut world, run, Some(1)), Ok(StopReason::LoopIterations { max: 1 }));
     assert_eq!(world.sessions.len(), 1);
+}
+
+/// A session that the provider ended before the agent did anything.
+fn outage(snapshot: &Snapshot, fault: ProviderError) -> Attempt {
+    Attempt {
+        exit: SessionExit::Provider { fault },
+        answer: LeftFile::Missing,
+        tree: LeftFile::Bytes(snapshot.tree.bytes().to_vec()),
+        work: ChangeScope::Decompose,
+        changes: FileChanges::default(),
+        ..attempt("done", snapshot.tree.root())
+    }
+}
+
+#[test]
+fn an_outage_shares_one_commit_and_counts_as_no_iteration() {
+    let mut snapshot = snapshot();
+    snapshot.config.max_iterations = BoundedInt::new(7).unwrap();
+    let faults = [ProviderError::Overloaded, ProviderError::Disconnected, ProviderError::Overloaded];
+    let mut sessions: Vec<Attempt> = faults.map(|fault| outage(&snapshot, fault)).to_vec();
+    sessions.push(attempt("retry", snapshot.tree.root()));
+    let mut world = EventRecorder::new(snapshot, sessions);
+    let run = world.load().unwrap();
+    let stop = run_loop(&mut world, run, None).unwrap();
+    assert_eq!(stop, StopReason::MaxIterations { max: 7 }, "the limit allowed one iteration, outages aside");
+    let name = |event: &serde_json::Value| event["event"].as_str().unwrap().to_owned();
+    let names: Vec<String> = world.events.iter().map(name).collect();
+    let count = |wanted: &str| names.iter().filter(|name| *name == wanted).count();
+    assert_eq!((count("committed"), count("outage_continues"), world.discarded), (2, 2, 2));
+    let waits: Vec<_> = world.waits.iter().map(|wait| (wait.wait.secs.get(), wait.since)).collect();
+    assert_eq!(waits, [(5, WaitSince::LastCommit), (10, WaitSince::Now), (20, WaitSince::Now)]);
+    assert_eq!(world.snapshot.state.next_iter.get(), 9, "numbers stay contiguous");
+    assert_eq!(world.snapshot.state.progress.outages, 1);
+}
+
+#[test]
+fn what_a_failed_session_left_is_committed_and_counts() {
+    let snapshot = snapshot();
+    let first = outage(&snapshot, ProviderError::Overloaded);
+    let work = Attempt {
+        work: ChangeScope::Execute,
+        changes: FileChanges { work_files: 1, runner_files: 0 },
+        ..first.clone()
+    };
+    let memory = Attempt { changes: FileChanges { work_files: 0, runner_files: 1 }, ..first.clone() };
+    let tokens = Attempt { usage: Usage { input_tokens: Some(3), ..Usage::default() }, ..first.clone() };
+    for session in [work, memory, tokens] {
+        let sessions = vec![first.clone(), session, attempt("retry", snapshot.tree.root())];
+        let mut world = EventRecorder::new(snapshot.clone(), sessions);
+        let run = world.load().unwrap();
+        assert_eq!(run_loop(&mut world, run, Some(2)), Ok(StopReason::LoopIterations { max: 2 }));
+        assert_eq!((world.discarded, world.snapshot.state.progress.outages), (0, 1));
+        assert_eq!(world.snapshot.state.next_iter.get(), 10);
+    }
+}
+
+#[test]
+fn a_limit_of_another_kind_is_recorded_although_nothing_changed() {
+    let snapshot = snapshot();
+    let limit = ProviderError::UsageLimit { resets_unix_secs: Some(9) };
+    let sessions = vec![
+        outage(&snapshot, ProviderError::Overloaded),
+        outage(&snapshot, limit),
+        outage(&snapshot, ProviderError::Overloaded),
+        outage(&snapshot, ProviderError::UsageLimit { resets_unix_secs: Some(10) }),
+        attempt("retry", snapshot.tree.root()),
+    ];
+    let mut world = EventRecorder::new(snapshot, sessions);
+    let run = world.load().unwrap();
+    assert_eq!(run_loop(&mut world, run, Some(1)), Ok(StopReason::LoopIterations { max: 1 }));
+    assert_eq!(world.snapshot.state.progress.outages, 2, "its wait is on record");
+    assert_eq!(world.discarded, 2, "the rest of the outage is not, whatever it reports");
+}
+
+/// A run whose last task was passed by the iteration before.
+fn all_passed(final_guards: Vec<GuardRun>) -> EventRecorder {
+    let all = with_root(snapshot(), |root| {
+        root.children.iter_mut().for_each(|child| child.passes = true);
+        root.passes = true;
+    });
+    EventRecorder { final_guards, ..EventRecorder::new(all, Vec::new()) }
+}
+
+#[test]
+fn a_run_is_complete_only_after_the_guard_succeeded_in_a_clean_checkout() {
+    let mut world = all_passed(vec![ended(1), ended(0)]);
+    let run = world.load().unwrap();
+    let not_reproducible = StopReason::NotReproducible { exit: "1".to_owned() };
+    assert_eq!(run_loop(&mut world, run, None), Ok(not_reproducible));
+    let names: Vec<&str> = world.events.iter().filter_map(|event| event["event"].as_str()).collect();
+    assert_eq!(names, ["final_check_started", "final_check_ended", "stopped"]);
+    for (left, what) in [(0, "the failed check runs again"), (0, "a check that succeeded does not")] {
+        let run = world.load().unwrap();
+        assert_eq!(run_loop(&mut world, run, None), Ok(StopReason::Complete), "{what}");
+        assert_eq!(world.final_guards.len(), left, "{what}");
+    }
+    world.snapshot.user_commits = 1;
+    world.final_guards.push(ended(0));
+    let run = world.load().unwrap();
+    assert_eq!(run_loop(&mut world, run, None), Ok(StopReason::Complete));
+    assert_eq!(world.final_guards.len(), 0, "a commit of the user's is checked too");
+}
+
+#[test]
+fn a_final_check_without_a_result_records_nothing() {
+    let by = Interruption::Int;
+    for (guard, stop) in [
+        (GuardRun::TimedOut, StopReason::TimeLimit { outcome: Outcome::GuardTimedOut }),
+        (GuardRun::Interrupted { by }, StopReason::Interrupted { by }),
+        (
+            GuardRun::NotStarted { why: "gone".to_owned() },
+            StopReason::Failures { outcome: Outcome::GuardNotStarted, in_row: 1 },
+        ),
+    ] {
+        let mut world = all_passed(vec![guard]);
+        let run = world.load().unwrap();
+        assert_eq!(run_loop(&mut world, run.clone(), None), Ok(stop));
+        assert_eq!(world.snapshot, run.snapshot);
+    }
+}
+
+#[test]
+fn the_final_check_is_not_an_iteration() {
+    let mut world = all_passed(vec![ended(0)]);
+    let run = world.load().unwrap();
+    assert_eq!(run_loop(&mut world, run, Some(0)), Ok(StopReason::Complete));
 }

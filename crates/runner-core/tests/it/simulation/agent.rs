@@ -14,6 +14,7 @@ pub(super) enum Temper {
     SlowLearner,
     Liar,
     NoOp,
+    Lazy,
     Crasher,
     Vandal,
     GuardWriter,
@@ -69,11 +70,12 @@ pub(super) enum Fail {
 }
 
 impl Temper {
-    pub(super) const ALL: [Self; 38] = [
+    pub(super) const ALL: [Self; 39] = [
         Self::Honest,
         Self::SlowLearner,
         Self::Liar,
         Self::NoOp,
+        Self::Lazy,
         Self::Crasher,
         Self::Vandal,
         Self::GuardWriter,
@@ -201,6 +203,7 @@ pub(super) fn play(temper: Temper, job: &Job, before: &Tree, random: &mut Random
         (Temper::Honest, SessionMode::Leaf) => Session { did_the_work: true, ..usual },
         (Temper::Honest, SessionMode::Repair) => Session { changed_files: false, ..usual },
         (Temper::Honest, SessionMode::Replan) => rewritten(job, root, usual),
+        (Temper::Honest, SessionMode::Split) => replan(Plan::Decomposer, job, root, usual, random),
         (Temper::SlowLearner, _) => {
             let done = random.percent(40);
             let status = if done { "done" } else { "retry" };
@@ -211,6 +214,8 @@ pub(super) fn play(temper: Temper, job: &Job, before: &Tree, random: &mut Random
             let status = if random.percent(50) { "retry" } else { "done" };
             Session { answer: answer(status, ""), changed_files: false, ..usual }
         }
+        // The guard succeeds without any work of the session's.
+        (Temper::Lazy, _) => Session { did_the_work: true, changed_files: false, ..usual },
         (Temper::Crasher, _) => Session {
             exit: SessionExit::Killed { signal: 11 },
             answer: if random.percent(20) { usual.answer } else { LeftFile::Missing },
@@ -222,7 +227,10 @@ pub(super) fn play(temper: Temper, job: &Job, before: &Tree, random: &mut Random
         }
         (Temper::Plan(temper), _) => replan(temper, job, root, usual, random),
         (Temper::Spoil(temper), _) => spoil(temper, job, root, usual, random),
-        (Temper::Fail(temper), _) => fail(temper, usual, random),
+        (Temper::Fail(temper), _) => {
+            let changed_files = random.percent(50);
+            Session { changed_files, ..fail(temper, usual, random) }
+        }
     }
 }
 

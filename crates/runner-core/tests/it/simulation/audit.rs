@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use runner_core::config::Config;
-use runner_core::layout::Doc;
+use runner_core::layout::{Doc, checks_path};
 use runner_core::model::id::RunId;
-use runner_core::step::ChangeScope;
+use runner_core::model::tree::Tree;
 use runner_core::verify::{
     AuditBase, AuditSummary, AuditedCommit, Auditor, CommitAudit, CommitChange, FileAfter, is_read,
 };
@@ -54,7 +54,11 @@ fn files_of(commit: &world::Commit, number: usize) -> Files {
         commit.guard_files.iter().map(|(name, text)| (name.as_bytes().to_vec(), text.as_bytes().to_vec()));
     let mut files: Files =
         docs.into_iter().map(|(doc, bytes)| (doc.path().into(), bytes)).chain(guard).collect();
-    if commit.work == ChangeScope::Execute {
+    let tree = Tree::decode(&commit.tree).unwrap();
+    for node in world::checked_nodes(tree.root()) {
+        files.insert(checks_path(&node).into_bytes(), world::CHECKS.into());
+    }
+    if commit.changed_files {
         files.insert(WORK.to_vec(), number.to_string().into_bytes());
     }
     files
@@ -94,12 +98,20 @@ pub(super) fn commits(history: &[world::Commit]) -> Vec<AuditedCommit> {
             changes: changes(before, after, &names),
             protected: is_start.then_some(protected),
             candidate: None,
+            check_files: Vec::new(),
+            protection: None,
+            damaged: Vec::new(),
         });
     };
     for (number, commit) in history.iter().enumerate() {
         let mut after = files_of(commit, number);
         if let Some(work) = before.get(WORK) {
             after.entry(WORK.to_vec()).or_insert_with(|| work.clone());
+        }
+        // The checks of a task stay when an agent removes it from the plan.
+        let checks = before.iter().filter(|(path, _)| path.ends_with(b"/checks.toml"));
+        for (path, toml) in checks {
+            after.entry(path.clone()).or_insert_with(|| toml.clone());
         }
         let mut base = before.clone();
         if number == 0 {
@@ -137,5 +149,6 @@ pub(super) fn assert_verified(history: &[world::Commit]) {
         assert!(found.findings.is_empty() && found.unchecked.is_empty(), "{found:#?}\n{text}");
     }
     assert!(ending.findings.is_empty(), "{ending:?}");
-    assert_eq!(ending.iterations, history.len() - 1);
+    let records = history.iter().filter(|commit| commit.message.contains(" final guard="));
+    assert_eq!(ending.iterations, history.len() - 1 - records.count());
 }

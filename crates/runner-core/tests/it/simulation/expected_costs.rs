@@ -35,7 +35,7 @@ impl Books {
     ) {
         let seen = &mut self.seen;
         let leaf = match &job.target {
-            SessionTarget::Leaf(node) | SessionTarget::Replan(node) => node,
+            SessionTarget::Leaf(node) | SessionTarget::Replan(node) | SessionTarget::Split(node) => node,
             SessionTarget::Repair(repair) => &repair.node,
         };
         assert_eq!(transition.meta.usage, usage, "the recorded usage is the reported one");
@@ -94,6 +94,14 @@ fn check_agent(
     for (at, rung) in config.ladder.iter().enumerate() {
         if rung.after_attempts.is_some_and(|after| i64::from(attempts) >= after.get()) {
             base = at + 1;
+        }
+    }
+    let failures = state.progress.leaf_failures.iter().find(|failure| failure.node == *leaf);
+    for _ in 0..failures.map_or(0, |failure| failure.rungs) {
+        let above = (base..config.ladder.len()).find(|at| config.ladder[*at].after_attempts.is_some());
+        if let Some(at) = above {
+            base = at + 1;
+            seen.insert("moved up by the same failure");
         }
     }
     let is_limited = |executor: &Executor| {

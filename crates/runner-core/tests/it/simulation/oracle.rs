@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use runner_core::config::{Config, ProtectPolicy, RemovalPolicy};
+use runner_core::config::{Config, OnStuck, ProtectPolicy, RemovalPolicy, UnchangedPolicy};
 use runner_core::model::digest::Sha256;
 use runner_core::model::id::NodeId;
 use runner_core::model::run_state::RunState;
@@ -76,6 +76,12 @@ pub(super) struct Oracle {
     /// Nodes that had a replan session with an answer.
     replanned: BTreeSet<NodeId>,
     books: Books,
+    on_stuck: OnStuck,
+    unchanged: UnchangedPolicy,
+    /// Whether the session's changes to files are part of the commit.
+    pub(super) has_work: bool,
+    /// The node whose last answer was `done` without work.
+    claimed: Option<NodeId>,
 }
 
 impl Oracle {
@@ -92,6 +98,10 @@ impl Oracle {
             repairs: 0,
             replanned: BTreeSet::new(),
             books: Books::default(),
+            on_stuck: config.on_stuck,
+            unchanged: config.accept.unchanged,
+            has_work: false,
+            claimed: None,
         }
     }
 
@@ -110,6 +120,11 @@ impl Oracle {
         if let Event::Committed { iter, .. } = event {
             assert_eq!(self.planned.take(), Some(iter.get()), "a committed iteration was planned");
         }
+    }
+
+    /// A session that is not committed: the planned iteration is planned again.
+    pub(super) fn record_discarded(&mut self, job: &Job) {
+        assert_eq!(self.planned.take(), Some(job.iteration.get()), "a discarded iteration was planned");
     }
 
     /// Checks one commit before it is written.
@@ -137,15 +152,20 @@ impl Oracle {
         self.check_message(job, transition);
         self.check_prompt(job);
         self.check_bounds(job, transition.outcome);
+        self.check_claims(job, transition);
         self.record_cases(job, transition);
     }
 
     /// The simplest selection: the first open leaf from left to right.
     fn check_selection(&self, job: &Job, before: &Tree) {
         let nodes = all_nodes(before.root());
-        let first = nodes.into_iter().find(|node| node.children.is_empty() && !node.passes);
+        let mut open = nodes.into_iter().filter(|node| node.children.is_empty() && !node.passes);
+        let first = match self.on_stuck {
+            OnStuck::Skip => open.clone().find(|node| node.attempts < node.max_attempts).or(open.next()),
+            OnStuck::Stop | OnStuck::Replan => open.next(),
+        };
         match &job.target {
-            SessionTarget::Leaf(id) => {
+            SessionTarget::Leaf(id) | SessionTarget::Split(id) => {
                 let leaf = first.expect("a leaf is open");
                 assert_eq!(leaf.id, *id);
                 assert!(leaf.attempts < leaf.max_attempts);
@@ -209,7 +229,9 @@ impl Oracle {
     fn check_message(&self, job: &Job, transition: &Transition) {
         let message = &transition.message;
         let target = match &job.target {
-            SessionTarget::Leaf(node) | SessionTarget::Replan(node) => format!("node {node}"),
+            SessionTarget::Leaf(node) | SessionTarget::Replan(node) | SessionTarget::Split(node) => {
+                format!("node {node}")
+            }
             SessionTarget::Repair(_) => "repair".to_owned(),
         };
         let start = format!("chore(loop): run sim iter {:04} {target} status=", job.iteration.get());
@@ -241,9 +263,32 @@ impl Oracle {
             SessionTarget::Replan(node) => {
                 assert!(self.replanned.insert(node.clone()), "{node} was replanned twice");
             }
-            SessionTarget::Leaf(_) => {}
+            SessionTarget::Leaf(_) | SessionTarget::Split(_) => {}
         }
         assert!(self.repairs <= 2, "a tree was repaired {} times", self.repairs);
+    }
+
+    /// A task passes without work only if the policy says so, if a check of it turned green, or if the answer before said the
+    /// same.
+    fn check_claims(&mut self, job: &Job, transition: &Transition) {
+        let node = job.target.node();
+        let is_confirmed = transition.meta.annotations.contains(&Annotation::ConfirmedUnchanged);
+        let is_proof = |line: &str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            matches!(words.as_slice(), ["Runner-Check:", _, "failed" | "absent", "0", _])
+        };
+        let is_proven = transition.message.lines().any(is_proof);
+        let is_word_enough = self.has_work || is_proven || self.unchanged == UnchangedPolicy::Pass;
+        if transition.outcome == Outcome::Passed && !is_word_enough {
+            assert_eq!((self.claimed.as_ref(), is_confirmed), (node, true), "a pass on one session's word");
+        } else {
+            assert!(!is_confirmed, "a confirmation of nothing");
+        }
+        if transition.outcome == Outcome::Unconfirmed && self.unchanged == UnchangedPolicy::Confirm {
+            self.claimed = node.cloned();
+        } else if transition.outcome.class() == OutcomeClass::Answered || self.has_work {
+            self.claimed = None;
+        }
     }
 
     fn check_prompt(&self, job: &Job) {
@@ -254,7 +299,9 @@ impl Oracle {
         }
         assert_eq!(prompt.contains("# Shortened to fit"), !job.prompt.cuts.is_empty());
         match job.target.mode() {
-            SessionMode::Leaf | SessionMode::Replan => assert!(prompt.contains("# The selected node")),
+            SessionMode::Leaf | SessionMode::Replan | SessionMode::Split => {
+                assert!(prompt.contains("# The selected node"));
+            }
             SessionMode::Repair => assert!(prompt.contains("# Errors of the rejected tree")),
         }
     }

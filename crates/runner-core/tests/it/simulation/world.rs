@@ -2,22 +2,27 @@
 //!
 //! A crash loses a journal entry that was written but not yet flushed; everything else is durable.
 
+mod sessions;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use runner_core::config::{Budget, Config, ProtectPolicy};
+use runner_core::model::checks::{Check, CheckExit, TaskChecks, TaskProof};
 use runner_core::model::id::{NodeId, RunId};
 use runner_core::model::object_id::CommitId;
 use runner_core::model::object_id::TreeId;
 use runner_core::model::repo_path::RepoPath;
 use runner_core::model::run_state::RunState;
-use runner_core::model::tree::Tree;
+use runner_core::model::tree::{Node, Selection, Tree, next_selection};
+use runner_core::model::user_notes::UserNotes;
 use runner_core::prompt::PromptError;
 use runner_core::step::GuardPlace;
 use runner_core::step::{
-    Attempt, ChangeScope, Event, GuardExit, GuardRun, Interruption, IterationWorld, Job, LeftFile, LoadedRun,
-    LoopWorld, Memory, NextStep, NodeFiles, ProtectedPath, SessionExit, Snapshot, StopReason, Transition,
-    Usage, Wait, WaitResult, World, plan, resume,
+    Attempt, ChangeScope, CheckRun, Event, FileChanges, GuardExit, GuardJob, GuardOccasion, GuardRecord,
+    GuardRun, Interruption, IterationWorld, Job, LeftFile, LoadedRun, LoopWait, LoopWorld, Memory, NextStep,
+    NodeFiles, ProtectedPath, SessionExit, SessionResult, Snapshot, StopReason, Transition, Usage,
+    WaitResult, WaitSince, World, plan, resume,
 };
 use runner_core::strict::BoundedInt;
 
@@ -51,7 +56,7 @@ pub(super) struct Faults {
 #[derive(Clone, Debug)]
 enum Journal {
     Begun,
-    AgentDone(Attempt),
+    AgentDone(Box<Attempt>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +65,8 @@ pub(super) struct Commit {
     pub(super) tree: Vec<u8>,
     pub(super) state: Vec<u8>,
     pub(super) prompt: String,
-    pub(super) work: ChangeScope,
+    /// Whether a file besides the guard's was changed.
+    pub(super) changed_files: bool,
     pub(super) guard_files: BTreeMap<&'static str, &'static str>,
     pub(super) memory: Memory,
     pub(super) config: Config,
@@ -81,12 +87,19 @@ pub(super) struct Sim {
     durable: Option<Journal>,
     unflushed: Option<Journal>,
     memory: Memory,
+    /// Whether the session changed files besides the guard's, and whether it added to its memory.
+    changed_files: bool,
+    added_memory: bool,
     /// What the session reported so far; it is in a file and survives a crash.
     reported: Usage,
+    /// How the checks of the task ended before the session; it is in the journal.
+    red: Option<TaskProof>,
     /// Whether the command has not done anything yet.
     pub(super) is_fresh: bool,
     /// What the current step read.
     loaded: Option<(Tree, RunState)>,
+    /// How many commits record a guard run outside of an iteration.
+    pub(super) records: usize,
 }
 
 impl Sim {
@@ -98,7 +111,7 @@ impl Sim {
             tree: tree.bytes().to_vec(),
             state: RunState::new(Some(run)).to_bytes(),
             prompt: String::new(),
-            work: ChangeScope::Decompose,
+            changed_files: false,
             guard_files: guard_files.clone(),
             memory: Memory::default(),
             config: config.clone(),
@@ -117,9 +130,13 @@ impl Sim {
             durable: None,
             unflushed: None,
             memory: Memory::default(),
+            changed_files: false,
+            added_memory: false,
             reported: Usage::default(),
+            red: None,
             is_fresh: false,
             loaded: None,
+            records: 0,
         }
     }
 
@@ -127,6 +144,7 @@ impl Sim {
     pub(super) fn raise_limit(&mut self) {
         self.config.max_iterations = BoundedInt::new(100_000).unwrap();
         self.config.budget = Budget::default();
+        self.config.limits = Config::default().limits;
         self.guard_files_start.clone_from(&self.guard_files_committed);
     }
 
@@ -167,29 +185,41 @@ impl Sim {
         let attempt = match self.durable.clone() {
             None => return Ok(()),
             Some(Journal::Begun) => self.interrupted(),
-            Some(Journal::AgentDone(attempt)) => attempt,
+            Some(Journal::AgentDone(attempt)) => *attempt,
         };
         // The same commit gives the same job.
         let run = self.load()?;
         let NextStep::Work(job) = plan(&run.snapshot)? else { panic!("an iteration began without a job") };
-        resume(self, &run.snapshot, &job, (), attempt).map(drop)
+        let session = SessionResult { attempt, red: self.red.clone() };
+        resume(self, &run.snapshot, &job, (), session).map(drop)
     }
 
     fn interrupted(&mut self) -> Attempt {
+        self.changed_files = true;
         Attempt {
             exit: SessionExit::Interrupted { by: Interruption::Crash },
             answer: LeftFile::Missing,
             tree: LeftFile::Missing,
             work: ChangeScope::Execute,
+            changes: self.changes(),
             protected: self.protected(),
+            memory: Vec::new(),
             usage: self.reported,
+            new_checks: BTreeMap::new(),
             processes_left: 0,
         }
     }
 
-    fn work(&self, changed_files: bool) -> ChangeScope {
-        let touched = changed_files || self.guard_files_work != self.guard_files_committed;
-        if touched { ChangeScope::Execute } else { ChangeScope::Decompose }
+    fn work(&self) -> ChangeScope {
+        if self.changes().work_files > 0 { ChangeScope::Execute } else { ChangeScope::Decompose }
+    }
+
+    fn changes(&self) -> FileChanges {
+        let guard_files = self.protected().iter().filter(|path| path.changed).count();
+        FileChanges {
+            work_files: u32::from(self.changed_files) + u32::try_from(guard_files).unwrap(),
+            runner_files: u32::from(self.added_memory),
+        }
     }
 
     /// The guard's files as the host would report them.
@@ -203,6 +233,12 @@ impl Sim {
             exists: self.guard_files_work.contains_key(name),
         });
         reported.filter(|path| path.changed || !path.existed_at_start).collect()
+    }
+
+    /// Whether a guard file differs from its committed content once these are restored.
+    fn is_guard_changed_after(&self, restored: &[RepoPath]) -> bool {
+        let is_restored = |path: &RepoPath| restored.contains(path);
+        self.protected().iter().any(|path| path.changed && !is_restored(&path.path))
     }
 
     fn restore(&mut self, paths: &[RepoPath]) {
@@ -255,6 +291,27 @@ impl IterationWorld for Sim {
         Ok(guard_run)
     }
 
+    fn run_check(
+        &mut self,
+        (): &mut (),
+        job: &Job,
+        _: &Check,
+        restore: &[RepoPath],
+    ) -> Result<CheckRun, Broken> {
+        self.may_crash()?;
+        self.restore(restore);
+        if self.random.percent(self.faults.guard) {
+            let odd = [
+                CheckRun::Interrupted { by: Interruption::Int },
+                check_run(CheckExit::Signal(9)),
+                check_run(CheckExit::NotStarted),
+            ];
+            return Ok(self.random.pick(&odd).unwrap().clone());
+        }
+        let done = job.target.node().is_some_and(|node| self.done.contains(node));
+        Ok(check_run(CheckExit::Code(i32::from(!done))))
+    }
+
     fn commit(&mut self, (): (), job: &Job, transition: &Transition) -> Result<CommitId, Broken> {
         self.may_crash()?;
         if self.random.percent(self.faults.disk_full) {
@@ -262,10 +319,11 @@ impl IterationWorld for Sim {
             return Err(Broken::DiskFull);
         }
         let (before, state) = self.loaded.take().unwrap();
+        self.oracle.has_work = self.changed_files || self.is_guard_changed_after(&transition.restore);
         self.oracle.check(job, &before, &state, transition, &self.config, self.reported);
         self.restore(&transition.restore);
         self.guard_files_committed = self.guard_files_work.clone();
-        if self.random.percent(20) {
+        if self.added_memory {
             self.memory.assumptions.push_str("an agent assumed something and wrote it down\n");
         }
         self.commits.push(Commit {
@@ -273,7 +331,7 @@ impl IterationWorld for Sim {
             tree: transition.tree.bytes().to_vec(),
             state: transition.state.to_bytes(),
             prompt: job.prompt.text.clone(),
-            work: transition.meta.mode,
+            changed_files: self.changed_files,
             guard_files: self.guard_files_committed.clone(),
             memory: self.memory.clone(),
             config: self.config.clone(),
@@ -283,6 +341,17 @@ impl IterationWorld for Sim {
         self.unflushed = None;
         self.may_crash()?;
         Ok(commit_id(self.commits.len()))
+    }
+
+    fn discard(&mut self, (): (), job: &Job) -> Result<(), Broken> {
+        self.may_crash()?;
+        assert_eq!(self.changes(), FileChanges::default(), "nothing is lost");
+        assert!(self.state().wait.is_some(), "the wait stays on record");
+        self.oracle.record_discarded(job);
+        self.durable = None;
+        self.unflushed = None;
+        self.loaded = None;
+        self.may_crash()
     }
 
     fn announce(&mut self, event: &Event) {
@@ -298,50 +367,23 @@ impl IterationWorld for Sim {
     }
 }
 
-impl World for Sim {
-    fn load(&mut self) -> Result<LoadedRun, Broken> {
-        let tree = self.tree();
-        let state = self.state();
-        self.loaded = Some((tree.clone(), state.clone()));
-        let snapshot = Snapshot {
-            run_id: state.run_id.clone().unwrap(),
-            goal: "# Goal\n\nBuild it. ```` </system>".to_owned(),
-            config: self.config.clone(),
-            tree,
-            state,
-            memory: self.memory.clone(),
-            node_files: NodeFiles::default(),
-            templates: BTreeMap::new(),
-            user_commits: 0,
-        };
-        Ok(LoadedRun { commit: commit_id(self.commits.len()), snapshot })
-    }
+/// The checks of every task that has some.
+pub(super) const CHECKS: &str = "[[check]]\nname = \"first\"\ncommand = [\"./first\"]\n\
+    [[check]]\nname = \"second\"\ncommand = [\"./second\"]\nred = \"any\"\n";
 
-    fn run_agent(&mut self, run: &LoadedRun, job: &Job) -> Result<((), Attempt), Broken> {
-        self.may_crash()?;
-        self.reported = Usage::default();
-        self.journal(Journal::Begun)?;
-        let temper = *self.random.pick(&self.tempers).unwrap();
-        self.oracle.seen.tempers.insert(temper);
-        let session = agent::play(temper, job, &run.snapshot.tree, &mut self.random);
-        if let Some(node) = job.target.node().filter(|_| session.did_the_work) {
-            self.done.insert(node.clone());
-        }
-        self.guard_files_work.extend(session.guard_files);
-        self.may_crash()?;
-        self.reported = usage(&session.exit, &mut self.random);
-        self.may_crash()?;
-        let attempt = Attempt {
-            exit: session.exit,
-            answer: session.answer,
-            tree: session.tree,
-            work: self.work(session.changed_files),
-            protected: self.protected(),
-            usage: self.reported,
-            processes_left: 0,
-        };
-        self.journal(Journal::AgentDone(attempt.clone()))?;
-        Ok(((), attempt))
+/// The tasks with checks: about one in three, by their ids.
+pub(super) fn checked_nodes(node: &Node) -> Vec<NodeId> {
+    let sum: u32 = node.id.as_str().bytes().map(u32::from).sum();
+    let own = sum.is_multiple_of(3).then(|| node.id.clone());
+    own.into_iter().chain(node.children.iter().flat_map(checked_nodes)).collect()
+}
+
+fn check_run(exit: CheckExit) -> CheckRun {
+    CheckRun::Ended {
+        exit,
+        output: b"checked \xff\x1b[31m".to_vec(),
+        junit: None,
+        place: GuardPlace::in_place(TreeId::none()),
     }
 }
 
@@ -355,7 +397,9 @@ const VALIDATED_MAX: u32 = 30;
 
 /// The usage that a session reports; many report nothing, or only a part.
 fn usage(exit: &SessionExit, random: &mut Random) -> Usage {
-    if matches!(exit, SessionExit::NotStarted { .. }) || random.percent(15) {
+    let is_of_provider = matches!(exit, SessionExit::Provider { .. });
+    if matches!(exit, SessionExit::NotStarted { .. }) || random.percent(if is_of_provider { 60 } else { 15 })
+    {
         return Usage::default();
     }
     let mut some = |chance, most: usize| {
@@ -372,13 +416,21 @@ fn usage(exit: &SessionExit, random: &mut Random) -> Usage {
 }
 
 impl LoopWorld for Sim {
-    fn end_of(&mut self, wait: &Wait) -> Result<u64, Broken> {
-        Ok(wait.end_ms(0))
+    fn end_of(&mut self, wait: &LoopWait) -> Result<u64, Broken> {
+        Ok(wait.wait.end_ms(0))
     }
 
-    fn wait_for_next(&mut self, wait: Option<&Wait>) -> Result<WaitResult, Broken> {
-        if let Some(wait) = wait {
-            assert_eq!(self.state().wait.as_ref(), Some(wait), "the wait is recorded");
+    fn wait_for_next(&mut self, wait: Option<&LoopWait>) -> Result<WaitResult, Broken> {
+        if let Some(LoopWait { wait, since }) = wait {
+            let state = self.state();
+            match since {
+                WaitSince::LastCommit => assert_eq!(state.wait.as_ref(), Some(wait), "the wait is recorded"),
+                WaitSince::Now => {
+                    assert!(state.wait.is_some(), "the outage is recorded");
+                    assert!((10..=3600).contains(&wait.secs.get()), "its waits grow within bounds");
+                    self.oracle.seen.branches.insert("outage continued");
+                }
+            }
             if self.is_fresh {
                 self.oracle.seen.branches.insert("wait continued");
             }

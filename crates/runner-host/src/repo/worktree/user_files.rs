@@ -25,6 +25,7 @@ use super::aside::shell_word;
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::{Git, KeptFile, PathSet, path_of};
+use crate::repo::own_output::is_own_output;
 use crate::repo::paths::is_runner_path;
 
 /// A larger file is not kept.
@@ -189,7 +190,10 @@ fn find(git: &Git) -> Result<BTreeMap<Vec<u8>, FileState>, Error> {
         let is_folder = path.ends_with(b"/");
         let files = if is_folder { small_folder(git, &path) } else { vec![path] };
         for path in files.into_iter().filter(|path| !has_git_name(path)) {
-            let Some(state) = small_file(&git.root().join(path_of(&path)), is_folder) else { continue };
+            let file = git.root().join(path_of(&path));
+            let Some(state) = small_file(&file, is_folder).filter(|_| !is_own_output(&file)) else {
+                continue;
+            };
             bytes += state.bytes;
             if bytes > TOTAL_BYTES_MAX || found.len() >= FILES_MAX {
                 return Ok(found);

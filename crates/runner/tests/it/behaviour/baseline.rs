@@ -16,8 +16,8 @@ const STATE: &str = ".runner/state/run_state.json";
 
 /// The failpoints of a baseline.
 pub(crate) const POINTS: [&str; 6] = [
-    "baseline.guard",
-    "baseline.commit",
+    "recorded_guard.run",
+    "recorded_guard.commit",
     "publish.journal",
     "publish.branch",
     "publish.documents",
@@ -37,7 +37,7 @@ fn subject(sandbox: &TestRepo, back: u32) -> String {
 fn failing_baseline_is_reported_at_once_and_in_later_prompts() {
     let agent = r#"[ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
     let sandbox = with_baseline().agent(agent).guard("echo the door is open; test -e ok").start();
-    let output = sandbox.runner(&["loop"]).ok().stdout;
+    let output = sandbox.runner(&["loop", "--allow-red"]).ok().stdout;
     let first: Vec<&str> = output.lines().take(3).collect();
     assert_eq!(
         first[..2],
@@ -67,7 +67,7 @@ fn failing_baseline_is_reported_at_once_and_in_later_prompts() {
 fn prompt_shows_a_baseline_failure_that_differs_from_the_current_one() {
     let agent = r#"echo "$RUNNER_ITER" > step; [ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
     let sandbox = with_baseline().agent(agent).guard("echo at $(cat step 2>&1); test -e ok").start();
-    sandbox.runner(&["loop"]).ok();
+    sandbox.runner(&["loop", "--allow-red"]).ok();
     let prompt = sandbox.iteration_file(2, "prompt.md");
     let output = prompt.split_once("at 0001").unwrap().1;
     assert!(
@@ -168,6 +168,6 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
 fn verify_names_the_rule_that_a_forged_baseline_violates() {
     let agent = r#"[ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
     let sandbox = with_baseline().agent(agent).guard("echo looked; test -e ok").start();
-    sandbox.runner(&["loop"]).ok();
+    sandbox.runner(&["loop", "--allow-red"]).ok();
     assert_found(&sandbox, FORGERIES);
 }

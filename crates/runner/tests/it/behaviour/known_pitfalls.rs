@@ -222,5 +222,5 @@ fn demo_completes_and_verifies() {
     }
     let root = output.value("repository").unwrap();
     let proof = sandbox.runner(&["-C", root, "verify"]).ok().stdout;
-    assert!(proof.contains("verified=true"), "{proof}");
+    assert!(proof.contains("verdict=verified"), "{proof}");
 }

@@ -63,9 +63,26 @@ esac"#;
         let agent = r#"case "$RUNNER_MODE" in replan) split ;; *) case "$RUNNER_NODE_ID" in root) answer retry ;; *) answer done ;; esac ;; esac"#;
         looped(&RunBuilder::new(RUNNER).agent(agent).keys("on_stuck = \"replan\""))
     }),
+    ("unconfirmed", || looped(&RunBuilder::new(RUNNER).agent("answer done").config_tables("[accept]\n"))),
+    ("stalled", || {
+        let limits = "[limits]\nstall_iterations = 2\n";
+        looped(&RunBuilder::new(RUNNER).agent("answer retry").config_tables(limits))
+    }),
+    ("too_large", || {
+        let agent = r#"case "$RUNNER_MODE $RUNNER_NODE_ID" in split*) split ;; *root) echo '{"fault": {"fault": "context_full"}}' > "$RUNNER_REPORT" ;; *) answer done ;; esac"#;
+        looped(&RunBuilder::new(RUNNER).agent(agent))
+    }),
+    ("skipped", || {
+        let agent = r#"case "$RUNNER_NODE_ID" in root) split ;; a) answer retry ;; *) answer done ;; esac"#;
+        looped(&RunBuilder::new(RUNNER).agent(agent).keys("on_stuck = \"skip\""))
+    }),
     ("timed_out", || looped(&RunBuilder::new(RUNNER).agent("sleep 60").keys("iteration_timeout_secs = 1"))),
     ("failures", || looped(&RunBuilder::new(RUNNER).agent("exit 3"))),
-    ("no_agent", || looped(&RunBuilder::new(RUNNER).missing_agent())),
+    ("no_agent", || {
+        let sandbox = RunBuilder::new(RUNNER).missing_agent().start();
+        (0..3).for_each(|_| drop(sandbox.runner(&["step"])));
+        sandbox
+    }),
     ("interrupted", || {
         let sandbox =
             RunBuilder::new(RUNNER).agent("echo 1 > begun.txt; touch \"$AROUND/begun\"; sleep 60").start();
@@ -78,7 +95,7 @@ esac"#;
 
 fn looped(setup: &RunBuilder) -> TestRepo {
     let sandbox = setup.start();
-    sandbox.runner(&["loop"]);
+    sandbox.runner(&["loop", "--allow-red"]);
     sandbox
 }
 

@@ -127,7 +127,7 @@ fn interrupted_guard_rerun_leaves_nothing_behind() {
     let guard = "test -z \"$SLOW\" || { touch ../began; sleep 1000; }";
     let sandbox = RunBuilder::new(RUNNER).guard(guard).start();
     sandbox.runner(&["loop"]).ok();
-    stopped(&sandbox, &["verify", "--rerun-guard"]);
+    stopped(&sandbox, &["verify", "--rerun"]);
 }
 
 /// Runs a command, interrupts it while its check runs, and asserts that nothing is left.

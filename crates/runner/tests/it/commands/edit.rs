@@ -232,7 +232,7 @@ fn questions_and_answers_are_listed_and_shown_in_the_next_prompt() {
     sandbox.runner(&["step"]).ok();
     let prompt = sandbox.iteration_file(3, "prompt.md");
     for text in [
-        "- Tabs or spaces?\n> Answer from the user: Tabs.\n> Always.",
+        "Question 2: Tabs or spaces?\nAnswer from the user: Tabs.\nAlways.",
         "Note from the user: The server is off",
     ] {
         assert!(prompt.contains(text), "{text}: {prompt}");

@@ -85,7 +85,7 @@ fn any_iteration_can_be_forked_with_any_free_id() {
     let url = format!("file://{}", sandbox.root().display());
     sandbox.git(&["clone", "-q", &url, clone.to_str().unwrap()]);
     let clone = sandbox.at(clone);
-    assert!(clone.runner(&["verify", "third"]).ok().stdout.contains("verified=true"));
+    assert!(clone.runner(&["verify", "third"]).ok().stdout.contains("verdict=verified"));
 }
 
 #[test]

@@ -75,7 +75,8 @@ fn stuck_loop_names_the_commands_that_help() {
 fn failing_baseline_is_a_warning_on_a_terminal() {
     let builder = RunBuilder::new(RUNNER).agent("touch ok; answer done").guard("test -e ok");
     let sandbox = builder.guard_keys("baseline = true").start();
-    assert_snapshot!("loop_baseline_80", snapshot(&sandbox, &on_terminal(&sandbox, 80, "loop")));
+    let shown = on_terminal(&sandbox, 80, "loop --allow-red");
+    assert_snapshot!("loop_baseline_80", snapshot(&sandbox, &shown));
 }
 
 #[test]

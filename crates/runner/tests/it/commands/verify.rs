@@ -1,4 +1,4 @@
-//! `runner verify` in clones, on ranges, with user commits, and with `--rerun-guard`.
+//! `runner verify` in clones, on ranges, with user commits, and with `--rerun`.
 
 use std::fs;
 
@@ -49,7 +49,9 @@ fn any_clone_verifies_a_run_without_its_logs() {
 fn shallow_clone_reports_what_it_cannot_check() {
     let sandbox = complete();
     let place = clone(&sandbox, "shallow", &["--depth", "2", "--branch", "runner/demo"]);
-    let output = run(sandbox.runner_command(&["verify"]).current_dir(&place)).ok().stdout;
+    let output = run(sandbox.runner_command(&["verify"]).current_dir(&place));
+    assert_eq!(output.code, Some(5), "partial");
+    let output = output.stdout;
     assert!(
         output.contains("unchecked=\"everything up to ") && output.contains("commits=1 iterations=1"),
         "{output}"
@@ -133,7 +135,7 @@ fn rerun_guard_runs_the_guard_on_passing_commits() {
     let scratch = sandbox.outside().join("scratch");
     fs::create_dir(&scratch).unwrap();
     let again = |which: &str| {
-        run(sandbox.runner_command(&["verify", &format!("--rerun-guard{which}")]).env("TMPDIR", &scratch))
+        run(sandbox.runner_command(&["verify", &format!("--rerun{which}")]).env("TMPDIR", &scratch))
     };
     assert_eq!(again("").ok().stdout.matches("passed=true").count(), 2);
     assert_eq!(again("=2").ok().stdout.matches("passed=true").count(), 1);
@@ -142,7 +144,7 @@ fn rerun_guard_runs_the_guard_on_passing_commits() {
     let red = again("=all");
     assert_eq!(red.code, Some(1));
     assert!(
-        red.stdout.contains("result=\"failed (exit 3)\"") && red.stdout.contains("verified=false"),
+        red.stdout.contains("result=\"failed (exit 3)\"") && red.stdout.contains("verdict=violated"),
         "{}",
         red.stdout
     );

@@ -27,6 +27,8 @@ const POINTS: [&str; 11] = [
 ];
 /// The failpoints that only a start reaches; crash/start.rs tests them.
 const START_POINTS: [&str; 2] = ["start.commit", "publish.files"];
+/// The failpoint that only an outage reaches; behaviour/progress.rs tests it.
+const OUTAGE_POINTS: [&str; 1] = ["iter.discarded"];
 
 /// A run, and its outcomes without a crash.
 struct Scenario {
@@ -312,7 +314,8 @@ fn every_failpoint_in_the_source_is_tested() {
         .into_iter()
         .chain(crate::commands::edit::POINTS)
         .chain(crate::behaviour::baseline::POINTS);
-    let of_others = of_others.chain(crate::commands::fork::POINTS);
+    let of_others = of_others.chain(crate::commands::fork::POINTS).chain(OUTAGE_POINTS);
+    let of_others = of_others.chain([crate::behaviour::checks::POINT]);
     let listed: BTreeSet<String> = POINTS.into_iter().chain(of_others).map(str::to_owned).collect();
     assert_eq!(points, listed);
 }

@@ -12,6 +12,7 @@ use crate::security::forged_runs::{Forgery, TREE, assert_found};
 
 const STATE: &str = ".runner/state/run_state.json";
 const QUESTIONS: &str = ".runner/state/questions.md";
+const NOTES: &str = ".runner/state/notes.json";
 const FEEDBACK: &str = ".runner/state/feedback.md";
 
 /// Index 0 is the start, 1 and 2 are iterations, 3 to 11 are edits of every kind, and 12 is an iteration.
@@ -64,8 +65,8 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
     (Append(4, FEEDBACK, "\nNote from the user: nothing\n"), Rule::EditScope, 0),
     (Mended(4, STATE, "\"next_iter\": 3", "\"next_iter\": 4"), Rule::EditScope, 0),
     (Append(9, QUESTIONS, "> and more\n"), Rule::EditScope, 0),
-    (File(9, QUESTIONS, "8080", "8081"), Rule::EditScope, 0),
-    (File(10, FEEDBACK, "be quick", "be slow"), Rule::EditScope, 0),
+    (File(9, NOTES, "8080", "8081"), Rule::EditScope, 0),
+    (File(10, NOTES, "be quick", "be slow"), Rule::EditScope, 0),
     (Mended(10, TREE, "\"title\": \"One\"", "\"title\": \"1\""), Rule::EditScope, 0),
     // The message must describe the edit.
     (Message(3, "edit node add new", "edit node add other"), Rule::Message, 0),

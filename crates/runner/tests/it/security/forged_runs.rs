@@ -290,7 +290,11 @@ fn verify(sandbox: &TestRepo, commit: &str) -> (Option<i32>, serde_json::Value) 
 pub(crate) fn assert_found(sandbox: &TestRepo, forgeries: &[(Forgery, Rule, u32)]) {
     let good = pieces(sandbox);
     let (code, output) = verify(sandbox, &commit(sandbox, &good));
-    assert_eq!((code, &output["verified"]), (Some(0), &true.into()), "the same pieces again: {output:#}");
+    assert_eq!(
+        (code, &output["verdict"]),
+        (Some(0), &"verified".into()),
+        "the same pieces again: {output:#}"
+    );
     let mut wrong = Vec::new();
     for (nth, (forgery, rule, iter)) in forgeries.iter().enumerate() {
         let forged = commit(sandbox, &forge(sandbox, good.clone(), forgery));

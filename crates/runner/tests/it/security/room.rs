@@ -8,6 +8,7 @@ use testkit::run_builder::{BRANCH, RunBuilder};
 use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
+use crate::fixtures::{as_nobody, owned_by_nobody};
 
 const ROOM: &str = "room = \"require\"";
 
@@ -316,4 +317,19 @@ fn damaged_room_is_built_again() {
     fs::remove_dir_all(folder.join("tree")).unwrap();
     repo.runner(&["loop"]).ok();
     assert_eq!(repo.outcomes(), ["decomposed", "passed", "passed"]);
+}
+
+/// In place, code of the guard runs beside the runner, as the same user.
+#[test]
+fn guard_in_place_cannot_inspect_the_supervisor() {
+    let guard = "out=$(dirname \"$HOME\"); cat /proc/$PPID/environ > /dev/null 2>&1 && touch \"$out/readable\"\n\
+                 ls /proc/$PPID/fd > /dev/null 2>&1 && touch \"$out/listed\"\n\
+                 touch \"$out/ran\"";
+    let repo = RunBuilder::new(RUNNER).guard(guard).guard_keys("room = \"in-place\"").start();
+    owned_by_nobody(&repo, |repo| {
+        as_nobody(repo, &["loop"]).ok();
+    });
+    let exist = ["ran", "readable", "listed"].map(|name| repo.outside().join(name).exists());
+    assert_eq!(exist, [true, false, false]);
+    assert_eq!(repo.outcomes(), ["passed"]);
 }

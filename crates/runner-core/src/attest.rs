@@ -1,0 +1,157 @@
+//! What a run proves, as in-toto statements: one test result for every pass, and one verification summary for the run. Other
+//! tools read these without knowing the runner. A statement has no date, so that the same run gives the same bytes.
+
+use serde_json::{Value, json};
+
+use crate::model::id::{IterationNumber, NodeId, RunId};
+use crate::model::object_id::CommitId;
+use crate::verify::Verdict;
+
+const STATEMENT: &str = "https://in-toto.io/Statement/v1";
+const TEST_RESULT: &str = "https://in-toto.io/attestation/test-result/v0.1";
+const VERIFICATION_SUMMARY: &str = "https://slsa.dev/verification_summary/v1";
+/// The type of a statement inside an envelope.
+pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
+const VERIFIER: &str = "https://runner.dev/verify/v1";
+
+/// A pass to attest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttestedPass<'a> {
+    pub run: &'a RunId,
+    pub iter: IterationNumber,
+    pub node: &'a NodeId,
+    pub commit: &'a CommitId,
+    /// The guard's command at that commit.
+    pub guard: &'a [String],
+    /// The values of `Runner-Room` and `Runner-Candidate`, if the commit has them.
+    pub room: Option<&'a str>,
+    pub candidate: Option<&'a str>,
+}
+
+/// The result of verifying a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttestedRun<'a> {
+    pub run: &'a RunId,
+    pub tip: &'a CommitId,
+    pub verdict: Verdict,
+    /// The tasks that passed.
+    pub passed: &'a [NodeId],
+    /// The version of the runner that verified.
+    pub version: &'a str,
+}
+
+/// A commit as the subject of a statement.
+fn subject(run: &RunId, commit: &CommitId) -> Value {
+    json!([{ "name": format!("git+branch:{}", run.branch()), "digest": { "gitCommit": commit.as_str() } }])
+}
+
+/// The statement that a task's guard succeeded on a commit.
+pub fn test_result(pass: &AttestedPass<'_>) -> Value {
+    json!({
+        "_type": STATEMENT,
+        "subject": subject(pass.run, pass.commit),
+        "predicateType": TEST_RESULT,
+        "predicate": {
+            "result": "PASSED",
+            "configuration": [{
+                "name": "guard",
+                "annotations": { "command": pass.guard, "room": pass.room, "candidate": pass.candidate },
+            }],
+            "passedTests": [pass.node],
+            "annotations": { "run": pass.run, "iteration": pass.iter },
+        },
+    })
+}
+
+/// The statement that the run's history follows the rules.
+pub fn verification_summary(run: &AttestedRun<'_>) -> Value {
+    let result = match run.verdict {
+        Verdict::Verified => "PASSED",
+        Verdict::Violated | Verdict::Partial => "FAILED",
+    };
+    json!({
+        "_type": STATEMENT,
+        "subject": subject(run.run, run.tip),
+        "predicateType": VERIFICATION_SUMMARY,
+        "predicate": {
+            "verifier": { "id": VERIFIER, "version": { "runner": run.version } },
+            "resourceUri": format!("git+branch:{}", run.run.branch()),
+            "policy": { "uri": format!("{VERIFIER}/rules") },
+            "verificationResult": result,
+            "verifiedLevels": [],
+            "annotations": { "verdict": run.verdict, "passed": run.passed },
+        },
+    })
+}
+
+/// The bytes that a signature of a payload covers, as DSSE defines them: type and payload with their lengths, so that neither
+/// can be taken for a part of the other.
+pub fn signed_bytes(payload: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("DSSEv1 {} {PAYLOAD_TYPE} {} ", PAYLOAD_TYPE.len(), payload.len()).into_bytes();
+    bytes.extend(payload);
+    bytes
+}
+
+pub fn envelope(payload: &[u8], signature: &[u8], key: &str) -> Value {
+    json!({
+        "payloadType": PAYLOAD_TYPE,
+        "payload": base64(payload),
+        "signatures": [{ "keyid": key, "sig": base64(signature) }],
+    })
+}
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Standard base64 with padding.
+fn base64(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or_default());
+        let bits = (byte(0) << 16) | (byte(1) << 8) | byte(2);
+        for (nth, shift) in [18_u32, 12, 6, 0].into_iter().enumerate() {
+            let digit = usize::try_from((bits >> shift) & 63).unwrap_or_default();
+            let letter = ALPHABET.get(digit).copied().unwrap_or(b'=');
+            text.push(if nth <= chunk.len() { char::from(letter) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_padded() {
+        for (bytes, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foobar", "Zm9vYmFy"),
+            ("\u{ff}?", "w78/"),
+        ] {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+    }
+
+    #[test]
+    fn a_signature_covers_type_and_lengths() {
+        assert_eq!(signed_bytes(b"{}"), b"DSSEv1 28 application/vnd.in-toto+json 2 {}");
+    }
+
+    #[test]
+    fn only_a_verified_run_passed() {
+        let run = RunId::new("x").unwrap();
+        let tip = CommitId::new("0123456789012345678901234567890123456789").unwrap();
+        let summary = |verdict| {
+            let attested = AttestedRun { run: &run, tip: &tip, verdict, passed: &[], version: "1" };
+            verification_summary(&attested)["predicate"]["verificationResult"].clone()
+        };
+        assert_eq!(summary(Verdict::Verified), "PASSED");
+        assert_eq!(
+            (summary(Verdict::Partial), summary(Verdict::Violated)),
+            ("FAILED".into(), "FAILED".into())
+        );
+    }
+}

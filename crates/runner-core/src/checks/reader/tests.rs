@@ -1,0 +1,142 @@
+//! Samples recorded from the test programs themselves.
+
+use super::*;
+
+fn report(passed: u64, failed: u64, is_missing: bool) -> Option<TestReport> {
+    Some(TestReport { passed, failed, is_missing })
+}
+
+fn read_text(text: &str) -> Option<TestReport> {
+    read(text.as_bytes(), None)
+}
+
+#[test]
+fn unknown_output_is_not_read() {
+    for text in ["", "all good\n", "error: something\n", "Tests are fun\n", "3 files in 2 folders\n"] {
+        assert_eq!(read_text(text), None, "{text}");
+    }
+}
+
+#[test]
+fn cargo_test() {
+    let green = "   Compiling a v0.1.0 (/a)\n    Finished `test` profile\n     Running unittests src/lib.rs (target/debug/deps/a-1)\n\n\
+        running 2 tests\ntest one ... ok\ntest two ... ok\n\n\
+        test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n   Doc-tests a\n\n\
+        running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
+    assert_eq!(read_text(green), report(2, 0, false));
+    let red = "running 3 tests\ntest a ... ok\ntest b ... FAILED\n\nfailures:\n\n---- b stdout ----\n\nassertion failed\n\n\
+        test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\nerror: test failed, to rerun pass `--lib`\n";
+    assert_eq!(read_text(red), report(2, 1, false));
+    let none = "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 7 filtered out; finished in 0.00s\n";
+    assert_eq!(read_text(none), report(0, 0, false));
+    let unbuilt = "error[E0432]: unresolved import `a::nested`\n --> tests/nested.rs:1:5\n\n\
+        error: could not compile `a` (test \"nested\") due to 1 previous error\n";
+    assert_eq!(read_text(unbuilt), report(0, 0, true));
+    assert_eq!(
+        read_text("error: no test target named `nested` in default-run packages\n"),
+        report(0, 0, true)
+    );
+    let coloured = "\u{1b}[1m\u{1b}[91merror\u{1b}[0m: could not compile `a` (lib) due to 1 previous error\n";
+    assert_eq!(read_text(coloured), report(0, 0, true));
+}
+
+#[test]
+fn cargo_nextest() {
+    let red = "    Starting 3 tests across 1 binary\n        PASS [   0.003s] a one\n        FAIL [   0.004s] a two\n────────────\n     \
+        Summary [   0.005s] 3 tests run: 2 passed, 1 failed, 4 skipped\n        FAIL [   0.004s] a two\nerror: test run failed\n";
+    assert_eq!(read_text(red), report(2, 1, false));
+    let one = "     Summary [   0.005s] 1 test run: 1 passed, 0 skipped\n";
+    assert_eq!(read_text(one), report(1, 0, false));
+    let none = "     Summary [   0.000s] 0 tests run: 0 passed, 9 skipped\nerror: no tests to run\n(hint: use `--no-tests` to customize)\n";
+    assert_eq!(read_text(none), report(0, 0, false));
+}
+
+#[test]
+fn pytest() {
+    let red = "============================= test session starts ==============================\ncollected 3 items\n\n\
+        test_a.py .F.                                                           [100%]\n\n\
+        =========================== short test summary info ============================\nFAILED test_a.py::test_b - assert 1 == 2\n\
+        ========================= 1 failed, 2 passed in 0.03s ==========================\n";
+    assert_eq!(read_text(red), report(2, 1, false));
+    assert_eq!(
+        read_text("...                                  [100%]\n3 passed in 0.01s\n"),
+        report(3, 0, false)
+    );
+    let uncollected = "==================================== ERRORS ====================================\n\
+        __________________________ ERROR collecting test_a.py __________________________\nImportError while importing test module '/a/test_a.py'.\n\
+        E   ModuleNotFoundError: No module named 'auth'\n=========================== short test summary info ============================\n\
+        ERROR test_a.py\n!!!!!!!!!!!!!!!!!!!! Interrupted: 1 error during collection !!!!!!!!!!!!!!!!!!!!\n\
+        =============================== 1 error in 0.06s ===============================\n";
+    assert_eq!(read_text(uncollected), report(0, 0, true));
+    assert_eq!(
+        read_text("============================ no tests ran in 0.00s =============================\n"),
+        report(0, 0, false)
+    );
+    let no_file = "============================= test session starts =\ncollected 0 items\n\n\
+        ============================ no tests ran in 0.00s =============================\nERROR: file or directory not found: test_x.py\n\n";
+    assert_eq!(read_text(no_file), report(0, 0, true));
+}
+
+#[test]
+fn unittest() {
+    assert_eq!(read_text("..\n----\nRan 2 tests in 0.000s\n\nOK\n"), report(2, 0, false));
+    assert_eq!(
+        read_text("F.E\n----\nRan 3 tests in 0.001s\n\nFAILED (failures=1, errors=1)\n"),
+        report(1, 2, false)
+    );
+    assert_eq!(read_text("\n----\nRan 0 tests in 0.000s\n\nNO TESTS RAN\n"), report(0, 0, false));
+    let unimported = "ImportError: Failed to import test module: test_x\nTraceback\nModuleNotFoundError: No module named 'x'\n\n----\n\
+        Ran 1 test in 0.000s\n\nFAILED (errors=1)\n";
+    assert_eq!(read_text(unimported), report(0, 0, true));
+}
+
+#[test]
+fn go_test() {
+    assert_eq!(read_text("ok  \texample.com/a\t0.002s\n"), report(1, 0, false));
+    assert_eq!(read_text("ok  \texample.com/a\t(cached)\n"), report(1, 0, false));
+    let red =
+        "--- FAIL: TestNested (0.00s)\n    a_test.go:6: got 1\nFAIL\nFAIL\texample.com/a\t0.002s\nFAIL\n";
+    assert_eq!(read_text(red), report(0, 1, false));
+    let verbose = "=== RUN   TestA\n--- PASS: TestA (0.00s)\n=== RUN   TestB\n    --- PASS: TestB/x (0.00s)\nPASS\nok  \texample.com/a\t0.002s\n";
+    assert_eq!(read_text(verbose), report(2, 0, false));
+    let unbuilt = "# example.com/a [example.com/a.test]\n./a_test.go:6:5: undefined: Nested\nFAIL\texample.com/a [build failed]\nFAIL\n";
+    assert_eq!(read_text(unbuilt), report(0, 0, true));
+    assert_eq!(read_text("ok  \texample.com/a\t0.002s [no tests to run]\n"), report(0, 0, false));
+    assert_eq!(read_text("?   \texample.com/a\t[no test files]\n"), report(0, 0, false));
+}
+
+#[test]
+fn node_test() {
+    let tap = "TAP version 13\n# Subtest: a\nok 1 - a\n1..2\n# tests 3\n# suites 0\n# pass 2\n# fail 1\n# cancelled 0\n# skipped 0\n";
+    assert_eq!(read_text(tap), report(2, 1, false));
+    assert_eq!(read_text("ℹ tests 0\nℹ suites 0\nℹ pass 0\nℹ fail 0\n"), report(0, 0, false));
+    let missing = "Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/a/auth.mjs' imported from /a/auth.test.mjs\n# tests 1\n# pass 0\n# fail 1\n";
+    assert_eq!(read_text(missing), report(0, 1, true));
+}
+
+#[test]
+fn vitest_jest_and_mocha() {
+    let vitest = " ❯ a.test.ts (3 tests | 1 failed) 6ms\n\n Test Files  1 failed (1)\n      Tests  1 failed | 2 passed (3)\n   Start at  10:00:00\n";
+    assert_eq!(read_text(vitest), report(2, 1, false));
+    assert_eq!(read_text(" Test Files  1 passed (1)\n      Tests  2 passed (2)\n"), report(2, 0, false));
+    assert_eq!(read_text("\nNo test files found, exiting with code 1\n"), report(0, 0, false));
+    let unresolved = "Error: Failed to resolve import \"./auth\" from \"auth.test.ts\". Does the file exist?\n Test Files  1 failed (1)\n      Tests  no tests\n";
+    assert_eq!(read_text(unresolved), report(0, 0, true));
+    let jest = "FAIL ./a.test.js\n\nTest Suites: 1 failed, 1 total\nTests:       1 failed, 2 passed, 3 total\nSnapshots:   0 total\n";
+    assert_eq!(read_text(jest), report(2, 1, false));
+    let jest_missing = "● Test suite failed to run\n\n    Cannot find module './auth' from 'auth.test.js'\n\nTest Suites: 1 failed, 1 total\nTests:       0 total\n";
+    assert_eq!(read_text(jest_missing), report(0, 0, true));
+    assert_eq!(read_text("No tests found, exiting with code 1\n"), report(0, 0, false));
+    assert_eq!(read_text("\n  3 passing (5ms)\n  1 failing\n"), report(3, 1, false));
+}
+
+#[test]
+fn a_junit_report_has_the_exact_counts() {
+    let junit = "<?xml version=\"1.0\"?>\n<testsuites><testsuite name=\"a\" tests=\"4\" failures=\"1\">\n<testcase name=\"x\"/>\n\
+        <testcase name=\"y\"><failure message=\"no\">&lt;error&gt;</failure></testcase><testcase name=\"z\"><skipped/></testcase>\n\
+        <testcase name=\"e\"><error type=\"E\"/></testcase></testsuite></testsuites>\n";
+    assert_eq!(read(b"", Some(junit.as_bytes())), report(1, 2, false));
+    assert_eq!(read(b"1 passed in 0.01s\n", Some(b"no report")), report(1, 0, false));
+    let unbuilt = b"error: could not compile `a` (lib) due to 1 previous error\n";
+    assert_eq!(read(unbuilt, Some(b"<testsuite/>")), report(0, 0, true));
+}

@@ -1,0 +1,144 @@
+//! Which agents are installed and logged in, and which one to propose.
+
+use crate::agents::AgentSpec;
+
+/// Whether an agent is logged in, as far as its files and variables tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginState {
+    Found,
+    Missing,
+    /// The system keeps logins where they cannot be seen, or the agent logs in elsewhere.
+    Unknown,
+}
+
+/// An agent whose program is on the PATH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgentPresence {
+    pub agent: &'static AgentSpec,
+    pub login: LoginState,
+}
+
+/// Where an agent's login can be found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoginPlaces {
+    /// Variables that hold keys.
+    pub variables: Vec<&'static str>,
+    /// A variable with the folder of the login, and the file in it.
+    pub moved: Option<MovedLogin>,
+    /// Files relative to the home folder.
+    pub files: Vec<String>,
+    /// The command that logs in; none if the agent asks by itself when it is started.
+    pub command: Option<&'static str>,
+}
+
+/// A login in a folder of the user's choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MovedLogin {
+    pub folder_variable: &'static str,
+    pub file: &'static str,
+}
+
+/// Where a preset keeps its login. Presets support many providers, so a missing login proves nothing.
+struct PresetLogin {
+    agent: &'static str,
+    variables: &'static [&'static str],
+    files: &'static [&'static str],
+    command: Option<&'static str>,
+}
+
+const PRESET_LOGINS: [PresetLogin; 5] = [
+    PresetLogin {
+        agent: "opencode",
+        variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
+        files: &[".local/share/opencode/auth.json"],
+        command: Some("opencode auth login"),
+    },
+    PresetLogin {
+        agent: "gemini",
+        variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        files: &[".gemini/oauth_creds.json"],
+        command: Some("gemini"),
+    },
+    PresetLogin {
+        agent: "qwen",
+        variables: &["OPENAI_API_KEY", "DASHSCOPE_API_KEY"],
+        files: &[".qwen/oauth_creds.json"],
+        command: Some("qwen"),
+    },
+    PresetLogin {
+        agent: "copilot",
+        variables: &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"],
+        files: &[".copilot/config.json"],
+        command: Some("copilot"),
+    },
+    PresetLogin {
+        agent: "pi",
+        variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"],
+        files: &[".pi/agent/auth.json"],
+        command: Some("pi"),
+    },
+];
+
+/// Where to look for an agent's login.
+pub fn login_places(agent: &AgentSpec) -> LoginPlaces {
+    if let Some(native) = agent.native() {
+        let login = &native.login;
+        return LoginPlaces {
+            variables: login.key_variables.to_vec(),
+            moved: Some(MovedLogin { folder_variable: login.home_variable, file: login.file }),
+            files: vec![format!("{}/{}", login.home_dir, login.file)],
+            command: Some(login.command),
+        };
+    }
+    let preset = PRESET_LOGINS.iter().find(|preset| preset.agent == agent.name);
+    LoginPlaces {
+        variables: preset.map(|preset| preset.variables.to_vec()).unwrap_or_default(),
+        moved: None,
+        files: preset
+            .into_iter()
+            .flat_map(|preset| preset.files.iter().map(|file| (*file).to_owned()))
+            .collect(),
+        command: preset.and_then(|preset| preset.command),
+    }
+}
+
+/// The agent to propose: one that is logged in, before one that may be; among equals the first of the registry.
+pub fn choose_agent(installed: &[AgentPresence]) -> Option<AgentPresence> {
+    let rank = |presence: &&AgentPresence| match presence.login {
+        LoginState::Found => 0,
+        LoginState::Unknown => 1,
+        LoginState::Missing => 2,
+    };
+    installed.iter().min_by_key(rank).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::{AGENTS, agent_named};
+
+    #[test]
+    fn every_agent_has_a_place_for_its_login() {
+        for agent in AGENTS {
+            let places = login_places(agent);
+            assert!(!places.variables.is_empty() && !places.files.is_empty(), "{}", agent.name);
+        }
+        for preset in &PRESET_LOGINS {
+            assert!(agent_named(preset.agent).is_some_and(AgentSpec::is_preset), "{}", preset.agent);
+        }
+    }
+
+    #[test]
+    fn an_agent_that_is_logged_in_is_chosen() {
+        let presence = |name, login| AgentPresence { agent: agent_named(name).unwrap(), login };
+        let chosen = |installed: &[AgentPresence]| choose_agent(installed).map(|chosen| chosen.agent.name);
+        assert_eq!(chosen(&[]), None);
+        let codex = presence("codex", LoginState::Missing);
+        assert_eq!(chosen(&[codex]), Some("codex"));
+        assert_eq!(chosen(&[codex, presence("pi", LoginState::Unknown)]), Some("pi"));
+        assert_eq!(
+            chosen(&[codex, presence("pi", LoginState::Unknown), presence("claude", LoginState::Found)]),
+            Some("claude")
+        );
+    }
+}

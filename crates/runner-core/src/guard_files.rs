@@ -1,0 +1,348 @@
+//! Which files decide what the guard does: derived from its command and from the repository's files, by their text alone.
+//!
+//! `runner start` records the result in the run's state, and [`verify`](crate::verify) derives it again from the commit of that
+//! start. Therefore no program is asked, not even `just --dump`: the same commit must give the same list everywhere. Files are
+//! found if the guard reads or runs them by name before it runs any code of the project. What that code reads is not known.
+
+mod build_files;
+mod packages;
+mod recipes;
+mod shell;
+mod tools;
+mod values;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use values::{entry_value, restored_entries};
+
+use crate::config::GuardConfig;
+use crate::model::protection::{FileEntry, Protection};
+use crate::model::repo_path::RepoPath;
+use tools::TOOLS;
+
+/// The files of a commit.
+pub trait RepoFiles {
+    /// The content of a regular file; `None` if there is none at this path.
+    fn read(&self, path: &str) -> Option<Vec<u8>>;
+
+    /// Where a link at this path points, relative to its folder.
+    fn link(&self, _path: &str) -> Option<String> {
+        None
+    }
+}
+
+impl RepoFiles for BTreeMap<String, Vec<u8>> {
+    fn read(&self, path: &str) -> Option<Vec<u8>> {
+        self.get(path).cloned()
+    }
+}
+
+/// How many commands are followed, and how deep: a bound for files that name each other.
+const COMMANDS_MAX: usize = 2_000;
+const DEPTH_MAX: usize = 12;
+/// The most bytes of a script that is searched for further commands.
+const SCRIPT_BYTES_MAX: usize = 256 << 10;
+
+const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish"];
+const INTERPRETERS: [&str; 9] = ["node", "ruby", "perl", "php", "lua", "Rscript", "tsx", "ts-node", "pwsh"];
+
+/// The protection of a run: the files that the configuration lists, or those that the guard's command depends on.
+pub fn protection(guard: &GuardConfig, repo: &dyn RepoFiles) -> Protection {
+    match &guard.protected {
+        Some(files) => Protection { files: files.clone(), ..Protection::default() },
+        None => derived(guard.command.words(), repo),
+    }
+}
+
+/// What the guard's command depends on.
+pub fn derived(command: &[String], repo: &dyn RepoFiles) -> Protection {
+    let mut search = Search { repo, found: Found::default(), depth: 0, commands: 0 };
+    search.command(command, "", Named::ByUser);
+    let Found { files, missing, entries, .. } = search.found;
+    Protection {
+        files: files.iter().map(|path| escaped(path)).collect(),
+        missing: missing.iter().map(|path| RepoPath::of_bytes(path.as_bytes())).collect(),
+        entries: entries.into_iter().collect(),
+    }
+}
+
+/// A path as a pattern that matches nothing else.
+fn escaped(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len());
+    for c in path.chars() {
+        if matches!(c, '*' | '?' | '[' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
+}
+
+/// A path in a folder, with `.` and `..` resolved; `None` if it leaves the repository.
+fn join(dir: &str, path: &str) -> Option<String> {
+    if path.starts_with('/') || path.is_empty() || path.contains(['$', '\n', '\0']) {
+        return None;
+    }
+    let mut parts: Vec<&str> = dir.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/")).filter(|path| !path.is_empty())
+}
+
+/// The folder of a path.
+fn folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// Who named a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named {
+    /// The guard's command itself: an agent may still create the file.
+    ByUser,
+    /// Another file: one that does not exist names nothing.
+    ByFile,
+}
+
+#[derive(Default)]
+struct Found {
+    files: BTreeSet<String>,
+    missing: BTreeSet<String>,
+    entries: BTreeSet<FileEntry>,
+    /// Files that were searched already, with what was searched for.
+    searched: BTreeSet<String>,
+}
+
+/// The search for files, from command to command.
+struct Search<'r> {
+    repo: &'r dyn RepoFiles,
+    found: Found,
+    depth: usize,
+    commands: usize,
+}
+
+impl Search<'_> {
+    fn exists(&self, path: &str) -> bool {
+        self.repo.read(path).is_some()
+    }
+
+    fn text(&self, path: &str) -> Option<String> {
+        let bytes = self.repo.read(path).filter(|bytes| bytes.len() <= SCRIPT_BYTES_MAX)?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Whether this is the first search of its kind.
+    fn is_new(&mut self, what: String) -> bool {
+        self.found.searched.insert(what)
+    }
+
+    /// Protects a file, and if it is a link, the file that it points to.
+    fn protect(&mut self, path: &str) {
+        let mut path = path.to_owned();
+        while self.found.files.insert(path.clone()) {
+            let Some(target) = self.repo.link(&path).and_then(|target| join(folder(&path), &target)) else {
+                return;
+            };
+            path = target;
+        }
+    }
+
+    /// Protects files by name in a folder. If the project exists, those that are missing must stay missing.
+    fn protect_names(&mut self, dir: &str, names: &[&str], project: &[&str]) {
+        let paths: Vec<String> = names.iter().filter_map(|name| join(dir, name)).collect();
+        let is_there = |name: &&str| join(dir, name).is_some_and(|path| self.exists(&path));
+        let is_project = names.iter().any(&is_there) || project.iter().any(is_there);
+        for path in paths {
+            if is_project && !self.exists(&path) {
+                self.found.missing.insert(path.clone());
+            }
+            self.protect(&path);
+        }
+    }
+
+    fn protect_entry(&mut self, file: &str, keys: &[&str]) {
+        let entry = FileEntry {
+            file: RepoPath::of_bytes(file.as_bytes()),
+            keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+            pinned: self.exists(file),
+        };
+        self.found.entries.insert(entry);
+    }
+
+    /// Every command of a shell text.
+    fn shell(&mut self, text: &str, dir: &str) {
+        if self.depth >= DEPTH_MAX {
+            return;
+        }
+        self.depth += 1;
+        let mut dir = dir.to_owned();
+        for words in shell::commands(text) {
+            if let [command, target] = words.as_slice()
+                && command == "cd"
+            {
+                dir = join(&dir, target).unwrap_or_default();
+                continue;
+            }
+            self.command(&words, &dir, Named::ByFile);
+        }
+        self.depth -= 1;
+    }
+
+    /// One command that runs in a folder.
+    fn command(&mut self, words: &[String], dir: &str, named: Named) {
+        self.commands += 1;
+        let Some((program, args)) =
+            shell::unwrapped(words).split_first().filter(|_| self.commands <= COMMANDS_MAX)
+        else {
+            return;
+        };
+        if program.contains('/') {
+            self.script(program, dir, named);
+        }
+        let name = program.rsplit('/').next().unwrap_or_default();
+        self.tool(name, args, dir);
+        match name {
+            "just" => self.just(args, dir),
+            "make" | "gmake" => self.make(args, dir),
+            "npm" | "pnpm" | "yarn" | "bun" => self.packages(name, args, dir),
+            "." | "source" => self.first_script(args, dir, Named::ByFile),
+            name if SHELLS.contains(&name) => self.shell_program(args, dir, named),
+            name if is_python(name) => self.python(args, dir),
+            name if INTERPRETERS.contains(&name) => self.first_script(args, dir, Named::ByFile),
+            _ => {}
+        }
+    }
+
+    /// A program with a configuration of its own, and test files that its arguments name.
+    fn tool(&mut self, name: &str, args: &[String], dir: &str) {
+        for tool in TOOLS.iter().filter(|tool| tool.programs.contains(&name)) {
+            self.protect_names(dir, tool.files, tool.project);
+            for entry in tool.entries {
+                if let Some(file) = join(dir, entry.file) {
+                    self.protect_entry(&file, entry.keys);
+                }
+            }
+            self.named_files(args, dir);
+        }
+    }
+
+    /// Files of the repository among the arguments of a test program.
+    fn named_files(&mut self, args: &[String], dir: &str) {
+        for arg in args {
+            let file = arg.split("::").next().unwrap_or_default();
+            let value = file.split_once('=').map_or(file, |(_, value)| value);
+            if let Some(path) = join(dir, value).filter(|path| self.exists(path)) {
+                self.protect(&path);
+            }
+        }
+    }
+
+    /// `sh -c 'text'` or `sh script`.
+    fn shell_program(&mut self, args: &[String], dir: &str, named: Named) {
+        let is_text = |arg: &String| arg.starts_with('-') && !arg.starts_with("--") && arg.contains('c');
+        match args.iter().position(is_text) {
+            Some(at) => {
+                let text = args.get(at + 1).cloned().unwrap_or_default();
+                self.shell(&text, dir);
+            }
+            None => self.first_script(args, dir, named),
+        }
+    }
+
+    fn first_script(&mut self, args: &[String], dir: &str, named: Named) {
+        if let Some(script) = args.iter().find(|arg| !arg.starts_with('-')) {
+            self.script(script, dir, named);
+        }
+    }
+
+    /// A script that runs. Its commands count as well if a shell reads them.
+    fn script(&mut self, path: &str, dir: &str, named: Named) {
+        let Some(path) = join(dir, path) else { return };
+        let Some(text) = self.text(&path) else {
+            if named == Named::ByUser || self.exists(&path) {
+                self.protect(&path);
+            }
+            return;
+        };
+        self.protect(&path);
+        let first = text.lines().next().unwrap_or_default();
+        let is_shell = !first.starts_with("#!") || SHELLS.iter().any(|shell| first.contains(shell));
+        let is_text = !text.contains('\0') && !path.ends_with(".py") && !path.ends_with("js");
+        if is_shell && is_text && self.is_new(format!("script {path}")) {
+            // A script runs in the folder of its caller.
+            self.shell(&text, dir);
+        }
+    }
+
+    /// `python script.py`, `python -m unittest module`, `python -m pytest`.
+    fn python(&mut self, args: &[String], dir: &str) {
+        let Some(at) = args.iter().position(|arg| arg == "-m") else {
+            if args.first().is_none_or(|arg| arg != "-c") {
+                self.first_script(args, dir, Named::ByFile);
+            }
+            return;
+        };
+        let (module, rest) = args.get(at + 1..).and_then(<[String]>::split_first).unzip();
+        let (module, rest) = (module.map_or("", String::as_str), rest.unwrap_or_default());
+        self.tool(module, rest, dir);
+        let modules: &[String] =
+            if module == "unittest" { rest } else { args.get(at + 1..at + 2).unwrap_or_default() };
+        for module in modules {
+            // A test can be named down to its class and method.
+            let parts: Vec<&str> = module.split('.').collect();
+            for end in 1..=parts.len() {
+                let path = format!("{}.py", parts.iter().take(end).copied().collect::<Vec<_>>().join("/"));
+                if let Some(path) = join(dir, &path).filter(|path| self.exists(path)) {
+                    self.protect(&path);
+                }
+            }
+        }
+        self.named_files(if module == "unittest" { rest } else { &[] }, dir);
+    }
+}
+
+fn is_python(name: &str) -> bool {
+    name.starts_with("python") || name.starts_with("pypy")
+}
+
+/// The arguments of a program, split into options with values and the rest.
+struct Options {
+    values: Vec<OptionValue>,
+    /// Arguments that are no options.
+    words: Vec<String>,
+}
+
+struct OptionValue {
+    name: String,
+    value: String,
+}
+
+impl Options {
+    fn parse(args: &[String], with_value: &[&str]) -> Self {
+        let mut options = Self { values: Vec::new(), words: Vec::new() };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            if let Some((name, value)) = arg.split_once('=').filter(|_| arg.starts_with("--")) {
+                options.values.push(OptionValue { name: name.to_owned(), value: value.to_owned() });
+            } else if with_value.contains(&arg.as_str()) {
+                let value = args.next().cloned().unwrap_or_default();
+                options.values.push(OptionValue { name: arg.clone(), value });
+            } else if !arg.starts_with('-') {
+                options.words.push(arg.clone());
+            }
+        }
+        options
+    }
+
+    fn value(&self, names: &[&str]) -> Option<&str> {
+        let found = self.values.iter().find(|option| names.contains(&option.name.as_str()));
+        found.map(|option| option.value.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! What `just` and `make` run, with the files that they include.
+
+use super::recipes::{self, RecipeFile};
+use super::{DEPTH_MAX, Options, Search, folder, join};
+
+const JUSTFILES: [&str; 3] = ["justfile", ".justfile", "Justfile"];
+const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
+
+impl Search<'_> {
+    pub(super) fn just(&mut self, args: &[String], dir: &str) {
+        let options = Options::parse(args, &["-f", "--justfile", "-d", "--working-directory"]);
+        let dir = options
+            .value(&["-d", "--working-directory"])
+            .and_then(|to| join(dir, to))
+            .unwrap_or_else(|| dir.to_owned());
+        if let Some(file) = options.value(&["-f", "--justfile"]) {
+            if let Some(path) = join(&dir, file) {
+                self.protect(&path);
+                self.justfile(&path, &options.words);
+            }
+            return;
+        }
+        self.protect_names(&dir, &JUSTFILES, &[]);
+        let paths = JUSTFILES.iter().filter_map(|name| join(&dir, name));
+        if let Some(path) = paths.into_iter().find(|path| self.exists(path)) {
+            self.justfile(&path, &options.words);
+        }
+    }
+
+    /// The recipes of a justfile, in its own folder.
+    fn justfile(&mut self, path: &str, recipes: &[String]) {
+        if !self.is_new(format!("just {path} {recipes:?}")) || self.depth >= DEPTH_MAX {
+            return;
+        }
+        let dir = folder(path).to_owned();
+        let file = self.recipe_file(path, recipes::just, 0);
+        for env in &file.env_files {
+            let Some(path) = join(&dir, env) else { continue };
+            if !self.exists(&path) {
+                self.found.missing.insert(path.clone());
+            }
+            self.protect(&path);
+        }
+        let mut own = Vec::new();
+        for recipe in recipes {
+            match recipe.split_once("::") {
+                Some((module, rest)) => self.just_module(&file, &dir, module, &[rest.to_owned()]),
+                None if file.modules.contains_key(recipe) => {
+                    let rest: Vec<String> =
+                        recipes.iter().skip_while(|word| *word != recipe).skip(1).cloned().collect();
+                    self.just_module(&file, &dir, recipe, &rest);
+                }
+                None => own.push(recipe.clone()),
+            }
+        }
+        if own.is_empty() && !recipes.is_empty() {
+            return;
+        }
+        let lines: Vec<String> = file.lines_of(&own).into_iter().map(str::to_owned).collect();
+        self.shell(&lines.join("\n"), &dir);
+    }
+
+    fn just_module(&mut self, file: &RecipeFile, dir: &str, module: &str, recipes: &[String]) {
+        let Some(path) = file.modules.get(module) else { return };
+        let candidates = match path {
+            Some(path) => vec![path.clone(), format!("{path}/mod.just"), format!("{path}/justfile")],
+            None => vec![
+                format!("{module}.just"),
+                format!("{module}/mod.just"),
+                format!("{module}/justfile"),
+                format!("{module}/.justfile"),
+            ],
+        };
+        let mut paths = candidates.iter().filter_map(|name| join(dir, name));
+        if let Some(path) = paths.find(|path| self.exists(path)) {
+            self.protect(&path);
+            self.justfile(&path, recipes);
+        }
+    }
+
+    /// A file of recipes with all that it includes; protects each of them, and the modules of a justfile.
+    fn recipe_file(&mut self, path: &str, parse: fn(&str) -> RecipeFile, level: usize) -> RecipeFile {
+        let Some(text) = self.text(path) else { return RecipeFile::default() };
+        let mut file = parse(&text);
+        let dir = folder(path).to_owned();
+        for include in std::mem::take(&mut file.includes) {
+            let Some(path) = join(&dir, &include) else { continue };
+            if !self.exists(&path) {
+                // An optional import, or a makefile that a rule creates: an agent must not fill the place.
+                self.found.missing.insert(path.clone());
+            }
+            self.protect(&path);
+            if level < DEPTH_MAX {
+                let included = self.recipe_file(&path, parse, level + 1);
+                file.include(included);
+            }
+        }
+        for (module, named) in &file.modules {
+            let name = named.clone().unwrap_or_else(|| format!("{module}.just"));
+            if let Some(path) = join(&dir, &name).filter(|path| self.exists(path)) {
+                self.protect(&path);
+            }
+        }
+        file
+    }
+
+    pub(super) fn make(&mut self, args: &[String], dir: &str) {
+        let options = Options::parse(
+            args,
+            &["-f", "--file", "--makefile", "-C", "--directory", "-j", "-l", "-o", "-W", "-I"],
+        );
+        let dir = options
+            .value(&["-C", "--directory"])
+            .and_then(|to| join(dir, to))
+            .unwrap_or_else(|| dir.to_owned());
+        let targets: Vec<String> = options.words.iter().filter(|word| !word.contains('=')).cloned().collect();
+        let named = options.value(&["-f", "--file", "--makefile"]);
+        let paths: Vec<String> = match named {
+            Some(file) => join(&dir, file).into_iter().collect(),
+            None => {
+                self.protect_names(&dir, &MAKEFILES, &[]);
+                MAKEFILES.iter().filter_map(|name| join(&dir, name)).collect()
+            }
+        };
+        named.iter().flat_map(|_| &paths).for_each(|path| self.protect(path));
+        let Some(path) = paths.into_iter().find(|path| self.exists(path)) else { return };
+        if !self.is_new(format!("make {path} {targets:?}")) || self.depth >= DEPTH_MAX {
+            return;
+        }
+        let file = self.recipe_file(&path, recipes::make, 0);
+        let lines: Vec<String> = file.lines_of(&targets).into_iter().map(str::to_owned).collect();
+        self.shell(&lines.join("\n"), &dir);
+    }
+}

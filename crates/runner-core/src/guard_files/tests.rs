@@ -1,0 +1,173 @@
+//! The protection that guards of real projects get.
+
+use super::*;
+
+fn repo(files: &[(&'static str, &'static str)]) -> BTreeMap<String, Vec<u8>> {
+    files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect()
+}
+
+fn found(command: &[&str], files: &[(&'static str, &'static str)]) -> Protection {
+    let words: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+    derived(&words, &repo(files))
+}
+
+/// The existing files that are protected.
+fn existing(command: &[&str], files: &[(&'static str, &'static str)]) -> Vec<String> {
+    let found = found(command, files);
+    let is_there = |path: &String| files.iter().any(|(name, _)| name == path);
+    found.files.into_iter().filter(is_there).collect()
+}
+
+fn missing(command: &[&str], files: &[(&'static str, &'static str)]) -> Vec<String> {
+    found(command, files).missing.iter().map(|path| path.as_str().to_owned()).collect()
+}
+
+#[test]
+fn a_justfile_brings_its_imports_modules_scripts_and_environment() {
+    let files = [
+        (
+            "justfile",
+            "import 'ci.just'\nmod x\nset dotenv-load\nset shell := ['./sh', '-c']\nother:\n  python3 app.py\n",
+        ),
+        ("ci.just", "ci: lint\n  just x::t\n  make -s check\nlint:\n  sh scripts/lint.sh src/a.c\n"),
+        ("x.just", "t:\n  python3 -m unittest -q t\n"),
+        ("t.py", ""),
+        ("sh", ""),
+        ("scripts/lint.sh", "#!/bin/sh\n. ./lib.sh\n./bin/tool \"$1\"\n"),
+        ("lib.sh", ""),
+        ("bin/tool", ""),
+        ("Makefile", "include more.mk\ncheck:\n\tbash ci.sh\n"),
+        ("more.mk", ""),
+        ("ci.sh", ""),
+        ("app.py", ""),
+        ("src/a.c", ""),
+    ];
+    assert_eq!(
+        existing(&["just", "ci"], &files),
+        [
+            "Makefile",
+            "bin/tool",
+            "ci.just",
+            "ci.sh",
+            "justfile",
+            "lib.sh",
+            "more.mk",
+            "scripts/lint.sh",
+            "sh",
+            "t.py",
+            "x.just"
+        ],
+        "neither the source nor what other recipes run"
+    );
+    let missing = missing(&["just", "ci"], &files);
+    assert_eq!(missing, [".env", ".justfile", "GNUmakefile", "Justfile", "makefile"]);
+}
+
+#[test]
+fn without_a_justfile_an_agent_may_create_one() {
+    let found = found(&["just", "ci"], &[]);
+    assert_eq!(found.files, [".justfile", "Justfile", "justfile"]);
+    assert_eq!((found.missing, found.entries), (vec![], vec![]));
+}
+
+#[test]
+fn scripts_of_a_package_are_followed_from_script_to_script() {
+    let package = r#"{"scripts": {"test": "npm run lint && jest --config ci/jest.js", "lint": "node tools/lint.js src", "dev": "node app.js"}}"#;
+    let files =
+        [("package.json", package), ("tools/lint.js", ""), ("app.js", ""), ("ci/jest.js", ""), ("src", "")];
+    let npm = found(&["npm", "test"], &files);
+    let entries: Vec<String> = npm.entries.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        entries,
+        [
+            "package.json#jest",
+            "package.json#scripts.lint",
+            "package.json#scripts.postlint",
+            "package.json#scripts.posttest",
+            "package.json#scripts.prelint",
+            "package.json#scripts.pretest",
+            "package.json#scripts.test",
+        ]
+    );
+    assert!(npm.entries.iter().all(|entry| entry.pinned));
+    assert_eq!(existing(&["npm", "test"], &files), ["ci/jest.js", "tools/lint.js"]);
+    assert!(missing(&["npm", "test"], &files).contains(&".npmrc".to_owned()));
+    for command in [["yarn", "test"], ["pnpm", "test"], ["npm", "t"]] {
+        assert_eq!(found(&command, &files).entries, npm.entries, "{command:?}");
+    }
+    let run = found(&["bun", "run", "lint"], &files).entries;
+    assert_eq!(
+        run.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["package.json#scripts.lint", "package.json#scripts.postlint", "package.json#scripts.prelint"]
+    );
+}
+
+#[test]
+fn in_a_new_package_the_script_is_protected_from_its_first_pass_on() {
+    let found = found(&["npm", "test"], &[]);
+    assert!(found.entries.iter().all(|entry| !entry.pinned));
+    assert_eq!(found.missing, []);
+}
+
+#[test]
+fn a_script_is_protected_by_its_own_path() {
+    for command in [
+        &["./ci.sh"][..],
+        &["bash", "-eu", "ci.sh"],
+        &["python3", "ci.sh"],
+        &["env", "A=1", "sh", "ci.sh"],
+        &["sh", "-c", "cd . && ./ci.sh x"],
+    ] {
+        assert_eq!(existing(command, &[("ci.sh", "")]), ["ci.sh"], "{command:?}");
+    }
+    assert_eq!(found(&["./ci.sh"], &[]).files, ["ci.sh"], "an agent may create it");
+    assert_eq!(found(&["python3", "ci.py"], &[]).files, [""; 0]);
+    assert_eq!(found(&["/usr/bin/true"], &[]).files, [""; 0]);
+    assert_eq!(found(&["sh", "-c", "../outside.sh; $X"], &[("outside.sh", "")]).files, [""; 0]);
+    assert_eq!(existing(&["sh", "-c", "cd sub && sh x.sh"], &[("sub/x.sh", ""), ("x.sh", "")]), ["sub/x.sh"]);
+}
+
+#[test]
+fn test_programs_bring_their_configuration_and_not_their_tests() {
+    let files = [("Cargo.toml", ""), (".cargo/config.toml", ""), ("tests/it.rs", ""), ("src/lib.rs", "")];
+    assert_eq!(existing(&["cargo", "test"], &files), [".cargo/config.toml"]);
+    assert!(missing(&["cargo", "test"], &files).contains(&"rust-toolchain.toml".to_owned()));
+    assert_eq!(missing(&["cargo", "test"], &[]), [""; 0], "a new project may choose its toolchain");
+    let python = [("pyproject.toml", ""), ("tests/test_a.py", ""), ("conftest.py", ""), ("tox.ini", "")];
+    let pytest = found(&["uv", "run", "pytest", "-q"], &python);
+    assert_eq!(
+        pytest.entries.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["pyproject.toml#tool.pytest"]
+    );
+    assert_eq!(existing(&["python3", "-m", "pytest"], &python), ["tox.ini"]);
+    assert_eq!(existing(&["pytest", "tests/test_a.py::test_x"], &python), ["tests/test_a.py", "tox.ini"]);
+    assert_eq!(found(&["go", "test", "./..."], &[("go.mod", "")]), Protection::default());
+}
+
+#[test]
+fn files_that_name_each_other_end() {
+    let files = [
+        ("justfile", "import 'justfile'\nci:\n  just ci\n  sh a.sh\n"),
+        ("a.sh", "sh a.sh; ./b.sh"),
+        ("b.sh", "sh a.sh; make"),
+        ("Makefile", "include Makefile\nall: all\n\tmake all\n\tnpm test\n"),
+        ("package.json", r#"{"scripts": {"test": "npm test; npm run test"}}"#),
+    ];
+    assert_eq!(existing(&["just", "ci"], &files), ["Makefile", "a.sh", "b.sh", "justfile"]);
+}
+
+#[test]
+fn a_list_in_the_configuration_wins() {
+    let repo = repo(&[("justfile", "import 'a'")]);
+    let mut guard = GuardConfig { protected: Some(vec!["x/**".to_owned()]), ..GuardConfig::default() };
+    assert_eq!(protection(&guard, &repo).files, ["x/**"]);
+    guard.protected = Some(Vec::new());
+    assert_eq!(protection(&guard, &repo), Protection::default());
+    guard.protected = None;
+    assert_eq!(protection(&guard, &repo).files, [".justfile", "Justfile", "a", "justfile"]);
+}
+
+#[test]
+fn a_name_with_pattern_characters_matches_itself_alone() {
+    assert_eq!(escaped("a[1]*?\\b"), "a\\[1]\\*\\?\\\\b");
+}

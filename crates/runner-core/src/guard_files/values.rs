@@ -1,0 +1,111 @@
+//! Values in JSON and TOML files: comparing one between two versions of a file, and restoring it.
+
+use serde::Serialize;
+use serde_json::ser::{PrettyFormatter, Serializer};
+use serde_json::{Map, Value};
+
+use crate::model::protection::FileEntry;
+
+/// The value of an entry in a file, as text; `None` if it has none. A file that cannot be parsed is its own value, so that any
+/// change of it counts.
+pub fn entry_value(entry: &FileEntry, file: Option<&[u8]>) -> Option<String> {
+    let file = file?;
+    let Some(document) = parse(entry, file) else { return Some(String::from_utf8_lossy(file).into_owned()) };
+    value_at(&document, &entry.keys).map(ToString::to_string)
+}
+
+/// A file as a session left it, with these entries as they were before; `None` if the file must be restored as a whole.
+pub fn restored_entries(entries: &[&FileEntry], before: Option<&[u8]>, after: &[u8]) -> Option<Vec<u8>> {
+    let first = entries.first()?;
+    if is_toml(first) {
+        return None;
+    }
+    let old = parse(first, before?)?;
+    let mut new = parse(first, after)?;
+    for entry in entries {
+        let (last, parents) = entry.keys.split_last()?;
+        let mut folder = &mut new;
+        for key in parents {
+            let map = folder.as_object_mut()?;
+            folder = map.entry(key).or_insert_with(|| Value::Object(Map::new()));
+        }
+        let folder = folder.as_object_mut()?;
+        match value_at(&old, &entry.keys) {
+            Some(value) => drop(folder.insert(last.clone(), value.clone())),
+            None => drop(folder.shift_remove(last)),
+        }
+    }
+    let mut bytes = Vec::new();
+    let indent = indent_of(after);
+    let mut serializer = Serializer::with_formatter(&mut bytes, PrettyFormatter::with_indent(&indent));
+    new.serialize(&mut serializer).ok()?;
+    bytes.push(b'\n');
+    Some(bytes)
+}
+
+fn is_toml(entry: &FileEntry) -> bool {
+    entry.file.as_str().ends_with(".toml")
+}
+
+fn parse(entry: &FileEntry, file: &[u8]) -> Option<Value> {
+    if is_toml(entry) {
+        toml::from_str(std::str::from_utf8(file).ok()?).ok()
+    } else {
+        serde_json::from_slice(file).ok()
+    }
+}
+
+fn value_at<'v>(document: &'v Value, keys: &[String]) -> Option<&'v Value> {
+    keys.iter().try_fold(document, |value, key| value.get(key))
+}
+
+/// The indent of a JSON document: the white space before its first key.
+fn indent_of(file: &[u8]) -> Vec<u8> {
+    let after_line: Vec<u8> = file.iter().copied().skip_while(|byte| *byte != b'\n').skip(1).collect();
+    let indent: Vec<u8> = after_line.into_iter().take_while(|byte| matches!(byte, b' ' | b'\t')).collect();
+    if indent.is_empty() { b"  ".to_vec() } else { indent }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::repo_path::RepoPath;
+
+    fn entry(file: &str, keys: &[&str]) -> FileEntry {
+        let keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        FileEntry { file: RepoPath::of_bytes(file.as_bytes()), keys, pinned: true }
+    }
+
+    #[test]
+    fn a_value_is_compared_without_its_form() {
+        let test = entry("package.json", &["scripts", "test"]);
+        let value = |text: &str| entry_value(&test, Some(text.as_bytes()));
+        assert_eq!(
+            value(r#"{"scripts": {"test": "jest"}}"#),
+            value("{\"scripts\":\n{\"test\":\"jest\", \"x\": 1}}")
+        );
+        assert_ne!(value(r#"{"scripts": {"test": "jest"}}"#), value(r#"{"scripts": {"test": "true"}}"#));
+        assert_eq!(value("{}"), None);
+        assert_eq!(value("{not json").as_deref(), Some("{not json"), "a broken file is its own value");
+        assert_eq!(entry_value(&test, None), None);
+        let pytest = entry("pyproject.toml", &["tool", "pytest"]);
+        let toml = b"[tool.pytest.ini_options]\naddopts = \"-q\"\n";
+        assert_eq!(entry_value(&pytest, Some(toml)).as_deref(), Some(r#"{"ini_options":{"addopts":"-q"}}"#));
+    }
+
+    #[test]
+    fn only_the_entries_are_restored() {
+        let before = b"{\n    \"name\": \"a\",\n    \"scripts\": {\n        \"test\": \"jest\"\n    }\n}\n";
+        let after = b"{\n    \"name\": \"a\",\n    \"scripts\": {\n        \"pretest\": \"rm -rf test\",\n        \"test\": \"true\",\n        \"dev\": \"vite\"\n    },\n    \"dependencies\": {\n        \"b\": \"1\"\n    }\n}\n";
+        let test = entry("package.json", &["scripts", "test"]);
+        let pretest = entry("package.json", &["scripts", "pretest"]);
+        let restored = restored_entries(&[&test, &pretest], Some(before), after).unwrap();
+        let expected = "{\n    \"name\": \"a\",\n    \"scripts\": {\n        \"test\": \"jest\",\n        \"dev\": \"vite\"\n    },\n    \"dependencies\": {\n        \"b\": \"1\"\n    }\n}\n";
+        assert_eq!(String::from_utf8(restored).unwrap(), expected);
+        assert_eq!(restored_entries(&[&test], Some(before), b"{"), None);
+        assert_eq!(restored_entries(&[&test], Some(before), b"[]"), None);
+        assert_eq!(restored_entries(&[&entry("a.toml", &["x"])], Some(b"x = 1"), b"x = 2"), None);
+        let without = restored_entries(&[&test], Some(before), b"{}").unwrap();
+        assert_eq!(entry_value(&test, Some(&without)).as_deref(), Some("\"jest\""), "{without:?}");
+    }
+}

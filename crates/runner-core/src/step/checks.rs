@@ -1,0 +1,252 @@
+//! The checks of a task in an iteration: red first, before the first session, and green after an accepted `done`.
+//!
+//! Everything is decided here; the world only runs commands.
+
+use serde::{Deserialize, Serialize};
+
+use super::event::Event;
+use super::guard_place::GuardPlace;
+use super::interpret::Claim;
+use super::next_state::bounded_output;
+use super::outcome::{Interruption, StopReason};
+use super::plan::Job;
+use super::{IterationWorld, LoadedRun, World};
+use crate::checks::{effective_exit, reader, red_kind};
+use crate::config::VacuousPolicy;
+use crate::model::checks::{
+    Check, CheckExit, CheckName, CheckRecord, CheckRed, RedKind, RedRule, TaskChecks, TaskProof,
+};
+use crate::model::id::NodeId;
+use crate::text::lines;
+
+/// The checks of a session's task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobChecks {
+    pub node: NodeId,
+    pub task: TaskChecks,
+    /// How they ended before the work, if that is on record; else they run before the session.
+    pub red: Option<TaskProof>,
+    pub vacuous: VacuousPolicy,
+}
+
+/// The result of one run of a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckRun {
+    Ended {
+        exit: CheckExit,
+        /// What it printed, as far as it was kept; or why it could not start.
+        output: Vec<u8>,
+        /// The JUnit report that it wrote.
+        junit: Option<Vec<u8>>,
+        place: GuardPlace,
+    },
+    /// A signal interrupted the runner.
+    Interrupted { by: Interruption },
+}
+
+/// When a check runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum CheckPhase {
+    /// Before the first session on the task.
+    Red,
+    /// After a session answered `done`.
+    Green,
+}
+
+/// What the checks of a task showed in an iteration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckEvidence {
+    /// How they ended before the work, if they ran then in this iteration.
+    #[serde(default)]
+    pub red: Option<TaskProof>,
+    #[serde(default)]
+    pub green: GreenRun,
+}
+
+/// The checks after an accepted `done`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum GreenRun {
+    /// The task has none, or the session's answer does not call for them.
+    #[default]
+    Skipped,
+    Ended {
+        /// One result for each check, in their order.
+        results: Vec<CheckResult>,
+        /// What those that failed printed, bounded.
+        output: String,
+        place: GuardPlace,
+    },
+    /// A signal interrupted the runner.
+    Interrupted { by: Interruption },
+}
+
+/// How one check ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckResult {
+    pub name: CheckName,
+    pub exit: CheckExit,
+}
+
+impl GreenRun {
+    /// Where the checks ran, if they ran to their end.
+    pub fn place(&self) -> Option<&GuardPlace> {
+        match self {
+            Self::Ended { place, .. } => Some(place),
+            Self::Skipped | Self::Interrupted { .. } => None,
+        }
+    }
+
+    /// Whether all checks succeeded, or there are none.
+    pub fn is_green(&self) -> bool {
+        match self {
+            Self::Skipped => true,
+            Self::Ended { results, .. } => results.iter().all(|result| result.exit.is_green()),
+            Self::Interrupted { .. } => false,
+        }
+    }
+
+    fn exit_of(&self, name: &CheckName) -> Option<CheckExit> {
+        match self {
+            Self::Ended { results, .. } => {
+                results.iter().find(|result| result.name == *name).map(|result| result.exit)
+            }
+            Self::Skipped | Self::Interrupted { .. } => None,
+        }
+    }
+}
+
+impl CheckEvidence {
+    /// What a commit records about the checks of its task; nothing in an iteration in which none ran.
+    pub fn records(&self, checks: Option<&JobChecks>) -> Vec<CheckRecord> {
+        let Some(checks) = checks else { return Vec::new() };
+        let has_run = self.red.is_some() || matches!(self.green, GreenRun::Ended { .. });
+        let proof = self.red.as_ref().or(checks.red.as_ref());
+        let Some(proof) = proof.filter(|_| has_run) else { return Vec::new() };
+        let record = |check: &Check| CheckRecord {
+            name: check.name.clone(),
+            red: proof.red_of(&check.name).unwrap_or(RedKind::Broken),
+            exit: self.green.exit_of(&check.name),
+            digest: checks.task.digest,
+        };
+        checks.task.checks.iter().map(record).collect()
+    }
+}
+
+impl JobChecks {
+    /// The checks that had to fail before the work and did not, so that their success proves nothing.
+    pub fn unproven(&self, proof: &TaskProof) -> Vec<CheckRed> {
+        let is_required = |red: &&CheckRed| {
+            let check = self.task.checks.iter().find(|check| check.name == red.name);
+            check.is_some_and(|check| check.red == RedRule::Required)
+        };
+        let reds = proof.checks.iter().filter(is_required);
+        reds.filter(|red| !red.red.is_proof()).cloned().collect()
+    }
+}
+
+/// What ran before a session.
+pub(super) enum RedFirst {
+    /// The session may begin; with the result, if the checks ran.
+    Ready(Option<TaskProof>),
+    Stop(StopReason),
+}
+
+/// Runs the checks of a task before its first session. They must fail, for a reason that counts.
+pub(super) fn red_first<W: World>(world: &mut W, run: &LoadedRun, job: &Job) -> Result<RedFirst, W::Error> {
+    let Some(checks) = job.task.checks.as_ref().filter(|checks| checks.red.is_none()) else {
+        return Ok(RedFirst::Ready(None));
+    };
+    let mut reds = Vec::new();
+    for check in &checks.task.checks {
+        world.announce(&Event::check_started(job, check, CheckPhase::Red));
+        let (first, exit) = match red_run(world, run, job, check)? {
+            RedRun::Ended { red, exit } => (red, exit),
+            RedRun::Interrupted { by } => return Ok(RedFirst::Stop(StopReason::Interrupted { by })),
+        };
+        let red = if check.red == RedRule::Required && first.is_proof() {
+            match red_run(world, run, job, check)? {
+                RedRun::Ended { red: second, .. } if second == first => first,
+                // It differs from run to run.
+                RedRun::Ended { .. } => RedKind::Broken,
+                RedRun::Interrupted { by } => return Ok(RedFirst::Stop(StopReason::Interrupted { by })),
+            }
+        } else {
+            first
+        };
+        world.announce(&Event::check_ended(job, check, CheckPhase::Red, exit, Some(red)));
+        reds.push(CheckRed { name: check.name.clone(), red });
+    }
+    let proof = TaskProof { node: checks.node.clone(), digest: checks.task.digest, checks: reds };
+    let unproven = checks.unproven(&proof);
+    if checks.vacuous == VacuousPolicy::Stop && !unproven.is_empty() {
+        let names = unproven.into_iter().map(|red| red.name).collect();
+        return Ok(RedFirst::Stop(StopReason::VacuousChecks { node: checks.node.clone(), checks: names }));
+    }
+    Ok(RedFirst::Ready(Some(proof)))
+}
+
+/// One run of a check before the work.
+enum RedRun {
+    Ended { red: RedKind, exit: CheckExit },
+    Interrupted { by: Interruption },
+}
+
+fn red_run<W: World>(world: &mut W, run: &LoadedRun, job: &Job, check: &Check) -> Result<RedRun, W::Error> {
+    Ok(match world.run_red_check(run, job, check)? {
+        CheckRun::Ended { exit, output, junit, .. } => {
+            let report = reader::read(&output, junit.as_deref());
+            RedRun::Ended { red: red_kind(exit, report), exit }
+        }
+        CheckRun::Interrupted { by } => RedRun::Interrupted { by },
+    })
+}
+
+/// Runs all checks of a task on what its session left, even if one fails: the next session needs to know all of them.
+pub(super) fn run_green<W: IterationWorld>(
+    world: &mut W,
+    job: &Job,
+    claim: &Claim,
+    iteration: &mut W::Iteration,
+) -> Result<GreenRun, W::Error> {
+    let Some(checks) = &job.task.checks else { return Ok(GreenRun::Skipped) };
+    let mut results = Vec::new();
+    let mut failures = String::new();
+    let mut last_place = None;
+    for check in &checks.task.checks {
+        world.announce(&Event::check_started(job, check, CheckPhase::Green));
+        let run = world.run_check(iteration, job, check, &claim.protected.restore)?;
+        let (exit, output, place) = match run {
+            CheckRun::Ended { exit, output, junit, place } => {
+                (effective_exit(exit, reader::read(&output, junit.as_deref())), output, place)
+            }
+            CheckRun::Interrupted { by } => return Ok(GreenRun::Interrupted { by }),
+        };
+        world.announce(&Event::check_ended(job, check, CheckPhase::Green, exit, None));
+        if !exit.is_green() {
+            failures.push_str(&failure(check, exit, &output));
+        }
+        results.push(CheckResult { name: check.name.clone(), exit });
+        last_place = Some(place);
+    }
+    Ok(match last_place {
+        Some(place) => GreenRun::Ended { results, output: bounded_output(&failures), place },
+        None => GreenRun::Skipped,
+    })
+}
+
+/// A check that failed, for the next session.
+fn failure(check: &Check, exit: CheckExit, output: &[u8]) -> String {
+    let command = check.command.words().join(" ");
+    let ended = match exit {
+        CheckExit::Code(code) => format!("exited with code {code}"),
+        CheckExit::Signal(signal) => format!("was killed by signal {signal}"),
+        CheckExit::TimedOut => format!("did not end within {} seconds", check.timeout_secs.get()),
+        CheckExit::NotStarted => "could not be started".to_owned(),
+        CheckExit::NoTests => "succeeded without running a test".to_owned(),
+    };
+    let output = bounded_output(&lines(&String::from_utf8_lossy(output)));
+    format!("Check `{}` (`{command}`) {ended}:\n\n{}\n\n", check.name, output.trim_end())
+}

@@ -1,0 +1,74 @@
+//! Rules for the files of a commit: which of them an iteration may change, and what takes effect with a start alone.
+
+use super::auditor::Auditor;
+use super::compare::{Difference, shown};
+use super::snapshot::{self, Files, may_iteration_change};
+use super::{AuditedCommit, Rule};
+use crate::commit_message::CommitKind;
+use crate::config::ProtectPolicy;
+use crate::layout::{Doc, DocOwner};
+use crate::model::protection::Protection;
+use crate::model::repo_path::RepoPath;
+use crate::model::run_state::RunState;
+
+impl Auditor {
+    /// A commit of the runner's that follows changes which only a start may put into effect.
+    pub(super) fn unstarted_differences(&mut self, kind: &CommitKind) -> Vec<Difference> {
+        if matches!(kind, CommitKind::User { .. } | CommitKind::Malformed { .. }) {
+            return Vec::new();
+        }
+        let unstarted = std::mem::take(&mut self.unstarted);
+        if matches!(kind, CommitKind::Start { .. }) || !self.is_started() {
+            return Vec::new();
+        }
+        let difference = |path: &RepoPath| {
+            let expected = format!("`runner start` after the change of {path}");
+            Difference::new(Rule::UnstartedChange, expected, "no start")
+        };
+        unstarted.iter().map(difference).collect()
+    }
+
+    /// Files that an iteration changed although it must not: the rules of the run, and pinned files unless the policy is
+    /// "flag".
+    pub(super) fn forbidden_changes(&self, commit: &AuditedCommit) -> Vec<Difference> {
+        let policy = self.docs.config.as_ref().map(|config| config.guard.protect);
+        let rules = commit.changes.iter().filter(|change| !may_iteration_change(&change.path));
+        let protected = commit.changes.iter().filter(|change| {
+            policy != Some(ProtectPolicy::Flag) && change.is_protected && self.is_pinned(&change.path)
+        });
+        let rules = rules.map(|change| (Rule::PinnedFile, change));
+        let all = rules.chain(protected.map(|change| (Rule::ProtectedFile, change)));
+        let changed = all.map(|(rule, change)| {
+            let path = RepoPath::of_bytes(&change.path);
+            Difference::new(rule, format!("{path} as before"), format!("{path} changed"))
+        });
+        changed.collect()
+    }
+
+    /// Memory files in which an iteration changed earlier text.
+    pub(super) fn rewritten_memory(&self, files_before: &Files) -> Vec<Difference> {
+        let memory = Doc::ALL.into_iter().filter(|doc| doc.owner() == DocOwner::Memory);
+        let is_rewritten = |doc: &Doc| {
+            let before = snapshot::doc(files_before, *doc).unwrap_or_default();
+            !snapshot::doc(&self.files, *doc).unwrap_or_default().starts_with(before)
+        };
+        let difference = |doc: Doc| {
+            let expected = format!("{} with text added at its end", doc.path());
+            Difference::new(Rule::MemoryRewritten, expected, "earlier text changed")
+        };
+        memory.filter(is_rewritten).map(difference).collect()
+    }
+}
+
+/// A start records exactly what its configuration and its files make protected.
+pub(super) fn protection_difference(commit: &AuditedCommit, state: &RunState) -> Option<Difference> {
+    if state.protection == commit.protection {
+        return None;
+    }
+    let names = |protection: Option<&Protection>| {
+        let names = protection.map(Protection::names).unwrap_or_default();
+        format!("protection of {}", shown(&names.join(", ")))
+    };
+    let expected = names(commit.protection.as_ref());
+    Some(Difference::new(Rule::Protection, expected, names(state.protection.as_ref())))
+}

@@ -1,0 +1,155 @@
+//! `runner run "GOAL"`: plans a new run without writing anything, then starts it.
+
+use std::path::{Path, PathBuf};
+
+use runner_core::config::Config;
+use runner_core::detect::ConfigRequest;
+use runner_core::layout::Doc;
+use runner_core::model::goal::Goal;
+use runner_core::model::id::RunId;
+use runner_core::runs::identity;
+use runner_core::runs::start::{StartError, StartOptions};
+
+use super::base_branch::base_branch_of;
+use super::detect::{SetupProposal, propose_in};
+use super::preflight::preflight_config;
+use super::start::{StartResult, clean_status, refuse_old_git, runs_with_branches, start};
+use crate::error::{Error, UserError};
+use crate::git::{Git, Head};
+use crate::repo::documents::{docs_at_commit, read_doc};
+
+/// What the user asked for.
+#[derive(Clone, Debug)]
+pub struct NewRunRequest {
+    pub goal: String,
+    pub id: Option<String>,
+    pub config: ConfigRequest,
+    pub place: RunPlace,
+}
+
+/// Where a run works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunPlace {
+    /// In the work tree that the command was started in.
+    Here,
+    /// In a linked work tree: at this path, or beside the repository.
+    Worktree(Option<PathBuf>),
+}
+
+/// A run that could be started.
+#[derive(Clone, Debug)]
+pub struct NewRun {
+    pub id: RunId,
+    pub goal: String,
+    pub setup: SetupProposal,
+    /// The branch or commit that it starts from.
+    pub base: String,
+    /// The root of the work tree that it will work in.
+    pub root: PathBuf,
+    /// Whether that work tree must be created.
+    needs_worktree: bool,
+}
+
+impl NewRun {
+    pub fn config(&self) -> &Config {
+        &self.setup.proposed.config
+    }
+}
+
+/// Decides everything about a new run. Refuses whatever would stop it, and writes nothing.
+pub fn plan_run(dir: &Path, request: &NewRunRequest) -> Result<NewRun, Error> {
+    if request.goal.trim().is_empty() {
+        return Err(StartError::GoalEmpty.into());
+    }
+    let git = Git::open(dir)?;
+    refuse_old_git(&git)?;
+    let status = clean_status(&git)?;
+    let head = status.head.commit().ok_or(UserError::NoCommit)?;
+    refuse_run_branch(&git, &status.head)?;
+    refuse_edited_goal(&git, &status.head, &request.goal)?;
+    let id = match &request.id {
+        Some(id) => chosen_id(&git, id)?,
+        None => {
+            let mut taken = runs_with_branches(&git.runner_branches()?)?;
+            taken.extend(git.run_branches()?.into_iter().filter_map(|branch| RunId::new(branch.run).ok()));
+            identity::from_goal(&request.goal, &taken)
+                .or_else(|| identity::generate(head.as_str(), &taken))
+                .ok_or(Error::Internal("no run id could be generated"))?
+        }
+    };
+    let setup = propose_in(&git, &request.config)?;
+    preflight_config(&git, &setup.proposed.config)?;
+    let (root, needs_worktree) = match &request.place {
+        RunPlace::Here => (git.root().to_owned(), false),
+        RunPlace::Worktree(path) => (new_worktree_path(&git, dir, path.as_deref(), &id)?, true),
+    };
+    let base = match &status.head {
+        Head::Branch { name, .. } => name.to_string(),
+        Head::Detached { commit } => commit.prefix(8).to_owned(),
+        Head::Unborn => return Err(UserError::NoCommit.into()),
+    };
+    Ok(NewRun { id, goal: request.goal.clone(), setup, base, root, needs_worktree })
+}
+
+/// Starts a planned run: creates its branch, and its work tree if it has one of its own.
+pub fn start_run(dir: &Path, run: &NewRun) -> Result<StartResult, Error> {
+    let options = StartOptions {
+        new_goal: Some(run.goal.clone()),
+        id: Some(run.id.clone()),
+        config: Some(run.setup.proposed.text.clone()),
+        ..StartOptions::default()
+    };
+    if !run.needs_worktree {
+        return start(dir, &options);
+    }
+    let git = Git::open(dir)?;
+    let head = git.resolve("HEAD")?.ok_or(UserError::NoCommit)?;
+    git.add_worktree(&run.root, &head)?;
+    start(&run.root, &options).inspect_err(|_| {
+        // The error that is returned matters more than one of the clean-up.
+        let _ = git.remove_worktree(&run.root);
+    })
+}
+
+/// Refuses to mix a new run with the commits of another one.
+fn refuse_run_branch(git: &Git, head: &Head) -> Result<(), Error> {
+    let Some(run) = head.branch().and_then(|branch| RunId::of_branch(branch.as_str())) else { return Ok(()) };
+    let base = match head.commit() {
+        Some(tip) => base_branch_of(git, &run, tip)?,
+        None => None,
+    };
+    Err(UserError::OnRunBranch { run, base }.into())
+}
+
+/// Refuses to replace a goal that the user has written and not started.
+fn refuse_edited_goal(git: &Git, head: &Head, text: &str) -> Result<(), Error> {
+    let Some(bytes) = read_doc(git, Doc::Goal)? else { return Ok(()) };
+    let committed = match head.commit() {
+        Some(commit) => docs_at_commit(git, commit)?.remove(&Doc::Goal),
+        None => None,
+    };
+    let goal = Goal::parse(&bytes).map_err(StartError::from)?;
+    let is_edited =
+        goal.is_written() && committed.as_ref() != Some(&bytes) && goal.body().trim() != text.trim();
+    if is_edited { Err(StartError::GoalTaken.into()) } else { Ok(()) }
+}
+
+fn chosen_id(git: &Git, id: &str) -> Result<RunId, Error> {
+    let run =
+        RunId::new(id).map_err(|error| UserError::BadRunId { id: id.to_owned(), why: error.to_string() })?;
+    let exists = git.runner_branches()?.iter().any(|branch| branch.name == run.branch());
+    if exists { Err(UserError::RunExists(run).into()) } else { Ok(run) }
+}
+
+/// The path of a new work tree: the user's, or `<repository>-<run>` beside the repository.
+fn new_worktree_path(git: &Git, dir: &Path, wanted: Option<&Path>, run: &RunId) -> Result<PathBuf, Error> {
+    let path = match wanted {
+        Some(path) => dir.join(path),
+        None => {
+            let name =
+                git.root().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            git.root().with_file_name(format!("{name}-{run}"))
+        }
+    };
+    if path.symlink_metadata().is_ok() { Err(UserError::PathTaken(path).into()) } else { Ok(path) }
+}

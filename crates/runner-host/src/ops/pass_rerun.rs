@@ -1,0 +1,103 @@
+//! `runner verify --rerun`: repeats for passes what the runner ran before it let them pass. A pass is repeated as a list of
+//! steps, each with a result of its own, and passes are repeated in parallel.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use super::guard_rerun::{GuardRerunOutcome, GuardRerunner, RerunPlace, RerunStep};
+use super::verify::PassingCommit;
+use crate::error::Error;
+use runner_core::step::GuardExit;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassRerun {
+    pub pass: PassingCommit,
+    pub steps: Vec<RerunStep>,
+}
+
+impl PassRerun {
+    /// Whether every step succeeded again.
+    pub fn has_passed(&self) -> bool {
+        self.steps.iter().all(|step| step.outcome == GuardRerunOutcome::Ended(GuardExit::Code(0)))
+    }
+
+    /// The exit code of a command that the user stopped.
+    pub fn stopped(&self) -> Option<u8> {
+        self.steps.iter().find_map(|step| match step.outcome {
+            GuardRerunOutcome::Stopped(code) => Some(code),
+            GuardRerunOutcome::Ended(_) | GuardRerunOutcome::TimedOut | GuardRerunOutcome::NotStarted(_) => {
+                None
+            }
+        })
+    }
+}
+
+/// Repeats passes, `jobs` at a time. `on_result` receives each as it ends; the result has them in the order of `passes`.
+pub fn rerun_passes(
+    dir: &Path,
+    passes: &[PassingCommit],
+    jobs: usize,
+    on_result: &mut dyn FnMut(&PassRerun),
+) -> Result<Vec<PassRerun>, Error> {
+    let rerunner = GuardRerunner::begin(dir)?;
+    let next = AtomicUsize::new(0);
+    let (sender, results) = mpsc::channel();
+    let mut ended = thread::scope(|scope| -> Result<Vec<NumberedRerun>, Error> {
+        for _ in 0..jobs.clamp(1, passes.len().max(1)) {
+            let handle = rerunner.handle();
+            let sender = sender.clone();
+            let next = &next;
+            scope.spawn(move || {
+                let result = handle.open().and_then(|rerunner| work(&rerunner, passes, next, &sender));
+                if let Err(error) = result {
+                    let _ = sender.send(Err(error));
+                }
+            });
+        }
+        drop(sender);
+        let mut ended = Vec::new();
+        for result in results {
+            let numbered: NumberedRerun = result?;
+            on_result(&numbered.rerun);
+            ended.push(numbered);
+        }
+        Ok(ended)
+    })?;
+    ended.sort_by_key(|numbered| numbered.nth);
+    Ok(ended.into_iter().map(|numbered| numbered.rerun).collect())
+}
+
+struct NumberedRerun {
+    nth: usize,
+    rerun: PassRerun,
+}
+
+/// Repeats one pass after the other, until none is left or the user stops it.
+fn work(
+    rerunner: &GuardRerunner,
+    passes: &[PassingCommit],
+    next: &AtomicUsize,
+    results: &mpsc::Sender<Result<NumberedRerun, Error>>,
+) -> Result<(), Error> {
+    loop {
+        let nth = next.fetch_add(1, Ordering::Relaxed);
+        let Some(pass) = passes.get(nth) else { return Ok(()) };
+        let rerun = PassRerun { pass: pass.clone(), steps: steps(rerunner, pass)? };
+        let is_stopped = rerun.stopped().is_some();
+        if results.send(Ok(NumberedRerun { nth, rerun })).is_err() || is_stopped {
+            return Ok(());
+        }
+    }
+}
+
+/// What a pass is repeated by.
+fn steps(rerunner: &GuardRerunner, pass: &PassingCommit) -> Result<Vec<RerunStep>, Error> {
+    let Some(config) = &pass.config else {
+        let why = "the configuration of that commit cannot be read".to_owned();
+        let outcome = GuardRerunOutcome::NotStarted(why);
+        return Ok(vec![RerunStep { name: "guard", place: RerunPlace::Clone, outcome, output: Vec::new() }]);
+    };
+    Ok(vec![rerunner.run_guard(&pass.commit, config)?])
+}

@@ -1,0 +1,172 @@
+//! Checks before a loop's first commit, and at every start of a loop: everything that would make the night useless.
+
+use std::path::Path;
+
+use runner_core::agents::{AgentSandbox, AgentSpec};
+use runner_core::config::{Config, Executor, RoomMode, SandboxMode};
+use runner_core::detect::{LoginState, login_places};
+use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::model::cost::{RunSpending, unenforceable_limits};
+use runner_core::model::goal::Goal;
+use supervise::executables;
+
+use crate::agent::login::executor_login;
+use crate::agent::sandbox::{Bubblewrap, SANDBOX_FIX};
+use crate::error::{Error, UserError};
+use crate::fs::free_space::refuse_full_disk;
+use crate::git::Git;
+use crate::repo::documents::read_docs;
+use crate::repo::journal::{self, JournalState};
+
+/// Something that must be fixed before a loop starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreflightProblem {
+    pub check: &'static str,
+    /// What is wrong, with the value.
+    pub found: String,
+    /// The command or the change that fixes it.
+    pub fix: String,
+}
+
+impl PreflightProblem {
+    fn new(check: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { check, found: found.into(), fix: fix.into() }
+    }
+}
+
+/// Refuses to start a loop in this repository if it could not do any work. Nothing is written.
+pub fn preflight(dir: &Path) -> Result<(), Error> {
+    // The loop reports a repository that cannot be opened, after it has tried to repair what a crash left.
+    let Ok(git) = Git::open(dir) else { return Ok(()) };
+    // After a crash the documents may be half written: recovery comes first, and then every iteration checks them.
+    if journal::read(&git.paths().journal())? != JournalState::Empty {
+        return Ok(());
+    }
+    let is_set_up = git.root().join(RUNNER_DIR).symlink_metadata().is_ok();
+    if !is_set_up && git.runner_branches()?.is_empty() {
+        return Err(UserError::NotSetUp(git.root().to_owned()).into());
+    }
+    // A full disk is the cause of many other problems.
+    refuse_full_disk(&[git.root(), git.common_dir()])?;
+    let docs = read_docs(&git)?;
+    let mut problems = Vec::new();
+    let goal = docs.get(&Doc::Goal).and_then(|bytes| Goal::parse(bytes).ok());
+    if goal.is_some_and(|goal| !goal.is_written()) {
+        let fix = format!("write it into {}, then run 'runner start'", Doc::Goal.path());
+        problems.push(PreflightProblem::new("goal", "GOAL.md still holds the template", fix));
+    }
+    // An invalid configuration is reported by the loop itself.
+    if let Some(config) = docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok()) {
+        problems.extend(config_problems(&git, &config));
+    }
+    refuse(problems)
+}
+
+/// The same for a run that does not exist yet.
+pub(crate) fn preflight_config(git: &Git, config: &Config) -> Result<(), Error> {
+    refuse_full_disk(&[git.root(), git.common_dir()])?;
+    refuse(config_problems(git, config))
+}
+
+fn refuse(problems: Vec<PreflightProblem>) -> Result<(), Error> {
+    if problems.is_empty() { Ok(()) } else { Err(UserError::Preflight(problems).into()) }
+}
+
+fn config_problems(git: &Git, config: &Config) -> Vec<PreflightProblem> {
+    let mut problems = Vec::new();
+    let agents = std::iter::once(&config.executor).chain(config.ladder.iter().map(|rung| &rung.executor));
+    for (rung, executor) in agents.clone().enumerate() {
+        let is_repeated = agents.clone().take(rung).any(|earlier| is_same_program(earlier, executor));
+        problems.extend(agent_problem(git.root(), executor).filter(|_| !is_repeated));
+    }
+    problems.extend(guard_problem(git.root(), config));
+    problems.extend(limit_problem(config));
+    problems.extend(sandbox_problem(git.root(), config));
+    problems
+}
+
+fn is_same_program(one: &Executor, other: &Executor) -> bool {
+    (one.kind, &one.program, &one.command, one.preset, &one.base_url)
+        == (other.kind, &other.program, &other.command, other.preset, &other.base_url)
+}
+
+fn agent_problem(root: &Path, executor: &Executor) -> Option<PreflightProblem> {
+    let problem = |found: String, fix: String| Some(PreflightProblem::new("agent", found, fix));
+    let Some(agent) = executor.agent() else {
+        let program = executor.command.as_ref()?.program();
+        let fix = "check it, or choose another: runner config set executor.command PROGRAM".to_owned();
+        return if executables::find(program, Some(root)).is_some() {
+            None
+        } else {
+            problem(format!("`{program}` is not on PATH"), fix)
+        };
+    };
+    let program = executor.program.as_deref().unwrap_or(agent.program);
+    if executables::find(program, Some(root)).is_none() {
+        return problem(format!("`{program}` is not on PATH"), install_fix(executor, agent));
+    }
+    // A program of the user's own may log in elsewhere.
+    if executor.program.is_none() && executor_login(executor) == LoginState::Missing {
+        let places = login_places(agent);
+        let key = places.variables.first().copied().unwrap_or_default();
+        let login = places.command.unwrap_or(agent.program);
+        return problem(
+            format!("`{program}` is not logged in"),
+            format!("log in with '{login}', or set {key}"),
+        );
+    }
+    None
+}
+
+fn install_fix(executor: &Executor, agent: &AgentSpec) -> String {
+    match &executor.program {
+        Some(_) => format!("check [executor] program in {}", Doc::Config.path()),
+        None => format!("install it: npm install -g {}", agent.package),
+    }
+}
+
+fn guard_problem(root: &Path, config: &Config) -> Option<PreflightProblem> {
+    let program = config.guard.command.program();
+    // A program inside the repository may be made by the setup, or by an agent.
+    if program.contains('/') && !program.starts_with('/') || executables::find(program, Some(root)).is_some()
+    {
+        return None;
+    }
+    let fix =
+        format!("install `{program}`, or set your test command: runner config set guard.command COMMAND");
+    Some(PreflightProblem::new("guard", format!("`{program}` is not on PATH"), fix))
+}
+
+/// Limits on money that nothing can measure, because an agent is known not to report its cost.
+fn limit_problem(config: &Config) -> Option<PreflightProblem> {
+    let spent = RunSpending::default();
+    let agents = std::iter::once(&config.executor).chain(config.ladder.iter().map(|rung| &rung.executor));
+    let mut limits = agents.map(|agent| (agent, unenforceable_limits(config, &spent, agent)));
+    let (agent, limits) = limits.find(|(_, limits)| !limits.is_empty())?;
+    let keys: Vec<String> = limits.iter().map(|limit| format!("budget.{}", limit.as_str())).collect();
+    let fix = format!(
+        "add [prices.\"{}\"] to {}, or limit tokens instead: budget.run_tokens",
+        agent.priced_as(),
+        Doc::Config.path()
+    );
+    let found = format!("{} cannot be enforced: {} does not report it", keys.join(" and "), agent.label());
+    Some(PreflightProblem::new("limits", found, fix))
+}
+
+/// A sandbox that the configuration requires and that does not work here.
+fn sandbox_problem(root: &Path, config: &Config) -> Option<PreflightProblem> {
+    let what = if config.guard.room == RoomMode::Require {
+        "the guard must run in a room here"
+    } else if config.executor.sandbox == SandboxMode::Require && !has_own_sandbox(&config.executor) {
+        "agents must run in a sandbox here"
+    } else {
+        return None;
+    };
+    let why = Bubblewrap::find(root).err()?;
+    Some(PreflightProblem::new("sandbox", format!("{what}, but {why}"), SANDBOX_FIX))
+}
+
+fn has_own_sandbox(executor: &Executor) -> bool {
+    let native = executor.agent().and_then(AgentSpec::native);
+    native.is_some_and(|native| native.sandbox == AgentSandbox::BuiltIn)
+}

@@ -1,0 +1,140 @@
+//! The files of a commit, read by name: for the protection that follows from them, and for protected entries of files.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use runner_core::config::GuardConfig;
+use runner_core::guard_files::{self, RepoFiles, entry_value};
+use runner_core::model::object_id::CommitId;
+use runner_core::model::protection::Protection;
+
+use crate::error::Error;
+use crate::git::{CatFileBatch, Git, LogEntry, PathSet, lossy};
+
+/// The regular files of a commit, with links inside of the repository resolved.
+pub(crate) struct CommitFiles {
+    commit: CommitId,
+    batch: RefCell<CatFileBatch>,
+    resolved: RefCell<CatFileBatch>,
+    /// The first failure; what was read after it does not count.
+    failure: RefCell<Option<Error>>,
+}
+
+impl CommitFiles {
+    pub(crate) fn open(git: &Git, commit: &CommitId) -> Result<Self, Error> {
+        Ok(Self {
+            commit: commit.clone(),
+            batch: RefCell::new(git.batch()?),
+            resolved: RefCell::new(git.batch_resolving_links()?),
+            failure: RefCell::new(None),
+        })
+    }
+
+    fn file(&self, batch: &RefCell<CatFileBatch>, path: &str) -> Option<Vec<u8>> {
+        let result = batch.borrow_mut().file(&format!("{}:{path}", self.commit));
+        result.unwrap_or_else(|error| {
+            self.failure.borrow_mut().get_or_insert(error);
+            None
+        })
+    }
+
+    /// Fails if anything could not be read.
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        self.failure.into_inner().map_or(Ok(()), Err)
+    }
+}
+
+impl RepoFiles for CommitFiles {
+    fn read(&self, path: &str) -> Option<Vec<u8>> {
+        self.file(&self.resolved, path)
+    }
+
+    fn link(&self, path: &str) -> Option<String> {
+        let bytes = self.file(&self.batch, path)?;
+        let is_link = bytes.len() < LINK_BYTES_MAX && self.read(path).as_deref() != Some(&bytes);
+        is_link.then(|| lossy(&bytes))
+    }
+}
+
+/// The longest path that a link can hold.
+const LINK_BYTES_MAX: usize = 4096;
+
+/// What a configuration protects, with the files of a commit.
+pub(crate) fn protection_at(git: &Git, commit: &CommitId, guard: &GuardConfig) -> Result<Protection, Error> {
+    let files = CommitFiles::open(git, commit)?;
+    let protection = guard_files::protection(guard, &files);
+    files.finish()?;
+    Ok(protection)
+}
+
+/// The protected entries that have a value in a commit, by the path under which they are reported.
+pub(crate) fn entries_at(
+    batch: &mut CatFileBatch,
+    commit: &CommitId,
+    protection: &Protection,
+) -> Result<BTreeSet<Vec<u8>>, Error> {
+    let mut found = BTreeSet::new();
+    for file in protection.entry_files() {
+        let bytes = batch.file(&format!("{commit}:{file}"))?;
+        let entries = protection.entries.iter().filter(|entry| entry.file == file);
+        let existing = entries.filter(|entry| entry_value(entry, bytes.as_deref()).is_some());
+        found.extend(existing.map(|entry| entry.path().to_bytes()));
+    }
+    Ok(found)
+}
+
+/// An entry that a commit changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChangedEntry {
+    /// The path under which it is reported.
+    pub(crate) path: Vec<u8>,
+    /// Whether it has a value afterwards.
+    pub(crate) exists: bool,
+}
+
+/// The protected entries that a commit changed against its first parent.
+pub(crate) fn changed_entries(
+    batch: &mut CatFileBatch,
+    entry: &LogEntry,
+    protection: &Protection,
+) -> Result<Vec<ChangedEntry>, Error> {
+    let mut changed = Vec::new();
+    for file in protection.entry_files() {
+        if !entry.changes.iter().any(|change| change.path == file.to_bytes()) {
+            continue;
+        }
+        let before = batch.file(&format!("{}^1:{file}", entry.id))?;
+        let after = batch.file(&format!("{}:{file}", entry.id))?;
+        for entry in protection.entries.iter().filter(|entry| entry.file == file) {
+            let value = entry_value(entry, after.as_deref());
+            if entry_value(entry, before.as_deref()) != value {
+                changed.push(ChangedEntry { path: entry.path().to_bytes(), exists: value.is_some() });
+            }
+        }
+    }
+    Ok(changed)
+}
+
+/// What the user's own commits after `last` changed and only `runner start` may put into effect: files of the runner's, and
+/// what the run protects.
+pub(crate) fn unstarted_changes(
+    git: &Git,
+    last: &CommitId,
+    tip: &CommitId,
+    protection: &Protection,
+) -> Result<PathSet, Error> {
+    let mut paths = PathSet::new();
+    let mut batch = git.batch()?;
+    for entry in git.log(tip, Some(last), &[])? {
+        let entry = entry?;
+        paths.extend(changed_entries(&mut batch, &entry, protection)?.into_iter().map(|entry| entry.path));
+        let changed = entry.changes.into_iter().map(|change| change.path);
+        paths.extend(changed.filter(|path| super::paths::is_runner_path(path)));
+    }
+    if !protection.files.is_empty() {
+        for entry in git.log(tip, Some(last), &protection.files)? {
+            paths.extend(entry?.changes.into_iter().map(|change| change.path));
+        }
+    }
+    Ok(paths)
+}

@@ -1,0 +1,183 @@
+//! The checks of tasks, as people see them: read from the work tree, without a lock.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use runner_core::checks::coverage::{Coverage, coverage};
+use runner_core::layout::{Doc, NODES_DIR, checks_path, node_folder};
+use runner_core::model::checks::{Check, CheckFileName, ChecksFault, RedKind, RedRule, TaskChecks};
+use runner_core::model::digest::Sha256;
+use runner_core::model::id::NodeId;
+use runner_core::model::object_id::CommitId;
+use runner_core::model::run_state::RunState;
+use runner_core::model::tree::{Node, Tree};
+use runner_core::runs::start::StartError;
+
+use crate::error::{Error, UserError};
+use crate::fs::atomic;
+use crate::git::Git;
+use crate::iteration::laid_files::blocked_destinations;
+use crate::repo::documents::read_doc;
+
+/// The most bytes of a checks.toml, and of a check file.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// The checks of every task that has valid ones.
+pub(crate) fn task_checks(git: &Git, tree: &Tree) -> Result<BTreeMap<NodeId, TaskChecks>, Error> {
+    let mut checks = BTreeMap::new();
+    for node in nodes_with_checks(git, tree) {
+        if let Some(Ok(found)) = read_checks(git, &node)? {
+            checks.insert(node, found);
+        }
+    }
+    Ok(checks)
+}
+
+/// The faults of all checks of tasks. A destination must be free only where the checks are new: later, an agent may have created
+/// a file there, which the frozen one replaces.
+pub(crate) fn check_faults(
+    git: &Git,
+    head: &CommitId,
+    tree: &Tree,
+    protected: &[String],
+) -> Result<Vec<String>, Error> {
+    let mut faults = Vec::new();
+    for node in nodes_with_checks(git, tree) {
+        let path = checks_path(&node);
+        let leaf = tree.path_to(&node).unwrap_or_default();
+        let acceptance = leaf.last().map_or(0, |node| node.acceptance.len());
+        let passes = leaf.last().is_some_and(|node| node.passes);
+        let checks = match read_checks(git, &node)? {
+            Some(Ok(checks)) => checks,
+            Some(Err(problems)) => {
+                faults.extend(problems.iter().map(|problem| format!("`{path}`: {problem}")));
+                continue;
+            }
+            None => continue,
+        };
+        let wrong = checks.point_faults(acceptance);
+        faults.extend(wrong.iter().map(|fault| format!("`{path}`: {fault}")));
+        let toml = atomic::read(&git.root().join(&path), FILE_BYTES_MAX)?;
+        let is_new = Some(git.file_at(head, &path)?) != toml;
+        if is_new && !passes {
+            let paths: Vec<&str> = checks.files().map(|(path, _)| path.as_str()).collect();
+            let blocked = blocked_destinations(git, protected, &paths)?;
+            faults.extend(blocked.iter().map(|(to, why)| format!("`{path}`: `{to}` {}", why.why())));
+        }
+    }
+    Ok(faults)
+}
+
+/// The tasks of a tree with a checks.toml, sorted.
+fn nodes_with_checks(git: &Git, tree: &Tree) -> Vec<NodeId> {
+    let entries = std::fs::read_dir(git.root().join(NODES_DIR)).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut nodes: Vec<NodeId> = names.filter_map(|name| NodeId::new(name.as_str()).ok()).collect();
+    nodes.retain(|node| tree.path_to(node).is_some());
+    nodes.sort();
+    nodes
+}
+
+/// The checks of a task; none if it has no checks.toml.
+fn read_checks(git: &Git, node: &NodeId) -> Result<Option<Result<TaskChecks, Vec<ChecksFault>>>, Error> {
+    let Some(toml) = atomic::read(&git.root().join(checks_path(node)), FILE_BYTES_MAX)? else {
+        return Ok(None);
+    };
+    let folder = git.root().join(node_folder(node));
+    let digest_of = |file: &CheckFileName| {
+        let bytes = atomic::read(&folder.join(file.as_str()), FILE_BYTES_MAX).ok().flatten()?;
+        Some(Sha256::of(&bytes))
+    };
+    Ok(Some(TaskChecks::read(&toml, digest_of)))
+}
+
+/// One check of a task, with what is on record about it.
+#[derive(Clone, Debug)]
+pub struct CheckView {
+    /// The path of its task: `root/api/login`.
+    pub task: String,
+    pub check: Check,
+    pub digest: Sha256,
+    /// How it ended before the work, if it ran.
+    pub red: Option<RedKind>,
+    pub state: CheckState,
+}
+
+/// What became of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckState {
+    /// Its task has not been worked on: its files are not in the repository yet.
+    HeldBack,
+    /// It failed before the work, and its task is open.
+    Red,
+    /// It had to fail before the work and did not: its success proves nothing.
+    Vacuous,
+    Green,
+}
+
+impl CheckState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::HeldBack => "held back",
+            Self::Red => "red",
+            Self::Vacuous => "vacuous",
+            Self::Green => "green",
+        }
+    }
+
+    fn of(passes: bool, rule: RedRule, red: Option<RedKind>) -> Self {
+        let is_vacuous = rule == RedRule::Required && red.is_some_and(|red| !red.is_proof());
+        match (is_vacuous, passes, red) {
+            (true, _, _) => Self::Vacuous,
+            (false, true, _) => Self::Green,
+            (false, false, Some(_)) => Self::Red,
+            (false, false, None) => Self::HeldBack,
+        }
+    }
+}
+
+/// All checks of the run in a work tree, and how much of the acceptance they prove.
+#[derive(Clone, Debug)]
+pub struct ChecksView {
+    /// In the order of the plan.
+    pub checks: Vec<CheckView>,
+    pub coverage: Coverage,
+}
+
+/// Reads the checks of the run in a work tree. Takes no lock.
+pub fn checks_view(dir: &Path) -> Result<ChecksView, Error> {
+    let git = Git::open(dir)?;
+    let missing = |doc: Doc| Error::from(UserError::MissingDoc(doc));
+    let tree = read_doc(&git, Doc::Tree)?.ok_or_else(|| missing(Doc::Tree))?;
+    let tree = Tree::decode(&tree).map_err(StartError::Tree)?;
+    let state = read_doc(&git, Doc::RunState)?.ok_or_else(|| missing(Doc::RunState))?;
+    let state = RunState::decode(&state).map_err(StartError::RunState)?;
+    let all = task_checks(&git, &tree)?;
+    let mut checks = Vec::new();
+    collect(tree.root(), "", &all, &state, &mut checks);
+    Ok(ChecksView { checks, coverage: coverage(&tree, &all, &state.proofs) })
+}
+
+fn collect(
+    node: &Node,
+    above: &str,
+    all: &BTreeMap<NodeId, TaskChecks>,
+    state: &RunState,
+    checks: &mut Vec<CheckView>,
+) {
+    let task = if above.is_empty() { node.id.to_string() } else { format!("{above}/{}", node.id) };
+    if let Some(task_checks) = all.get(&node.id) {
+        let proof = state.proof_of(&node.id).filter(|proof| proof.digest == task_checks.digest);
+        for check in &task_checks.checks {
+            let red = proof.and_then(|proof| proof.red_of(&check.name));
+            checks.push(CheckView {
+                task: task.clone(),
+                check: check.clone(),
+                digest: task_checks.digest,
+                red,
+                state: CheckState::of(node.passes, check.red, red),
+            });
+        }
+    }
+    node.children.iter().for_each(|child| collect(child, &task, all, state, checks));
+}

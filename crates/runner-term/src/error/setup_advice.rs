@@ -1,0 +1,79 @@
+//! What to type when a run cannot begin, be configured or be landed.
+
+use runner_core::config::SetKeyError;
+use runner_core::layout::Doc;
+use runner_host::ops::land::LandError;
+use runner_host::ops::preflight::PreflightProblem;
+
+use super::ErrorAdvice;
+
+pub(super) fn preflight_advice(problems: &[PreflightProblem]) -> ErrorAdvice {
+    let details = match problems {
+        [_] => Vec::new(),
+        problems => problems.iter().map(|problem| format!("{}: {}", problem.check, problem.found)).collect(),
+    };
+    let hints = problems.iter().map(|problem| problem.fix.clone()).collect();
+    ErrorAdvice { code: "preflight", details, hints }
+}
+
+pub(super) fn land_advice(error: &LandError) -> ErrorAdvice {
+    match error {
+        LandError::NothingPassed(_) => {
+            ErrorAdvice::new("nothing_to_land", "see its progress with 'runner status'")
+        }
+        LandError::Unverified { run, findings } => {
+            ErrorAdvice::new("unverified", format!("list every violation with 'runner verify {run}'"))
+                .with_details(findings.clone())
+        }
+        LandError::NoBase(_) => {
+            ErrorAdvice::new("no_base", "name the branch to land on: runner land --onto BRANCH")
+        }
+        LandError::Conflict { branch, paths } => {
+            let hint =
+                format!("merge {branch} into the run's branch and resolve it there, then run it again");
+            ErrorAdvice::new("conflict", hint).with_details(paths.clone())
+        }
+        LandError::BranchExists(branch) => {
+            let hint =
+                format!("choose another name with --branch NAME, or remove it: git branch -D {branch}");
+            ErrorAdvice::new("branch_exists", hint)
+        }
+        LandError::BadBranchName(_) => {
+            ErrorAdvice::new("branch_name", "choose another name with --branch NAME")
+        }
+        LandError::NoSuchBranch(_) => {
+            ErrorAdvice::new("no_such_branch", "list the branches with 'git branch'")
+        }
+        LandError::CheckedOut { branch, .. } => ErrorAdvice::new(
+            "checked_out",
+            format!("land on a new branch: runner land --onto {branch}, then merge it there"),
+        ),
+        LandError::RedGuard { output, .. } => ErrorAdvice::new(
+            "red_guard",
+            "the base branch may break the run's work: fix it on the run's branch",
+        )
+        .with_details(output.clone()),
+    }
+}
+
+pub(super) fn set_key_advice(error: &SetKeyError) -> ErrorAdvice {
+    let config = Doc::Config.path();
+    match error {
+        SetKeyError::UnknownKey { nearest: Some(nearest), .. } => {
+            ErrorAdvice::new("unknown_key", format!("did you mean `{nearest}`?"))
+        }
+        SetKeyError::UnknownKey { nearest: None, .. } => {
+            ErrorAdvice::new("unknown_key", "list all keys with 'runner config show'")
+        }
+        SetKeyError::Table(_) | SetKeyError::Layout(_) => {
+            ErrorAdvice::new("not_settable", format!("edit {config}, then run 'runner start'"))
+        }
+        SetKeyError::WordCount { .. } => {
+            ErrorAdvice::new("value", "for an example: runner config set --help")
+        }
+        SetKeyError::Invalid(problems) => {
+            let hint = "see what is allowed with 'runner config show KEY'; nothing was changed";
+            ErrorAdvice::new("config", hint).with_details(problems.iter().map(ToString::to_string).collect())
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `runner checks`: the checks of all tasks, and how much of the acceptance they prove.
+
+use std::path::Path;
+
+use runner_core::model::checks::{RedKind, RedRule};
+use runner_host::view::checks::{CheckState, CheckView, ChecksView, checks_view};
+use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole};
+use serde_json::{Value, json};
+
+use crate::render::clean;
+
+pub(crate) struct ChecksOutput(ChecksView);
+
+pub(crate) fn run(dir: &Path) -> Result<ChecksOutput, CommandError> {
+    checks_view(dir)
+        .map(ChecksOutput)
+        .map_err(|error| CommandError::from_host("could not read the checks", error))
+}
+
+fn command(view: &CheckView) -> String {
+    clean(&view.check.command.words().join(" "))
+}
+
+fn covers(view: &CheckView) -> String {
+    let points: Vec<String> = view.check.covers.iter().map(|point| point.get().to_string()).collect();
+    if points.is_empty() { "all".to_owned() } else { points.join(",") }
+}
+
+fn red_word(red: Option<RedKind>) -> &'static str {
+    red.map_or("not run", RedKind::as_str)
+}
+
+impl CommandOutput for ChecksOutput {
+    fn json(&self) -> Value {
+        let check = |view: &CheckView| {
+            json!({
+                "task": view.task,
+                "name": view.check.name,
+                "command": view.check.command.words(),
+                "covers": view.check.covers.iter().map(|point| point.get()).collect::<Vec<_>>(),
+                "files": view.check.files.keys().map(ToString::to_string).collect::<Vec<_>>(),
+                "red_required": view.check.red == RedRule::Required,
+                "red": view.red,
+                "state": view.state.as_str(),
+                "digest": view.digest,
+            })
+        };
+        json!({
+            "schema": "runner.checks/1",
+            "checks": self.0.checks.iter().map(check).collect::<Vec<_>>(),
+            "acceptance": self.0.coverage,
+        })
+    }
+
+    fn key_values(&self) -> Vec<KeyValueLine> {
+        let line = |view: &CheckView| {
+            KeyValueLine::new()
+                .with("check", &view.check.name)
+                .with("task", &view.task)
+                .with("state", view.state.as_str())
+                .with("red", red_word(view.red))
+                .with("covers", covers(view))
+                .with("command", command(view))
+        };
+        let mut lines: Vec<KeyValueLine> = self.0.checks.iter().map(line).collect();
+        lines.push(KeyValueLine::new().with("acceptance", self.0.coverage));
+        lines
+    }
+
+    fn human(&self, styler: &Styler) -> String {
+        let mut text = String::new();
+        for view in &self.0.checks {
+            let role = match view.state {
+                CheckState::Green => TextRole::Good,
+                CheckState::Vacuous => TextRole::Warn,
+                CheckState::Red | CheckState::HeldBack => TextRole::Faint,
+            };
+            let state = styler.paint(role, &format!("{:9}", view.state.as_str()));
+            let line = format!(
+                "{} {}: {} (covers {}, before the work: {})",
+                clean(&view.task),
+                view.check.name,
+                command(view),
+                covers(view),
+                red_word(view.red)
+            );
+            text.push_str(&format!("{state} {}\n", styler.fit(&line, styler.width.saturating_sub(10))));
+        }
+        text.push_str(&format!("acceptance: {}\n", self.0.coverage));
+        text
+    }
+}

@@ -1,0 +1,106 @@
+//! `runner attest`: statements that other tools can read, and signatures that `ssh-keygen` accepts.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::TestRepo;
+
+use crate::RUNNER;
+
+fn passed() -> TestRepo {
+    let agent = "case $RUNNER_ITER in 0001) split ;; *) echo $RUNNER_ITER > work.txt; answer done ;; esac";
+    let repo = RunBuilder::new(RUNNER).agent(agent).start();
+    repo.runner(&["loop"]).ok();
+    repo
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn every_pass_and_the_run_have_a_statement() {
+    let repo = passed();
+    let statements = lines(&repo.runner(&["attest"]).ok().stdout);
+    assert_eq!(statements.len(), 3);
+    for (statement, node) in statements.iter().zip(["a", "b"]) {
+        assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
+        assert_eq!(statement["predicateType"], "https://in-toto.io/attestation/test-result/v0.1");
+        assert_eq!(statement["predicate"]["result"], "PASSED");
+        assert_eq!(statement["predicate"]["passedTests"], serde_json::json!([node]));
+    }
+    let summary = statements.last().unwrap();
+    assert_eq!(summary["predicate"]["verificationResult"], "PASSED");
+    let tip = repo.git(&["rev-parse", "HEAD"]);
+    assert_eq!(summary["subject"][0]["digest"]["gitCommit"], tip.trim());
+    assert_eq!(lines(&repo.runner(&["attest"]).ok().stdout), statements, "the same run gives the same bytes");
+}
+
+#[test]
+fn a_forged_run_is_not_attested_as_verified() {
+    let repo = passed();
+    repo.git(&[
+        "commit",
+        "-q",
+        "--amend",
+        "-m",
+        "chore(loop): run demo iter 0003 node b status=done guard=pass",
+    ]);
+    let output = repo.runner(&["attest"]);
+    assert_eq!(output.code, Some(1));
+    let summary = lines(&output.stdout).pop().unwrap();
+    assert_eq!(summary["predicate"]["verificationResult"], "FAILED");
+}
+
+/// Decodes base64 with the system's own program.
+fn decoded(text: &Value) -> Vec<u8> {
+    use std::io::Write;
+    let mut child =
+        Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_str().unwrap().as_bytes()).unwrap();
+    child.wait_with_output().unwrap().stdout
+}
+
+#[test]
+fn ssh_signatures_are_accepted_by_ssh_keygen_and_only_for_their_payload() {
+    let repo = passed();
+    let key = repo.outside().join("key");
+    let created = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-C", "user@example.com", "-f"])
+        .arg(&key)
+        .status();
+    assert!(created.unwrap().success());
+    let public = fs::read_to_string(key.with_extension("pub")).unwrap();
+    let signers = repo.outside().join("signers");
+    fs::write(&signers, format!("user@example.com {public}")).unwrap();
+    let output = repo.runner(&["attest", "--sign", "ssh", "--key", key.to_str().unwrap()]).ok();
+    let envelopes = lines(&output.stdout);
+    assert_eq!(envelopes.len(), 3);
+    for envelope in &envelopes {
+        let payload = decoded(&envelope["payload"]);
+        let signature = repo.outside().join("payload.sig");
+        fs::write(&signature, decoded(&envelope["signatures"][0]["sig"])).unwrap();
+        let verify = |payload: &[u8]| {
+            use std::io::Write;
+            let head = format!("DSSEv1 28 application/vnd.in-toto+json {} ", payload.len());
+            let mut child = Command::new("ssh-keygen")
+                .args(["-q", "-Y", "verify", "-I", "user@example.com", "-n", "runner", "-f"])
+                .arg(&signers)
+                .arg("-s")
+                .arg(&signature)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            child.stdin.take().unwrap().write_all(&[head.as_bytes(), payload].concat()).unwrap();
+            child.wait().unwrap().success()
+        };
+        assert!(verify(&payload));
+        assert!(!verify(&[&payload[..], b" "].concat()));
+    }
+    let refused = repo.runner(&["attest", "--sign", "ssh", "--key", "/nowhere"]).refused(2);
+    assert!(refused.contains("could not sign"), "{refused}");
+}
