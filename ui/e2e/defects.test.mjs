@@ -241,6 +241,18 @@ describe("a live run", () => {
     second.stop();
   });
 
+  it("D7: a view whose script could not be loaded appears later", async () => {
+    const page = await open(browser, server);
+    await page.route("**/views.js", (route) => route.abort());
+    await page.reload();
+    await page.getByText("all 2 tasks passed").first().waitFor();
+    await page.evaluate((run) => (location.hash = `#/run/${run}/i/2/guard`), RUN);
+    await page.getByText("Cannot reach the server").first().waitFor();
+    await page.unroute("**/views.js");
+    await page.getByText("numerals::four").first().waitFor();
+    await close(page);
+  });
+
   it("D8: the stream is tried again after an error response", async () => {
     const page = await open(browser, server);
     await page.locator("footer .live").waitFor();
