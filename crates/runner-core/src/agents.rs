@@ -28,7 +28,9 @@ mod qwen;
 
 pub use claude::can_launch_commands_through;
 pub use event::{ActivityState, AgentEvent, AgentEventKind, FileAction, FileChange, PlanItem, PlanItemState};
-pub use launch::{CommandLine, CommandSandbox, LaunchContext, SetupFile, Variables, agent_schema};
+pub use launch::{
+    CommandLine, CommandSandbox, LaunchContext, RepositoryAccess, SetupFile, Variables, agent_schema,
+};
 pub use preset::Preset;
 pub use provider_error::ProcessFacts;
 pub use spec::{AgentLogin, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, ToolControl, ToolSwitch};

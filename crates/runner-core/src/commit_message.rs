@@ -291,6 +291,7 @@ pub enum Trailer {
     Room,
     Candidate,
     Check,
+    Review,
     Semantics,
     UserCommits,
     PlanImport,
@@ -299,7 +300,7 @@ pub enum Trailer {
 }
 
 impl Trailer {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Edit,
         Self::Outcome,
         Self::Attempt,
@@ -311,6 +312,7 @@ impl Trailer {
         Self::Room,
         Self::Candidate,
         Self::Check,
+        Self::Review,
         Self::Semantics,
         Self::UserCommits,
         Self::PlanImport,
@@ -331,6 +333,7 @@ impl Trailer {
             Self::Room => "Runner-Room",
             Self::Candidate => "Runner-Candidate",
             Self::Check => "Runner-Check",
+            Self::Review => "Runner-Review",
             Self::Semantics => "Runner-Semantics",
             Self::UserCommits => "Runner-User-Commits",
             Self::PlanImport => "Runner-Plan-Import",

@@ -11,7 +11,9 @@ mod keys;
 mod ladder;
 mod limits;
 mod logs;
+mod proof;
 mod reference;
+mod review;
 mod room;
 
 use schemars::JsonSchema;
@@ -25,6 +27,8 @@ pub use keys::{ConfigKey, KeyEdit, SetKeyError, edit_keys, value_text};
 pub use ladder::{OnUsageLimit, Rung};
 pub use limits::{AcceptConfig, LimitsConfig, OnTimeout, UnchangedPolicy};
 pub use logs::LogsConfig;
+pub use proof::{ProofConfig, SignPolicy};
+pub use review::ReviewConfig;
 pub use room::{IgnoredFiles, RoomMode};
 
 use crate::strict::{BoundedInt, DocumentProblem, FieldReader, TomlTable, decode_utf8};
@@ -86,6 +90,12 @@ pub struct Config {
     pub limits: LimitsConfig,
     /// When an answer is accepted.
     pub accept: AcceptConfig,
+    /// A second agent that reviews work before its task passes. Without this table, there is no review.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ReviewConfig")]
+    pub review: Option<ReviewConfig>,
+    /// How the result of a run is signed.
+    pub proof: ProofConfig,
     /// Further agents, in order: each is used after N failed attempts at a task.
     pub ladder: Vec<Rung>,
     /// Prices per million tokens in US dollars, by model (or by kind, for an agent without a configured model). Used when
@@ -252,6 +262,8 @@ impl Default for Config {
             budget: Budget::default(),
             limits: LimitsConfig::default(),
             accept: AcceptConfig::default(),
+            review: None,
+            proof: ProofConfig::default(),
             ladder: Vec::new(),
             prices: Prices::new(),
         }
@@ -297,6 +309,13 @@ macro_rules! read_optional_keys {
 use {read_keys, read_optional_keys};
 
 impl Config {
+    /// Every agent that a run may start: the worker, those of the ladder, and the reviewer.
+    pub fn agents(&self) -> impl Iterator<Item = &Executor> + Clone {
+        let ladder = self.ladder.iter().map(|rung| &rung.executor);
+        let reviewer = self.review.iter().map(|review| &review.executor);
+        std::iter::once(&self.executor).chain(ladder).chain(reviewer)
+    }
+
     /// Decodes the file strictly: reports every unknown key, invalid value and violated rule with its line.
     pub fn decode(bytes: &[u8]) -> Result<Self, Vec<DocumentProblem>> {
         let text = decode_utf8(bytes).map_err(|problem| vec![problem])?;
@@ -315,6 +334,10 @@ impl Config {
         config.budget = file.table("budget", Budget::take);
         config.limits = file.table("limits", LimitsConfig::take);
         config.accept = file.table("accept", AcceptConfig::take);
+        config.review = file
+            .has("review")
+            .then(|| file.table("review", |table| ReviewConfig::take(table, &config.executor)));
+        config.proof = file.table("proof", ProofConfig::take);
         config.ladder = file.tables("ladder", |table| Rung::take(table, &config.executor));
         config.prices = file.tables_by_name("prices", TokenPrice::take);
         let problems = file.finish();

@@ -154,6 +154,7 @@ impl Outcome {
             Self::ContextFull => halted("context full"),
             Self::ChecksFailed => failed("checks failed"),
             Self::GuardFailed => failed("guard failed"),
+            Self::ReviewRefused => failed("review refused"),
             Self::RuleViolation => failed("rule violated"),
             Self::InvalidTree => failed("invalid tree"),
             Self::RepairFailed => failed("repair failed"),
@@ -165,6 +166,7 @@ impl Outcome {
             Self::NoAnswer => failed("no answer"),
             Self::ProviderRefused => failed("provider refused"),
             Self::GuardNotStarted => failed("guard not started"),
+            Self::ReviewFailed => failed("review failed"),
             Self::NotLoggedIn => failed("not logged in"),
         }
     }
@@ -294,6 +296,9 @@ pub fn annotation_text(annotation: &Annotation) -> String {
             "the tree could not be repaired: the run continues with the last valid one".to_owned()
         }
         Annotation::NothingChanged => "the session changed nothing".to_owned(),
+        Annotation::ReviewOverruled => {
+            "passed against the reviewer, which had refused the task as often as it may".to_owned()
+        }
         Annotation::ConfirmedUnchanged => {
             "passed without a change: two independent sessions answered done".to_owned()
         }

@@ -11,6 +11,7 @@ pub mod object_id;
 pub mod progress;
 pub mod protection;
 pub mod repo_path;
+pub mod review;
 pub mod run_state;
 pub mod slug;
 pub mod tools;

@@ -11,6 +11,7 @@
 mod budget;
 mod context;
 mod outline;
+mod review;
 mod template;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use budget::SectionCut;
 pub use context::{ContextFiles, context_files};
+pub use review::ReviewBrief;
 pub use template::{BUILT_IN, PromptError};
 
 use crate::config::RemovalPolicy;

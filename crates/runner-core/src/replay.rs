@@ -17,7 +17,9 @@ use crate::layout::Doc;
 use crate::model::id::{IterationNumber, RunId};
 use crate::model::run_state::RunState;
 use crate::model::tree::Tree;
-use crate::step::{Attempt, CheckEvidence, Evidence, GuardRun, NextStep, interpret, plan, settle};
+use crate::step::{
+    Attempt, CheckEvidence, Evidence, GuardRun, NextStep, ReviewEvidence, interpret, plan, settle,
+};
 use crate::strict::canonical_json;
 use crate::verify::{Files, StepDocuments, snapshot};
 
@@ -58,10 +60,13 @@ pub struct RecordedSession {
     /// What the checks of the task showed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub checks: CheckEvidence,
+    /// What the review showed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub review: ReviewEvidence,
 }
 
-fn is_default(checks: &CheckEvidence) -> bool {
-    *checks == CheckEvidence::default()
+fn is_default<T: Default + PartialEq>(evidence: &T) -> bool {
+    *evidence == T::default()
 }
 
 /// The result of a replay.
@@ -227,7 +232,8 @@ impl ReplayedIteration<'_> {
         };
         let claim = interpret(&snapshot, &job, self.session.attempt.clone());
         let guard = self.session.guard_run.clone();
-        let evidence = Evidence { checks: self.session.checks.clone(), guard };
+        let review = self.session.review.clone();
+        let evidence = Evidence { checks: self.session.checks.clone(), guard, review };
         let transition = settle(&snapshot, &job, &claim, &evidence);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let prompt = self.session.prompt.clone().unwrap_or_else(|| job.prompt.text.clone());
@@ -362,7 +368,13 @@ mod tests {
             self.push(commit(
                 &transition.message,
                 &docs,
-                Some(RecordedSession { prompt, attempt, guard_run, checks: CheckEvidence::default() }),
+                Some(RecordedSession {
+                    prompt,
+                    attempt,
+                    guard_run,
+                    checks: CheckEvidence::default(),
+                    review: ReviewEvidence::Skipped,
+                }),
             ));
         }
     }

@@ -5,6 +5,7 @@ use schemars::{JsonSchema, Schema};
 
 use crate::config::Config;
 use crate::model::agent_output::AgentOutput;
+use crate::model::review::ReviewAnswer;
 use crate::model::run_state::RunState;
 use crate::model::tools::Tools;
 use crate::model::tree::TreeDocument;
@@ -18,6 +19,8 @@ pub enum SchemaDocument {
     RunState,
     /// The answer of an agent.
     AgentOutput,
+    /// The answer of a reviewer.
+    Review,
     Config,
     Tools,
     /// A line of `events.jsonl`. Newer runners may add keys.
@@ -25,8 +28,8 @@ pub enum SchemaDocument {
 }
 
 impl SchemaDocument {
-    pub const ALL: [Self; 6] =
-        [Self::Tree, Self::RunState, Self::AgentOutput, Self::Config, Self::Tools, Self::Event];
+    pub const ALL: [Self; 7] =
+        [Self::Tree, Self::RunState, Self::AgentOutput, Self::Review, Self::Config, Self::Tools, Self::Event];
 
     /// The file name in `schemas/`.
     pub fn file_name(self) -> &'static str {
@@ -34,6 +37,7 @@ impl SchemaDocument {
             Self::Tree => "tree.schema.json",
             Self::RunState => "run_state.schema.json",
             Self::AgentOutput => "agent_output.schema.json",
+            Self::Review => "review.schema.json",
             Self::Config => "config.schema.json",
             Self::Tools => "tools.schema.json",
             Self::Event => "event.schema.json",
@@ -51,6 +55,7 @@ impl SchemaDocument {
             // Every key is written; one without a value is null.
             Self::RunState => of::<RunState>(settings.for_serialize()),
             Self::AgentOutput => of::<AgentOutput>(settings),
+            Self::Review => of::<ReviewAnswer>(settings),
             Self::Config => of::<Config>(settings),
             Self::Tools => of::<Tools>(settings),
             Self::Event => of::<RecordedEvent>(settings.for_serialize()),
@@ -93,6 +98,7 @@ mod tests {
                 "tree.schema.json",
                 "run_state.schema.json",
                 "agent_output.schema.json",
+                "review.schema.json",
                 "config.schema.json",
                 "tools.schema.json",
                 "event.schema.json"

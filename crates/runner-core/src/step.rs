@@ -35,6 +35,7 @@ mod outage;
 mod outcome;
 mod plan;
 pub(crate) mod recorded_guard;
+pub(crate) mod review;
 mod settle;
 mod snapshot;
 #[cfg(test)]
@@ -69,6 +70,7 @@ pub use plan::{
     SessionTarget, plan,
 };
 pub use recorded_guard::{GuardJob, GuardOccasion, GuardRecord};
+pub use review::{ReviewEvidence, ReviewJob, ReviewPlan, ReviewReport, ReviewRun};
 pub use settle::{AttemptCharge, FAILURES_MAX, TIMEOUTS_MAX, Transition, settle};
 pub use snapshot::{Artifact, Memory, NodeFiles, Snapshot, SnapshotInputs, SnapshotSource, TEXT_BYTES_MAX};
 pub use tree_rules::{Violation, tree_violations};
@@ -106,6 +108,14 @@ pub trait IterationWorld {
         check: &Check,
         restore: &[RepoPath],
     ) -> Result<CheckRun, Self::Error>;
+
+    /// Runs a reviewer to its end, on the same files, which it cannot change.
+    fn run_review(
+        &mut self,
+        iteration: &mut Self::Iteration,
+        job: &Job,
+        review: &ReviewJob,
+    ) -> Result<ReviewRun, Self::Error>;
 
     /// Writes the iteration as one commit, completely or not at all.
     fn commit(
@@ -220,7 +230,7 @@ pub struct CompletedIteration {
     pub commit: CommitId,
 }
 
-/// Runs one iteration: at most one session, at most one run of the guard, and one commit, unless an outage only continues.
+/// Runs one iteration: at most one session, one run of the guard and one review, and one commit, unless an outage only continues.
 pub fn step<W: World>(world: &mut W, run: &LoadedRun) -> Result<StepResult, W::Error> {
     let job = match plan(&run.snapshot)? {
         NextStep::Stop(stop) => return Ok(StepResult::Stopped(stop)),
@@ -283,6 +293,7 @@ fn judge<W: IterationWorld>(
         Evidence::none()
     };
     evidence.checks.red = red;
+    evidence.review = review::run_review(world, snapshot, job, &claim, &evidence, iteration)?;
     Ok(settle(snapshot, job, &claim, &evidence))
 }
 
@@ -323,7 +334,7 @@ fn collect_evidence<W: IterationWorld>(
     } else {
         GuardRun::Skipped
     };
-    Ok(Evidence { checks: CheckEvidence { red: None, green }, guard })
+    Ok(Evidence { checks: CheckEvidence { red: None, green }, guard, review: ReviewEvidence::Skipped })
 }
 
 /// The event that names the budget limits which can no longer be enforced, if an iteration changed them.
@@ -407,7 +418,8 @@ fn first_action<W: World>(world: &mut W, snapshot: &Snapshot) -> Result<NextActi
     if !limits.is_empty() {
         world.announce(&Event::BudgetUnenforceable { limits, agent: job.agent.label() });
     }
-    Ok(pending_wait(&snapshot.state, &job.agent.executor).cloned().map_or(NextAction::Go, NextAction::Wait))
+    let wait = pending_wait(&snapshot.state, &snapshot.config, &job.agent.executor);
+    Ok(wait.cloned().map_or(NextAction::Go, NextAction::Wait))
 }
 
 /// Why a loop ends after its last iteration: the run may have ended with it.

@@ -25,6 +25,7 @@ mod red_baseline;
 mod red_check;
 pub(crate) mod repo_world;
 mod restored_index;
+mod review;
 mod room_proposal;
 mod sandboxing;
 mod session;

@@ -20,6 +20,7 @@ pub mod pause;
 pub mod preflight;
 pub mod replay;
 pub mod run_list;
+pub mod signed_tip;
 pub mod signing;
 pub mod start;
 pub mod stop;

@@ -161,6 +161,8 @@ pub struct IterationRow {
     pub guard: Option<String>,
     /// `exit 1`, `signal 9`; null if the guard gave no result.
     pub guard_exit: Option<String>,
+    /// The review in one line: `refused 1/2 by claude: no test`.
+    pub review: Option<String>,
     /// Whether it used an attempt.
     pub is_charged: bool,
     pub summary: String,

@@ -32,6 +32,7 @@ pub(crate) type LastLine<'a> = dyn Fn(&RunId, IterationNumber, DisplayPhase) -> 
 pub(crate) enum DisplayPhase {
     Agent,
     Guard,
+    Review,
     Commit,
 }
 
@@ -40,6 +41,7 @@ impl DisplayPhase {
         match self {
             Self::Agent => "agent",
             Self::Guard => "guard",
+            Self::Review => "review",
             Self::Commit => "commit",
         }
     }
@@ -245,8 +247,9 @@ impl LiveView {
                 }
             }
             Event::GuardStarted { .. } | Event::CheckStarted { .. } => self.enter(DisplayPhase::Guard),
+            Event::ReviewStarted { .. } => self.enter(DisplayPhase::Review),
             Event::CheckEnded { phase: CheckPhase::Red, .. } => self.enter(DisplayPhase::Agent),
-            Event::Decided { .. } => self.enter(DisplayPhase::Commit),
+            Event::ReviewEnded { .. } | Event::Decided { .. } => self.enter(DisplayPhase::Commit),
             Event::Waiting { wait, ends_unix_ms } => {
                 self.state = DisplayState::Waiting(WaitDisplay {
                     reason: clean(&reason(wait)),

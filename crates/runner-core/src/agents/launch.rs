@@ -79,11 +79,20 @@ pub struct LaunchContext<'a> {
     pub settings_dir: PathBuf,
     /// Folders outside the repository that the session may write to.
     pub writable: Vec<PathBuf>,
+    /// Whether the session may change the repository.
+    pub access: RepositoryAccess,
     /// The sandbox around commands, for an agent without one of its own.
     pub sandbox: Option<CommandSandbox>,
     pub user: &'a Variables,
     /// Whether the runner runs as root.
     pub is_root: bool,
+}
+
+/// Whether a session may change the repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepositoryAccess {
+    Writable,
+    ReadOnly,
 }
 
 /// The sandbox of an agent whose own process must stay outside, because it renews its login there.

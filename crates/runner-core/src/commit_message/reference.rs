@@ -33,7 +33,7 @@ pub(super) const SUBJECTS: [(&str, &str); 7] = [
 ];
 
 /// The annotations as their trailer has them, and what they mean.
-const ANNOTATIONS: [(&str, &str); 10] = [
+const ANNOTATIONS: [(&str, &str); 11] = [
     ("guard-file-restored <path>", "the agent changed a protected file; the runner restored it"),
     ("guard-file-changed <path>", "the agent changed a protected file; `protect = \"flag\"` allows it"),
     ("guard-file-created <path>", "the agent created a guard file; it is pinned from this pass on"),
@@ -50,6 +50,7 @@ const ANNOTATIONS: [(&str, &str); 10] = [
     ),
     ("repair-abandoned", "no repair of the tree succeeded; the run continues from the last valid one"),
     ("nothing-changed", "the agent answered and changed nothing"),
+    ("review-overruled", "the task passed without a review: the reviewer had refused it as often as it may"),
 ];
 
 impl Trailer {
@@ -64,7 +65,7 @@ impl Trailer {
             Self::State | Self::Semantics => "iteration, baseline, final, edit",
             Self::GuardExit | Self::Room => "iteration, baseline, final",
             Self::Candidate => "iteration, final",
-            Self::Check => "iteration",
+            Self::Check | Self::Review => "iteration",
             Self::UserCommits => "iteration, baseline, final, edit, start",
             Self::PlanImport | Self::Fork => "start",
         }
@@ -88,6 +89,10 @@ impl Trailer {
                 "a check of the task that ran: name, how it ended before the work (`failed`, `absent`, `broken`, `green`), how it \
                  ended after it (an exit code, `signal-<n>`, `timed-out`, `not-started`, `no-tests`, or `none` if it did not run), \
                  and the digest of the checks; one for each"
+            }
+            Self::Review => {
+                "the review of the work: `accepted`, `refused` or `failed`, which of how many reviews that may refuse, and the \
+                 SHA-256 of the record in run_state.json"
             }
             Self::Semantics => "version of the rules that decided the iteration",
             Self::UserCommits => {

@@ -60,7 +60,7 @@ impl Config {
             if entry.keys.is_empty() && entry.form == KeyForm::Table {
                 keys.push(ConfigKey::new(entry.name.clone(), &entry));
             }
-            for key in entry.keys.iter().filter(|_| entry.form == KeyForm::Table) {
+            for key in entry.keys.iter().filter(|_| entry.form.is_table()) {
                 keys.push(ConfigKey::new(format!("{}.{}", entry.name, key.name), key));
             }
         }
@@ -74,7 +74,7 @@ impl Config {
             return Ok(key.clone());
         }
         let table = name.split('.').next().unwrap_or_default();
-        if entries().iter().any(|entry| entry.name == table && entry.form != KeyForm::Table) {
+        if entries().iter().any(|entry| entry.name == table && !entry.form.is_table()) {
             return Err(SetKeyError::Table(table.to_owned()));
         }
         let names: Vec<&str> = keys.iter().map(|key| key.name.as_str()).collect();

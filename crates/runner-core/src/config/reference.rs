@@ -20,10 +20,19 @@ pub(super) struct ReferenceEntry {
 pub(super) enum KeyForm {
     /// A key, or a table of keys.
     Table,
+    /// A table that is absent by default.
+    OptionalTable,
     /// A list of tables, `[[ladder]]`, empty by default.
     List,
     /// A table of tables with names that the user chooses.
     Named,
+}
+
+impl KeyForm {
+    /// Whether the keys can be set one by one.
+    pub(super) fn is_table(self) -> bool {
+        matches!(self, Self::Table | Self::OptionalTable)
+    }
 }
 
 impl Config {
@@ -88,7 +97,10 @@ fn entry_of(document: &Value, name: &str, schema: &Value, defaults: &Value) -> R
     let (form, inner) = match (definition_under("items"), definition_under("additionalProperties")) {
         (Some(item), _) => (KeyForm::List, Some(item)),
         (None, Some(value)) => (KeyForm::Named, Some(value)),
-        (None, None) => (KeyForm::Table, definition(schema)),
+        (None, None) => match definition(schema) {
+            Some(table) if default.is_none() => (KeyForm::OptionalTable, Some(table)),
+            table => (KeyForm::Table, table),
+        },
     };
     let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
     // The keys of a table that is absent by default have no defaults.
@@ -117,6 +129,7 @@ fn push_key(file: &mut String, key: &ReferenceEntry) {
 fn header(table: &ReferenceEntry) -> String {
     match table.form {
         KeyForm::Table => format!("[{}]\n", table.name),
+        KeyForm::OptionalTable => format!("# [{}]\n", table.name),
         KeyForm::List => format!("# [[{}]]\n", table.name),
         KeyForm::Named => format!("# [{}.{}]\n", table.name, toml_text(&example_of(table))),
     }

@@ -224,10 +224,14 @@ pub fn reached(budget: &Budget, run: &RunSpending, leaf: Option<&LeafSpending>) 
 /// The configured limits that cannot be enforced, because sessions so far did not report what they limit, or because the agent
 /// is known not to report it.
 pub fn unenforceable_limits(config: &Config, run: &RunSpending, agent: &Executor) -> Vec<BudgetLimit> {
-    let native = agent.agent().and_then(AgentSpec::native);
-    let reports_no_cost = native.is_some_and(|native| !native.features.reports_cost)
-        && !config.prices.contains_key(agent.priced_as());
-    let without_cost = number(run.sessions_without_cost) > 0 || reports_no_cost;
+    let reports_no_cost = |agent: &Executor| {
+        let native = agent.agent().and_then(AgentSpec::native);
+        native.is_some_and(|native| !native.features.reports_cost)
+            && !config.prices.contains_key(agent.priced_as())
+    };
+    let reviewer = config.review.iter().map(|review| &review.executor);
+    let without_cost =
+        number(run.sessions_without_cost) > 0 || std::iter::once(agent).chain(reviewer).any(reports_no_cost);
     let without_tokens = number(run.sessions_without_tokens) > 0;
     let is_unknown = |limit: &BudgetLimit| if limit.is_money() { without_cost } else { without_tokens };
     let configured = BudgetLimit::ALL.into_iter().filter(|limit| limit.of(&config.budget).is_some());

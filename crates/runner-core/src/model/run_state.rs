@@ -15,6 +15,7 @@ use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::progress::Progress;
 use crate::model::protection::Protection;
 use crate::model::repo_path::RepoPath;
+use crate::model::review::ReviewState;
 use crate::step::{Outcome, RoomLevel, SessionMode, UsageLimit, Wait};
 use crate::strict::{
     BoundedInt, DocumentProblem, FieldReader, canonical_json, decode_utf8, word, word_or_null,
@@ -100,6 +101,9 @@ pub struct RunState {
     /// How the checks of tasks ended before the work on them began, sorted by node id.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub proofs: Vec<TaskProof>,
+    /// The last review, and how often the reviewer refused open tasks.
+    #[serde(skip_serializing_if = "ReviewState::is_empty")]
+    pub review: ReviewState,
     /// What the run protects from its agents, since the last `runner start`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protection: Option<Protection>,
@@ -147,7 +151,7 @@ pub struct NodeHistory {
     #[schemars(range(min = 0, max = u32::MAX))]
     #[serde(deserialize_with = "count")]
     pub restored_omitted: u32,
-    /// What the guard or the checks printed, if they failed.
+    /// What the guard or the checks printed, if they failed, or what the reviewer refused.
     #[serde(deserialize_with = "Option::deserialize")]
     pub guard_output: Option<String>,
     /// How a later session on the node ended, if that one gave no answer.
@@ -225,6 +229,7 @@ impl RunState {
             last_room: None,
             guard_error: None,
             proofs: Vec::new(),
+            review: ReviewState::default(),
             protection: None,
             semantics: SEMANTICS,
         }
@@ -262,6 +267,7 @@ impl RunState {
             last_room: fields.optional("last_room").or(fresh.last_room),
             guard_error: fields.optional("guard_error").or(fresh.guard_error),
             proofs: fields.optional("proofs").unwrap_or(fresh.proofs),
+            review: fields.optional_object("review").unwrap_or(fresh.review),
             protection: fields.optional_object("protection").unwrap_or(fresh.protection),
             semantics: fields.required("semantics").map_or(fresh.semantics, U32Count::get),
         };
@@ -341,6 +347,8 @@ mod tests {
     use crate::model::cost::amount;
     use crate::model::digest::Sha256;
     use crate::model::progress::{LeafFailure, UnconfirmedClaim};
+    use crate::model::review::{RecordedReview, ReviewResult, TaskRefusals};
+    use crate::step::{CostSource, Ordinal};
 
     #[test]
     #[expect(clippy::too_many_lines, reason = "one value with every field set")]
@@ -432,6 +440,18 @@ mod tests {
                     red: crate::model::checks::RedKind::Absent,
                 }],
             }],
+            review: ReviewState {
+                last: Some(RecordedReview {
+                    agent: "claude".to_owned(),
+                    round: Ordinal { nth: 1, of: 2 },
+                    result: ReviewResult::Refused,
+                    reasons: vec!["no test".to_owned()],
+                    tokens: Some(amount(5)),
+                    microdollars: None,
+                    cost_source: CostSource::Unknown,
+                }),
+                refusals: vec![TaskRefusals { node: NodeId::root(), count: 1 }],
+            },
             protection: Some(Protection { files: vec!["justfile".to_owned()], ..Protection::default() }),
             semantics: SEMANTICS,
         };

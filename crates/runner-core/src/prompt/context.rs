@@ -57,7 +57,8 @@ fn repair_goal(target: &SessionTarget) -> String {
 }
 
 fn history(past: &NodeHistory) -> Option<String> {
-    let has_failed = matches!(past.outcome, Outcome::GuardFailed | Outcome::ChecksFailed);
+    let has_failed =
+        matches!(past.outcome, Outcome::GuardFailed | Outcome::ChecksFailed | Outcome::ReviewRefused);
     let has_summary = !has_failed && !past.summary.trim().is_empty();
     let mut text = format!("Iteration {} on this node ended with `{}`.\n", past.iter, past.outcome);
     if has_summary {
@@ -70,7 +71,12 @@ fn history(past: &NodeHistory) -> Option<String> {
             let _ = writeln!(text, "- {}", one_line(note));
         }
     }
-    if let Some(later) = past.later_outcome {
+    if past.later_outcome == Some(Outcome::ReviewFailed) {
+        text.push_str(
+            "\nA later session answered `done`, and checks and guard succeeded, but the reviewer gave no verdict. Its changes to \
+             files are still there.\n",
+        );
+    } else if let Some(later) = past.later_outcome {
         let _ = write!(
             text,
             "\nA later session ended without an answer (`{later}`). Its changes to files are still there.\n"
@@ -104,6 +110,13 @@ fn advice(past: &NodeHistory) -> &'static str {
 
 fn failure(past: &NodeHistory, guard: &str, baseline: Option<&RecordedGuardRun>) -> Option<String> {
     let output = past.guard_output.as_ref()?;
+    if past.outcome == Outcome::ReviewRefused {
+        let iter = past.iter;
+        return Some(format!(
+            "Iteration {iter} answered `done`, and checks and guard succeeded, but a reviewer refused the work:\n\n{}\n",
+            output.trim_end()
+        ));
+    }
     let is_checks = past.outcome == Outcome::ChecksFailed;
     let what = if is_checks { "checks of the task".to_owned() } else { format!("the guard `{guard}`") };
     let mut text = format!("Iteration {} answered `done`, but {what} failed.\n", past.iter);

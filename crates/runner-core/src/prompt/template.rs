@@ -13,7 +13,7 @@ use crate::model::tools::ToolsError;
 use crate::strict::nearest;
 
 /// The built-in templates by file name. A file of the same name in `.runner/prompts/` overrides one.
-pub const BUILT_IN: [(&str, &str); 23] = [
+pub const BUILT_IN: [(&str, &str); 24] = [
     ("contract.md", include_str!("../../templates/contract.md")),
     ("leaf.md", include_str!("../../templates/leaf.md")),
     ("repair.md", include_str!("../../templates/repair.md")),
@@ -37,6 +37,7 @@ pub const BUILT_IN: [(&str, &str); 23] = [
     ("context.md", include_str!("../../templates/context.md")),
     ("artifacts.md", include_str!("../../templates/artifacts.md")),
     ("output.md", include_str!("../../templates/output.md")),
+    ("review.md", include_str!("../../templates/review.md")),
 ];
 
 /// The note about cuts, which users cannot override.

@@ -27,12 +27,14 @@ impl<'e> RunActivity<'e> {
             Event::GuardStarted { .. }
             | Event::BaselineStarted { .. }
             | Event::CheckStarted { .. }
+            | Event::ReviewStarted { .. }
             | Event::CheckEnded { phase: CheckPhase::Green, .. } => Some(Self::Guard),
             Event::CheckEnded { phase: CheckPhase::Red, .. } => Some(Self::Agent),
             Event::FinalCheckStarted { .. } => Some(Self::FinalCheck),
-            Event::GuardEnded { .. } | Event::Decided { .. } | Event::FinalCheckEnded { .. } => {
-                Some(Self::Committing)
-            }
+            Event::GuardEnded { .. }
+            | Event::ReviewEnded { .. }
+            | Event::Decided { .. }
+            | Event::FinalCheckEnded { .. } => Some(Self::Committing),
             Event::Committed { .. }
             | Event::OutageContinues { .. }
             | Event::Resumed

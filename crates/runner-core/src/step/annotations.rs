@@ -40,6 +40,8 @@ pub enum Annotation {
     NothingChanged,
     /// The task passed without a change to any file: two independent sessions answered `done`.
     ConfirmedUnchanged,
+    /// The task passed without a review: the reviewer had refused it as often as it may.
+    ReviewOverruled,
     /// An annotation that only a newer runner knows.
     #[serde(other)]
     #[schemars(skip)]
@@ -65,6 +67,7 @@ impl Annotation {
             Self::RepairAbandoned => "repair-abandoned",
             Self::NothingChanged => "nothing-changed",
             Self::ConfirmedUnchanged => "confirmed-unchanged",
+            Self::ReviewOverruled => "review-overruled",
             Self::Unknown => "unknown",
         }
     }
@@ -91,6 +94,7 @@ impl Annotation {
             "repair-abandoned" => Self::RepairAbandoned,
             "nothing-changed" => Self::NothingChanged,
             "confirmed-unchanged" => Self::ConfirmedUnchanged,
+            "review-overruled" => Self::ReviewOverruled,
             _ => return None,
         };
         (parsed.to_string() == value).then_some(parsed)
@@ -135,6 +139,7 @@ impl fmt::Display for Annotation {
             | Self::RepairAbandoned
             | Self::NothingChanged
             | Self::ConfirmedUnchanged
+            | Self::ReviewOverruled
             | Self::Unknown => f.write_str(kind),
         }
     }
@@ -161,6 +166,9 @@ impl Settling<'_> {
         }
         if self.decision.is_confirmed {
             annotations.push(Annotation::ConfirmedUnchanged);
+        }
+        if self.decision.is_overruled {
+            annotations.push(Annotation::ReviewOverruled);
         }
         annotations
     }
@@ -250,6 +258,7 @@ mod tests {
             Annotation::RepairAbandoned,
             Annotation::NothingChanged,
             Annotation::ConfirmedUnchanged,
+            Annotation::ReviewOverruled,
         ] {
             assert_eq!(Annotation::parse(&annotation.to_string()), annotation);
         }

@@ -89,7 +89,7 @@ mod tests {
     use crate::model::tree::sample::{leaf, passed, tree};
     use crate::prompt::PromptError;
     use crate::step::{Attempt, Interruption, IterationWorld, Transition};
-    use crate::step::{GuardExit, Job};
+    use crate::step::{GuardExit, Job, ReviewJob, ReviewRun};
     use crate::step::{GuardPlace, RoomLevel};
     use crate::verify;
 
@@ -122,6 +122,15 @@ mod tests {
             _: &[RepoPath],
         ) -> Result<crate::step::CheckRun, PromptError> {
             panic!("a check ran")
+        }
+
+        fn run_review(
+            &mut self,
+            _: &mut Self::Iteration,
+            _: &Job,
+            _: &ReviewJob,
+        ) -> Result<ReviewRun, Self::Error> {
+            panic!("no review is configured")
         }
 
         fn commit(&mut self, (): (), _: &Job, _: &Transition) -> Result<CommitId, PromptError> {

@@ -119,10 +119,12 @@ pub fn next_agent(config: &Config, state: &RunState, leaf: Option<&Node>) -> Age
     choose_agent(config, &state.usage_limits, leaf)
 }
 
-/// The recorded wait, if it is for the agent that runs next. A user who switched to another agent does not wait for the old
-/// one.
-pub fn pending_wait<'s>(state: &'s RunState, agent: &Executor) -> Option<&'s Wait> {
-    state.wait.as_ref().filter(|wait| wait.agent == agent.label())
+/// The recorded wait, if it is for the agent that runs next, or for the reviewer. A user who switched to another agent does not
+/// wait for the old one.
+pub fn pending_wait<'s>(state: &'s RunState, config: &Config, agent: &Executor) -> Option<&'s Wait> {
+    let is_reviewer =
+        |label: &str| config.review.as_ref().is_some_and(|review| review.executor.label() == label);
+    state.wait.as_ref().filter(|wait| wait.agent == agent.label() || is_reviewer(&wait.agent))
 }
 
 /// The limits on record after a session. `session` names its agent and leaf, and the limit's end if it reached one.
@@ -223,9 +225,9 @@ mod tests {
         };
         let state = RunState { wait: Some(wait.clone()), ..RunState::new(None) };
         let agent = |model: &str| Executor { model: Some(model.to_owned()), ..config(LADDER).executor };
-        assert_eq!(pending_wait(&state, &agent("small")), Some(&wait));
-        assert_eq!(pending_wait(&state, &agent("large")), None);
-        assert_eq!(pending_wait(&RunState::new(None), &agent("small")), None);
+        assert_eq!(pending_wait(&state, &Config::default(), &agent("small")), Some(&wait));
+        assert_eq!(pending_wait(&state, &Config::default(), &agent("large")), None);
+        assert_eq!(pending_wait(&RunState::new(None), &Config::default(), &agent("small")), None);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::file_notice::FileNotice;
 use super::interpret::{Claim, SessionFinding};
 use super::outcome::{NextAction, Outcome, StopReason};
 use super::plan::{Job, Ordinal, SessionMode};
+use super::review::ReviewReport;
 use super::settle::{AttemptCharge, Transition};
 use super::snapshot::Snapshot;
 use crate::agents::AgentEvent;
@@ -91,6 +92,14 @@ pub enum Event {
     GuardStarted { iter: IterationNumber, command: CommandArgv },
     /// The guard's command ended.
     GuardEnded { iter: IterationNumber, end: GuardEnd, exit: Option<GuardExit> },
+    /// A reviewer is about to look at the work.
+    ReviewStarted { iter: IterationNumber, agent: String, round: Ordinal },
+    /// The review ended.
+    ReviewEnded {
+        iter: IterationNumber,
+        #[serde(flatten)]
+        report: ReviewReport,
+    },
     /// The outcome is decided; the commit follows.
     Decided {
         iter: IterationNumber,
@@ -288,6 +297,8 @@ impl Event {
             Self::CheckEnded { .. } => "check_ended",
             Self::GuardStarted { .. } => "guard_started",
             Self::GuardEnded { .. } => "guard_ended",
+            Self::ReviewStarted { .. } => "review_started",
+            Self::ReviewEnded { .. } => "review_ended",
             Self::Decided { .. } => "decided",
             Self::Committed { .. } => "committed",
             Self::OutageContinues { .. } => "outage_continues",

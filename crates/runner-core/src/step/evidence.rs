@@ -4,12 +4,14 @@ use super::attempt::GuardRun;
 use super::checks::{CheckEvidence, GreenRun};
 use super::guard_place::GuardPlace;
 use super::outcome::Interruption;
+use super::review::ReviewEvidence;
 
 /// The results of everything that the runner ran itself in an iteration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
     pub checks: CheckEvidence,
     pub guard: GuardRun,
+    pub review: ReviewEvidence,
 }
 
 impl Evidence {
@@ -20,7 +22,7 @@ impl Evidence {
 
     /// The evidence of a guard run alone.
     pub fn of_guard(guard: GuardRun) -> Self {
-        Self { checks: CheckEvidence::default(), guard }
+        Self { checks: CheckEvidence::default(), guard, review: ReviewEvidence::Skipped }
     }
 
     /// Where guard and checks ran, if any of them ran to its end.
@@ -28,11 +30,11 @@ impl Evidence {
         self.guard.place().or_else(|| self.checks.green.place())
     }
 
-    /// What interrupted guard or checks.
+    /// What interrupted guard, checks or review.
     pub(super) fn interruption(&self) -> Option<Interruption> {
         match (&self.guard, &self.checks.green) {
             (GuardRun::Interrupted { by }, _) | (_, GreenRun::Interrupted { by }) => Some(*by),
-            (_, _) => None,
+            (_, _) => self.review.interruption(),
         }
     }
 }

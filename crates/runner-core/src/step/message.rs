@@ -40,6 +40,9 @@ impl Settling<'_> {
         for record in self.evidence.checks.records(self.job.task.checks.as_ref()) {
             message = message.trailer(Trailer::Check, record);
         }
+        if let Some(review) = &state.review.last {
+            message = message.trailer(Trailer::Review, review.trailer());
+        }
         message = message.trailer(Trailer::Semantics, SEMANTICS).user_commits(self.snapshot.user_commits);
         for annotation in annotations {
             message = message.trailer(Trailer::Annotation, annotation);

@@ -9,6 +9,7 @@ use super::guard_place::RoomLevel;
 use super::merge::PlanEdit;
 use super::outcome::{NextAction, Outcome};
 use super::plan::{Ordinal, SessionMode};
+use super::review::ReviewEvidence;
 use super::settle::{AttemptCharge, Settling};
 use crate::agents::SessionIdentity;
 use crate::model::agent_output::AgentStatus;
@@ -16,6 +17,7 @@ use crate::model::checks::CheckRecord;
 use crate::model::cost::{RunSpending, SessionCost};
 use crate::model::digest::Sha256;
 use crate::model::id::{IterationNumber, NodeId, RunId};
+use crate::model::review::{RecordedReview, ReviewResult};
 use crate::model::run_state::{GuardResult, RunState, SEMANTICS};
 use crate::model::tools::Tools;
 use crate::model::tree::Tree;
@@ -49,13 +51,16 @@ pub struct IterationMeta {
     /// What is on record about the checks of the task, if any of them ran.
     #[serde(default)]
     pub checks: Vec<CheckRecord>,
+    /// The review, if there was one.
+    #[serde(default)]
+    pub review: Option<RecordedReview>,
     /// Where the guard ran: `in-place`, or `bubblewrap` with its ignored files; null if it did not run to its end.
     #[serde(default)]
     pub room: Option<RoomLevel>,
     pub charge: AttemptCharge,
     /// How the session ended.
     pub exit: SessionExit,
-    /// What was wrong with the session: violated rules, errors in tree.json, the cause of a failure.
+    /// What was wrong with the session: violated rules, errors in tree.json, the cause of a failure, what a reviewer found.
     pub findings: Vec<String>,
     /// Every accepted edit of the plan.
     pub plan_edits: Vec<PlanEdit>,
@@ -110,6 +115,20 @@ impl RecordedIteration {
 }
 
 impl Settling<'_> {
+    /// What was wrong with the session, and what its reviewer found.
+    fn findings(&self) -> Vec<String> {
+        let what = match &self.evidence.review {
+            ReviewEvidence::Ended { result: ReviewResult::Refused, .. } => "review refused",
+            ReviewEvidence::Ended { result: ReviewResult::Failed, .. } => "review failed",
+            ReviewEvidence::Ended { result: ReviewResult::Accepted, .. } | ReviewEvidence::Skipped => {
+                return self.claim.notes.lines();
+            }
+        };
+        let review = self.recorded_review().into_iter().flat_map(|review| review.reasons);
+        let review = review.map(|reason| format!("{what}: {reason}"));
+        self.claim.notes.lines().into_iter().chain(review).collect()
+    }
+
     pub(super) fn meta(
         &self,
         tree: &Tree,
@@ -135,9 +154,10 @@ impl Settling<'_> {
             guard_exit: decision.guard_exit,
             room: self.evidence.place().map(|place| place.room),
             checks: self.evidence.checks.records(job.task.checks.as_ref()),
+            review: state.review.last.clone(),
             charge: decision.charge(),
             exit: claim.exit.clone(),
-            findings: claim.notes.lines(),
+            findings: self.findings(),
             plan_edits: decision.edits.to_vec(),
             annotations,
             prompt_sha256: job.prompt.sha256,

@@ -94,7 +94,9 @@ impl Settling<'_> {
     fn unconfirmed(&self, tree: &Tree) -> Option<UnconfirmedClaim> {
         let outcome = self.decision.outcome;
         let is_confirmed_next = self.snapshot.config.accept.unchanged == UnchangedPolicy::Confirm;
-        if outcome == Outcome::Unconfirmed && is_confirmed_next {
+        // Work without a verdict of its reviewer stays as it is: a second session that finds nothing to change is reviewed at once.
+        let is_open_claim = outcome == Outcome::Unconfirmed || self.failed_review().is_some();
+        if is_open_claim && is_confirmed_next {
             let task = node_of(tree, leaf_of(&self.job.target))?;
             return Some(UnconfirmedClaim::new(task, self.job.iteration));
         }

@@ -9,7 +9,7 @@ use super::plan::{SessionTarget, leaf_of};
 use super::settle::Settling;
 use crate::config::OnUsageLimit;
 use crate::model::checks::TaskProof;
-use crate::model::cost::{LeafSpending, SessionCost, amount};
+use crate::model::cost::{LeafSpending, RunSpending, SessionCost, amount};
 use crate::model::id::NodeId;
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::{NodeHistory, PendingRepair, RunState, SEMANTICS, omitted_line};
@@ -102,13 +102,14 @@ impl Settling<'_> {
                 NextAction::Go | NextAction::Stop(_) | NextAction::Unknown => None,
             },
             usage_limits: self.usage_limits(),
-            spent: before.spent.with(self.cost()),
+            spent: self.spent_after(),
             spent_by_leaf: self.spent_by_leaf(tree),
             baseline: before.baseline.clone(),
             final_check: None,
             last_room: self.evidence.place().map(|place| place.room).or(before.last_room),
             guard_error: self.guard_error(),
             proofs: self.proofs(tree),
+            review: self.next_review_state(tree),
             protection: before.protection.clone(),
             semantics: SEMANTICS,
         }
@@ -120,27 +121,39 @@ impl Settling<'_> {
         SessionCost::of(&self.claim.exit, self.claim.usage, price)
     }
 
+    /// What the run has used, with this session and its review.
+    pub(super) fn spent_after(&self) -> RunSpending {
+        let costs = std::iter::once(self.cost()).chain(self.review_cost());
+        costs.fold(self.snapshot.state.spent, RunSpending::with)
+    }
+
     /// The usage limits on record after the iteration; none where the configuration waits instead of switching agents.
     pub(super) fn usage_limits(&self) -> Vec<UsageLimit> {
         if self.snapshot.config.on_usage_limit == OnUsageLimit::Wait {
             return Vec::new();
         }
+        // The worker itself answered: only its reviewer failed.
+        let outcome = match self.failed_review() {
+            Some(_) => Outcome::ReviewRefused,
+            None => self.decision.outcome,
+        };
         let limit = UsageLimit {
             agent: self.job.agent.label(),
             node: leaf_of(&self.job.target).clone(),
             resets_unix_secs: self.claim.exit.resets_unix_secs(),
         };
-        limits_after(&self.snapshot.state.usage_limits, limit, self.decision.outcome)
+        limits_after(&self.snapshot.state.usage_limits, limit, outcome)
     }
 
-    /// What each open leaf has used, with this session.
+    /// What each open leaf has used, with this session and its review.
     fn spent_by_leaf(&self, tree: &Tree) -> Vec<LeafSpending> {
         let node = leaf_of(&self.job.target);
         let nothing =
             |node: &NodeId| LeafSpending { node: node.clone(), tokens: amount(0), microdollars: amount(0) };
         let mut all = self.snapshot.state.spent_by_leaf.clone();
         let known = all.iter().position(|spent| spent.node == *node).map(|at| all.remove(at));
-        all.push(known.unwrap_or_else(|| nothing(node)).with(self.cost()));
+        let costs = std::iter::once(self.cost()).chain(self.review_cost());
+        all.push(costs.fold(known.unwrap_or_else(|| nothing(node)), LeafSpending::with));
         all.retain(|spent| is_open_leaf(tree, &spent.node) && *spent != nothing(&spent.node));
         all.sort_by(|one, other| one.node.cmp(&other.node));
         all
@@ -221,10 +234,11 @@ impl Settling<'_> {
         }
     }
 
-    /// What the guard printed if it failed, or the checks that failed.
+    /// What the guard printed if it failed, or the checks that failed, or what the reviewer refused.
     fn failure_output(&self) -> Option<String> {
         match (self.decision.outcome, &self.evidence.checks.green) {
             (Outcome::GuardFailed, _) => guard_output(&self.evidence.guard),
+            (Outcome::ReviewRefused, _) => self.refusal_text(),
             (Outcome::ChecksFailed, GreenRun::Ended { output, .. }) => Some(bounded_output(output)),
             (_, _) => None,
         }

@@ -23,7 +23,11 @@ pub(super) fn continued(snapshot: &Snapshot, job: &Job, transition: &Transition)
     let before = &snapshot.state;
     let after = &transition.state;
     let NextAction::Wait(wait) = &transition.next else { return None };
-    let recorded = pending_wait(before, &job.agent.executor)?;
+    // A session whose review failed did something: its work is committed.
+    if after.review.last.is_some() {
+        return None;
+    }
+    let recorded = pending_wait(before, &snapshot.config, &job.agent.executor)?;
     let is_known = match transition.outcome.class() {
         OutcomeClass::Transient => true,
         OutcomeClass::UsageLimit => recorded.outcome.class() == OutcomeClass::UsageLimit,
@@ -46,8 +50,9 @@ impl Settling<'_> {
     /// others, so that no agent can make a run endless.
     pub(super) fn is_outage(&self) -> bool {
         let spent = &self.snapshot.state.spent;
-        let after = spent.with(self.cost());
+        let after = self.spent_after();
         is_of_provider(self.decision.outcome)
+            && self.failed_review().is_none()
             && self.claim.changes == FileChanges::default()
             && (spent.tokens, spent.microdollars) == (after.tokens, after.microdollars)
     }

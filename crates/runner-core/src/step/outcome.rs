@@ -19,6 +19,7 @@ pub enum Outcome {
     Unconfirmed,
     ChecksFailed,
     GuardFailed,
+    ReviewRefused,
     Retry,
     Decomposed,
     RuleViolation,
@@ -42,6 +43,7 @@ pub enum Outcome {
     NoAnswer,
     ProviderRefused,
     GuardNotStarted,
+    ReviewFailed,
     NotLoggedIn,
     ContextFull,
 }
@@ -67,11 +69,12 @@ pub enum OutcomeClass {
 }
 
 impl Outcome {
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 31] = [
         Self::Passed,
         Self::Unconfirmed,
         Self::ChecksFailed,
         Self::GuardFailed,
+        Self::ReviewRefused,
         Self::Retry,
         Self::Decomposed,
         Self::RuleViolation,
@@ -95,6 +98,7 @@ impl Outcome {
         Self::NoAnswer,
         Self::ProviderRefused,
         Self::GuardNotStarted,
+        Self::ReviewFailed,
         Self::NotLoggedIn,
         Self::ContextFull,
     ];
@@ -105,6 +109,7 @@ impl Outcome {
             Self::Unconfirmed => "unconfirmed",
             Self::ChecksFailed => "checks_failed",
             Self::GuardFailed => "guard_failed",
+            Self::ReviewRefused => "review_refused",
             Self::Retry => "retry",
             Self::Decomposed => "decomposed",
             Self::RuleViolation => "rule_violation",
@@ -128,6 +133,7 @@ impl Outcome {
             Self::NoAnswer => "no_answer",
             Self::ProviderRefused => "provider_refused",
             Self::GuardNotStarted => "guard_not_started",
+            Self::ReviewFailed => "review_failed",
             Self::NotLoggedIn => "not_logged_in",
             Self::ContextFull => "context_full",
         }
@@ -143,6 +149,7 @@ impl Outcome {
             | Self::Unconfirmed
             | Self::ChecksFailed
             | Self::GuardFailed
+            | Self::ReviewRefused
             | Self::Retry
             | Self::Decomposed
             | Self::RuleViolation
@@ -162,7 +169,8 @@ impl Outcome {
             | Self::AgentCrashed
             | Self::NoAnswer
             | Self::ProviderRefused
-            | Self::GuardNotStarted => OutcomeClass::Failure,
+            | Self::GuardNotStarted
+            | Self::ReviewFailed => OutcomeClass::Failure,
             Self::ContextFull => OutcomeClass::TooLarge,
         }
     }
@@ -176,6 +184,7 @@ impl Outcome {
             | Self::Unconfirmed
             | Self::ChecksFailed
             | Self::GuardFailed
+            | Self::ReviewRefused
             | Self::Retry
             | Self::Decomposed
             | Self::RuleViolation
@@ -202,6 +211,10 @@ impl Outcome {
             Self::AgentCrashed => "the agent crashed or a signal killed it",
             Self::NoAnswer => "the agent left no answer, or one that does not match the schema",
             Self::ProviderRefused => "the provider refuses the account, the model or the request",
+            Self::ReviewFailed => {
+                "the reviewer gave no verdict: it could not be started, crashed, reached a time limit, changed files, or left no \
+                 answer that matches the schema"
+            }
             Self::GuardNotStarted => "the guard's program is missing or cannot be started",
             Self::NotLoggedIn => "the agent has no key or login that the provider accepts",
             Self::ContextFull => "the session filled the model's context",

@@ -8,6 +8,7 @@ use super::escalation::{AgentChoice, next_agent};
 use super::final_check;
 use super::outcome::StopReason;
 use super::recorded_guard::{GuardJob, GuardOccasion};
+use super::review::{self, ReviewPlan};
 use super::snapshot::Snapshot;
 use crate::config::{Config, GuardConfig, OnStuck};
 use crate::model::cost::{ReachedLimit, reached};
@@ -35,6 +36,8 @@ pub enum SessionMode {
     Replan,
     /// Split a leaf that did not fit into one session.
     Split,
+    /// Review work that would pass.
+    Review,
 }
 
 impl SessionMode {
@@ -44,6 +47,7 @@ impl SessionMode {
             Self::Repair => "repair",
             Self::Replan => "replan",
             Self::Split => "split",
+            Self::Review => "review",
         }
     }
 }
@@ -150,6 +154,7 @@ pub struct SelectedTask {
     pub attempt: Ordinal,
     /// The checks of the task, if it has any.
     pub checks: Option<JobChecks>,
+    pub review: ReviewPlan,
 }
 
 /// The n-th of a number of things: attempt 2 of 3.
@@ -214,7 +219,7 @@ pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
     let (agent, tools) = agent_and_tools(snapshot, &path)?;
     let context = prompt::context_files(snapshot, &target, selected.as_ref());
     let prompt = prompt::compose(snapshot, &target, selected.as_ref(), attempt, &context)?;
-    Ok(NextStep::Work(Box::new(Job {
+    let job = Job {
         run_id: snapshot.run_id.clone(),
         iteration: snapshot.state.next_iter,
         task: SelectedTask {
@@ -222,6 +227,7 @@ pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
             title: selected.map(|selected| selected.leaf.title.clone()).unwrap_or_default(),
             attempt,
             checks: job_checks(snapshot, &target),
+            review: ReviewPlan::of(snapshot, &target),
         },
         target,
         context,
@@ -230,7 +236,9 @@ pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
         guard: snapshot.config.guard.clone(),
         permissions: SessionPermissions { tools, protection: snapshot.protection() },
         limits: SessionLimits::of(&snapshot.config),
-    })))
+    };
+    review::check_template(snapshot, &job)?;
+    Ok(NextStep::Work(Box::new(job)))
 }
 
 /// The agent for the node at the end of this path, and the tools that it may use there. A model in tools.json replaces the one

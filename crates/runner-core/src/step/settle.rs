@@ -13,12 +13,14 @@ use super::merge::PlanEdit;
 use super::meta::IterationMeta;
 use super::outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
 use super::plan::{Job, REPAIRS_MAX, SessionMode, SessionTarget, leaf_of};
+use super::review::{ReviewEvidence, ReviewPlan};
 use super::snapshot::Snapshot;
 use super::unchanged::{DoneProof, done_proof};
 use crate::config::{OnTimeout, OnUsageLimit};
 use crate::model::agent_output::AgentStatus;
 use crate::model::id::NodeId;
 use crate::model::repo_path::RepoPath;
+use crate::model::review::ReviewResult;
 use crate::model::run_state::{GuardResult, RunState};
 use crate::model::tree::{MAX_ATTEMPTS_RANGE, Node, Tree};
 
@@ -43,8 +45,9 @@ pub struct Transition {
     pub restore: Vec<RepoPath>,
     /// How many files the session changed.
     pub changes: FileChanges,
-    /// What the checks of the task showed, for the session's record.
+    /// What the checks of the task and the review showed, for the session's record.
     pub checks: CheckEvidence,
+    pub review: ReviewEvidence,
     pub next: NextAction,
 }
 
@@ -102,6 +105,8 @@ pub(super) struct Decision<'a> {
     pub(super) edits: &'a [PlanEdit],
     /// Whether the task passes because a second session confirmed that nothing had to change.
     pub(super) is_confirmed: bool,
+    /// Whether the task passes without a review because the reviewer refused it often enough.
+    pub(super) is_overruled: bool,
     update: TreeUpdate<'a>,
 }
 
@@ -116,6 +121,7 @@ impl<'a> Decision<'a> {
             guard_exit: None,
             edits: &[],
             is_confirmed: false,
+            is_overruled: false,
             update,
         }
     }
@@ -173,6 +179,7 @@ pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, evidence: &Evidence
         restore,
         changes: claim.changes,
         checks: evidence.checks.clone(),
+        review: evidence.review.clone(),
         next,
     }
 }
@@ -232,7 +239,8 @@ fn decide<'a>(snapshot: &Snapshot, job: &'a Job, claim: &'a Claim, evidence: &Ev
                 }
                 (SessionTarget::Leaf(_), AgentStatus::Done) => {
                     let proof = done_proof(snapshot, job, claim, &evidence.checks, tree);
-                    decide_done(plan, evidence, proof)
+                    let decision = decide_done(plan, evidence, proof);
+                    with_review(decision, plan, job, &evidence.review)
                 }
             }
         }
@@ -266,6 +274,40 @@ fn decide_done<'a>(plan: AcceptedPlan<'a>, evidence: &Evidence, proof: DoneProof
         GuardRun::NotStarted { .. } | GuardRun::Skipped => discard(Outcome::GuardNotStarted),
         GuardRun::TimedOut => discard(Outcome::GuardTimedOut),
         GuardRun::Interrupted { .. } => discard(Outcome::Interrupted),
+    }
+}
+
+/// Whether everything but the review would make the task pass, so that a review decides.
+pub(super) fn is_review_due(snapshot: &Snapshot, job: &Job, claim: &Claim, evidence: &Evidence) -> bool {
+    decide(snapshot, job, claim, evidence).outcome == Outcome::ReviewFailed
+}
+
+/// The row of a `done` that passes by checks and guard, after its review. Without a verdict it does not pass.
+fn with_review<'a>(
+    decision: Decision<'a>,
+    plan: AcceptedPlan<'a>,
+    job: &Job,
+    review: &ReviewEvidence,
+) -> Decision<'a> {
+    if decision.outcome != Outcome::Passed {
+        return decision;
+    }
+    let not_passed = |outcome, leaf| Decision {
+        guard: decision.guard,
+        guard_exit: decision.guard_exit,
+        ..Decision::accept(outcome, AgentStatus::Done, plan, leaf)
+    };
+    match (&job.task.review, review) {
+        (ReviewPlan::Off, _) => decision,
+        (ReviewPlan::Overruled, _) => Decision { is_overruled: true, ..decision },
+        (ReviewPlan::Due { .. }, ReviewEvidence::Ended { result: ReviewResult::Accepted, .. }) => decision,
+        (ReviewPlan::Due { .. }, ReviewEvidence::Ended { result: ReviewResult::Refused, .. }) => {
+            not_passed(Outcome::ReviewRefused, LeafUpdate::Charge)
+        }
+        (ReviewPlan::Due { .. }, ReviewEvidence::Ended { result: ReviewResult::Failed, .. })
+        | (ReviewPlan::Due { .. }, ReviewEvidence::Skipped) => {
+            not_passed(review.failed_outcome(), LeafUpdate::Unchanged)
+        }
     }
 }
 
@@ -379,8 +421,12 @@ impl Settling<'_> {
         }
     }
 
-    /// Continues with the next agent of the ladder that has no limit, or waits for the agent whose limit ends first.
+    /// Continues with the next agent of the ladder that has no limit, or waits for the agent whose limit ends first. There is no
+    /// other reviewer: its limit is waited for.
     fn after_usage_limit(&self) -> NextAction {
+        if self.failed_review().is_some() {
+            return NextAction::Wait(self.wait());
+        }
         let limits = self.usage_limits();
         let path = self.snapshot.tree.path_to(leaf_of(&self.job.target)).unwrap_or_default();
         let leaf = path.last().map(|leaf| LeafRef::of(leaf, &self.snapshot.state));
@@ -400,9 +446,9 @@ impl Settling<'_> {
         }
     }
 
-    /// The wait for the agent of this session.
+    /// The wait for the agent that failed.
     fn wait(&self) -> Wait {
-        let exit = &self.claim.exit;
+        let exit = self.failing_exit();
         let retry_after_secs = match exit {
             SessionExit::Provider { fault: ProviderError::RateLimited { retry_after_secs } } => {
                 *retry_after_secs
@@ -418,11 +464,15 @@ impl Settling<'_> {
         Backoff { retry_after_secs, resets_unix_secs: exit.resets_unix_secs(), ..self.backoff() }.into_wait()
     }
 
-    /// A backoff for the agent of this session that nothing is known about but the failure itself.
+    fn failing_exit(&self) -> &SessionExit {
+        self.failed_review().unwrap_or(&self.claim.exit)
+    }
+
+    /// A backoff for the agent that failed, about which nothing is known but the failure itself.
     fn backoff(&self) -> Backoff {
         Backoff {
-            agent: self.job.agent.label(),
-            outcome: self.claim.exit.without_answer(),
+            agent: self.failing_agent(),
+            outcome: self.failing_exit().without_answer(),
             failures_in_row: self.snapshot.state.transients_in_row.saturating_add(1),
             retry_after_secs: None,
             resets_unix_secs: None,

@@ -170,6 +170,7 @@ fn rule_of(trailer: Trailer) -> Rule {
         Trailer::Room => Rule::Room,
         Trailer::Candidate => Rule::Candidate,
         Trailer::Check => Rule::Checks,
+        Trailer::Review => Rule::Review,
         Trailer::Semantics => Rule::Semantics,
         Trailer::UserCommits => Rule::ForeignCommit,
         Trailer::Annotation => Rule::Annotations,

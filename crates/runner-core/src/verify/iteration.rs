@@ -94,7 +94,16 @@ impl IterationAudit<'_> {
                 let line = |outcome: Outcome| format!("{}: {outcome}", Trailer::Outcome);
                 let is_confirmation =
                     transition.outcome == Outcome::Unconfirmed && outcome == Outcome::Passed;
-                let rule = if is_confirmation { Rule::Confirmation } else { Rule::Outcome };
+                let is_of_review = [outcome, transition.outcome]
+                    .iter()
+                    .any(|outcome| matches!(outcome, Outcome::ReviewFailed | Outcome::ReviewRefused));
+                let rule = if is_confirmation {
+                    Rule::Confirmation
+                } else if is_of_review {
+                    Rule::Review
+                } else {
+                    Rule::Outcome
+                };
                 vec![Difference::new(rule, line(transition.outcome), line(outcome))]
             }
         }

@@ -8,11 +8,13 @@ use crate::model::agent_output::{AgentOutput, AgentStatus};
 use crate::model::checks::{Check, CheckExit, CheckRecord, CheckRed, RedKind, TaskProof};
 use crate::model::cost::{Amount, RunSpending, number};
 use crate::model::repo_path::RepoPath;
+use crate::model::review::{RecordedReview, ReviewResult, bounded_reasons};
 use crate::model::run_state::{NodeHistory, RunState};
+use crate::step::review::recorded_exit;
 use crate::step::{
     Annotation, Attempt, ChangeScope, CheckEvidence, CheckResult, Claim, CostSource, Evidence, FileChanges,
     GreenRun, GuardExit, GuardPlace, GuardRun, Interruption, Job, LeftFile, NoteList, Outcome, ProtectedPath,
-    ProviderError, SessionExit, SessionFinding, SessionTarget, Snapshot, Usage, interpret,
+    ProviderError, ReviewEvidence, SessionExit, SessionFinding, SessionTarget, Snapshot, Usage, interpret,
 };
 use crate::strict::canonical_json;
 
@@ -54,7 +56,7 @@ pub(super) fn reconstruct(snapshot: &Snapshot, job: &Job, facts: &RecordedFacts<
         protected: facts.protected.clone(),
         new_checks: BTreeMap::new(),
         memory: facts.memory.clone(),
-        usage: usage(&snapshot.state.spent, &facts.state.spent),
+        usage: usage(&snapshot.state.spent, &facts.state.spent, facts.state.review.last.as_ref()),
         processes_left: 0,
     };
     let mut claim = interpret(snapshot, job, attempt);
@@ -63,7 +65,8 @@ pub(super) fn reconstruct(snapshot: &Snapshot, job: &Job, facts: &RecordedFacts<
         claim.notes = recorded.notes;
     }
     let checks = check_evidence(job, facts, history);
-    let evidence = Evidence { checks, guard: guard_run(facts, history) };
+    let review = review_evidence(snapshot, job, facts);
+    let evidence = Evidence { checks, guard: guard_run(facts, history), review };
     ReconstructedSession { claim, evidence }
 }
 
@@ -78,9 +81,13 @@ struct RecordedAnswer<'c> {
 fn recorded_answer<'c>(snapshot: &'c Snapshot, facts: &RecordedFacts<'c>) -> RecordedAnswer<'c> {
     let before = snapshot.tree.bytes();
     let (status, tree) = match facts.outcome {
-        Outcome::Passed | Outcome::Unconfirmed | Outcome::ChecksFailed | Outcome::GuardFailed => {
-            (AgentStatus::Done, facts.tree)
-        }
+        Outcome::Passed
+        | Outcome::Unconfirmed
+        | Outcome::ChecksFailed
+        | Outcome::GuardFailed
+        | Outcome::ReviewRefused
+        | Outcome::ReviewFailed => (AgentStatus::Done, facts.tree),
+        _ if facts.has_failed_review() => (AgentStatus::Done, facts.tree),
         Outcome::Retry => (AgentStatus::Retry, facts.tree),
         Outcome::Decomposed => (AgentStatus::Decomposed, facts.tree),
         Outcome::Repaired | Outcome::Replanned => (facts.status, facts.tree),
@@ -91,10 +98,53 @@ fn recorded_answer<'c>(snapshot: &'c Snapshot, facts: &RecordedFacts<'c>) -> Rec
     RecordedAnswer { output: AgentOutput { status, summary }, tree }
 }
 
+impl RecordedFacts<'_> {
+    /// Whether the reviewer, and not the session, failed.
+    fn has_failed_review(&self) -> bool {
+        let last = self.state.review.last.as_ref();
+        last.is_some_and(|review| review.result == ReviewResult::Failed)
+    }
+}
+
+/// What the reviewer must have returned. Where the state records no review, none took place.
+fn review_evidence(snapshot: &Snapshot, job: &Job, facts: &RecordedFacts<'_>) -> ReviewEvidence {
+    let Some(RecordedReview { result, reasons, .. }) = &facts.state.review.last else {
+        return ReviewEvidence::Skipped;
+    };
+    let exit = match result {
+        ReviewResult::Failed => recorded_exit(facts.outcome, provider_error(snapshot, job, facts)),
+        ReviewResult::Accepted | ReviewResult::Refused => SessionExit::Finished { code: 0 },
+    };
+    let cost = facts.state.review.last.as_ref().map(RecordedReview::cost);
+    let usage = cost.map(|cost| Usage {
+        input_tokens: cost.tokens,
+        cost_microdollars: cost.microdollars,
+        cost_source: cost.basis,
+        ..Usage::default()
+    });
+    ReviewEvidence::Ended {
+        result: *result,
+        reasons: bounded_reasons(reasons),
+        exit,
+        usage: usage.unwrap_or_default(),
+    }
+}
+
 /// How the session ended, as far as the recorded wait and usage limits depend on it.
 fn session_exit(snapshot: &Snapshot, job: &Job, facts: &RecordedFacts<'_>) -> SessionExit {
+    if facts.has_failed_review() {
+        return SessionExit::Finished { code: 0 };
+    }
+    match provider_error(snapshot, job, facts) {
+        Some(fault) => SessionExit::Provider { fault },
+        None => SessionExit::Finished { code: 0 },
+    }
+}
+
+/// The provider's failure that a commit records, of the session or of its review.
+fn provider_error(snapshot: &Snapshot, job: &Job, facts: &RecordedFacts<'_>) -> Option<ProviderError> {
     let wait = facts.state.wait.as_ref();
-    let fault = if facts.outcome == Outcome::RateLimited {
+    Some(if facts.outcome == Outcome::RateLimited {
         let secs = wait.and_then(|wait| u32::try_from(wait.secs.get()).ok());
         ProviderError::RateLimited { retry_after_secs: secs }
     } else if facts.outcome == Outcome::Overloaded {
@@ -103,22 +153,22 @@ fn session_exit(snapshot: &Snapshot, job: &Job, facts: &RecordedFacts<'_>) -> Se
         ProviderError::Disconnected
     } else if facts.outcome == Outcome::UsageLimit {
         let resets = match snapshot.config.on_usage_limit {
-            OnUsageLimit::Next => {
+            OnUsageLimit::Next if !facts.has_failed_review() => {
                 let limit = facts.state.usage_limits.iter().find(|limit| limit.agent == job.agent.label());
                 limit.and_then(|limit| limit.resets_unix_secs)
             }
-            OnUsageLimit::Wait => wait.and_then(|wait| wait.until_unix_secs),
+            OnUsageLimit::Next | OnUsageLimit::Wait => wait.and_then(|wait| wait.until_unix_secs),
         };
         ProviderError::UsageLimit { resets_unix_secs: resets.map(number) }
     } else {
-        return SessionExit::Finished { code: 0 };
-    };
-    SessionExit::Provider { fault }
+        return None;
+    })
 }
 
-/// What the session used: the difference between what the run had used before and after it.
-fn usage(before: &RunSpending, after: &RunSpending) -> Usage {
-    let more = |part: fn(&RunSpending) -> Amount| number(part(after)).saturating_sub(number(part(before)));
+/// What the session used: the difference between what the run had used before and after it, without the part of its review.
+fn usage(before: &RunSpending, after: &RunSpending, review: Option<&RecordedReview>) -> Usage {
+    let before = review.map_or(*before, |review| before.with(review.cost()));
+    let more = |part: fn(&RunSpending) -> Amount| number(part(after)).saturating_sub(number(part(&before)));
     let has_tokens = more(|spent| spent.sessions_without_tokens) == 0;
     let has_cost = more(|spent| spent.sessions_without_cost) == 0;
     let is_estimate = more(|spent| spent.estimated_microdollars) > 0;
@@ -182,7 +232,10 @@ fn recorded_finding(
             None
         }
         Outcome::GuardTimedOut | Outcome::GuardNotStarted => None,
+        _ if facts.has_failed_review() => None,
         Outcome::Passed
+        | Outcome::ReviewRefused
+        | Outcome::ReviewFailed
         | Outcome::Unconfirmed
         | Outcome::ChecksFailed
         | Outcome::GuardFailed
@@ -238,8 +291,11 @@ fn has_ended(facts: &RecordedFacts<'_>) -> bool {
         | Outcome::Unconfirmed
         | Outcome::ChecksFailed
         | Outcome::GuardFailed
+        | Outcome::ReviewRefused
+        | Outcome::ReviewFailed
         | Outcome::GuardTimedOut
         | Outcome::GuardNotStarted => true,
+        _ if facts.has_failed_review() => true,
         Outcome::Interrupted => facts.checks.iter().any(|record| record.exit.is_some()),
         _ => false,
     }
@@ -247,10 +303,11 @@ fn has_ended(facts: &RecordedFacts<'_>) -> bool {
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the guard ran in few outcomes")]
 fn guard_run(facts: &RecordedFacts<'_>, history: Option<&NodeHistory>) -> GuardRun {
+    let succeeded =
+        GuardRun::Ended { exit: GuardExit::Code(0), output: Vec::new(), place: facts.place.clone() };
     match facts.outcome {
-        Outcome::Passed | Outcome::Unconfirmed => {
-            GuardRun::Ended { exit: GuardExit::Code(0), output: Vec::new(), place: facts.place.clone() }
-        }
+        Outcome::Passed | Outcome::Unconfirmed | Outcome::ReviewRefused | Outcome::ReviewFailed => succeeded,
+        _ if facts.has_failed_review() => succeeded,
         Outcome::GuardFailed => {
             let output = history.and_then(|history| history.guard_output.clone());
             GuardRun::Ended {
@@ -303,6 +360,7 @@ pub(super) fn restored_files(
             | Annotation::RepairAbandoned
             | Annotation::NothingChanged
             | Annotation::ConfirmedUnchanged
+            | Annotation::ReviewOverruled
             | Annotation::Unknown => continue,
         }
         files += 1;

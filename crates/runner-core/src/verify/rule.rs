@@ -31,6 +31,7 @@ pub enum Rule {
     ChecksFrozen,
     ChecksInvalid,
     CheckFile,
+    Review,
     Semantics,
     Annotations,
     TreeDigest,
@@ -60,7 +61,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    pub const ALL: [Self; 49] = [
+    pub const ALL: [Self; 50] = [
         Self::StartMissing,
         Self::StartScope,
         Self::Parents,
@@ -84,6 +85,7 @@ impl Rule {
         Self::ChecksFrozen,
         Self::ChecksInvalid,
         Self::CheckFile,
+        Self::Review,
         Self::Semantics,
         Self::Annotations,
         Self::TreeDigest,
@@ -181,6 +183,10 @@ impl Rule {
             Self::CheckFile => (
                 "check_file",
                 "a pass commits the task's check files as they are frozen; other iterations leave them out",
+            ),
+            Self::Review => (
+                "review",
+                "where a reviewer is configured, a task passes only if it accepted, or after it refused as often as it may",
             ),
             Self::Semantics => ("semantics", "a commit names the version of the rules that decided it"),
             Self::Annotations => {

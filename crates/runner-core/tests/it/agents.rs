@@ -6,6 +6,7 @@ use std::path::Path;
 use proptest::collection::vec;
 use proptest::prop_assert_eq;
 use proptest::sample::Index;
+use runner_core::agents::RepositoryAccess;
 use runner_core::agents::{
     AGENTS, AgentEvent, AgentSpec, CommandLine, CommandSandbox, LaunchContext, ProcessFacts, SessionResult,
     Transcript, Variables, agent_named, agent_schema, can_launch_commands_through,
@@ -205,6 +206,7 @@ fn launch_context<'a>(user: &'a Variables, schema: &'a [u8]) -> LaunchContext<'a
         context_full: "/git/runner/answers/0001.full".into(),
         settings_dir: "/git/runner/answers".into(),
         writable: Vec::new(),
+        access: RepositoryAccess::Writable,
         sandbox: None,
         user,
         is_root: true,

@@ -10,6 +10,7 @@ use jsonschema::Validator;
 use proptest::prelude::*;
 use runner_core::config::Config;
 use runner_core::model::agent_output::AgentOutput;
+use runner_core::model::review::ReviewAnswer;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tools::Tools;
 use runner_core::model::tree::{Tree, TreeError};
@@ -85,6 +86,7 @@ fn shape_problems(document: SchemaDocument, text: &str) -> Vec<String> {
         }
         SchemaDocument::RunState => shape_only(RunState::decode(text.as_bytes()).map(drop)),
         SchemaDocument::AgentOutput => shape_only(AgentOutput::decode(text.as_bytes()).map(drop)),
+        SchemaDocument::Review => shape_only(ReviewAnswer::decode(text.as_bytes()).map(drop)),
         SchemaDocument::Config => shape_only(Config::decode(text.as_bytes()).map(drop)),
         SchemaDocument::Tools => {
             shape_only(Tools::decode(text.as_bytes()).map(drop).map_err(DocumentProblems::into_vec))

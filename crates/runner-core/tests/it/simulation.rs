@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 
 use runner_core::config::{
     AcceptConfig, Budget, Config, Executor, LimitsConfig, OnStuck, OnTimeout, OnUsageLimit, Prices,
-    ProtectPolicy, RemovalPolicy, Rung, TokenPrice, UnchangedPolicy, Usd,
+    ProtectPolicy, RemovalPolicy, ReviewConfig, Rung, TokenPrice, UnchangedPolicy, Usd,
 };
 use runner_core::model::digest::Sha256;
 use runner_core::model::id::NodeId;
@@ -70,6 +70,7 @@ fn config(random: &mut Random) -> Config {
         on_timeout: if random.percent(50) { OnTimeout::Retry } else { OnTimeout::Stop },
         limits: limits(random),
         accept: AcceptConfig { unchanged: unchanged(random) },
+        review: review(random),
         ..Config::default()
     };
     (config.on_usage_limit, config.ladder) = ladder(random);
@@ -91,6 +92,13 @@ fn limits(random: &mut Random) -> LimitsConfig {
         _ => {}
     }
     limits
+}
+
+/// One run in three has a reviewer.
+fn review(random: &mut Random) -> Option<ReviewConfig> {
+    let executor = Executor { model: Some("critic".to_owned()), ..Config::default().executor };
+    let rounds = BoundedInt::new(1 + i64::try_from(random.below(2)).unwrap()).unwrap();
+    random.percent(33).then_some(ReviewConfig { rounds, executor })
 }
 
 fn unchanged(random: &mut Random) -> UnchangedPolicy {
@@ -154,7 +162,7 @@ fn run(seed: u64) -> Sim {
     let attempts = config.max_attempts_default.as_u32();
     let mut sim = Sim::new(random, config, tempers, &start_tree(attempts));
     let crash = [0, 1, 5, 20][sim.random.below(4)];
-    sim.faults = Faults { crash, disk_full: crash / 2, guard: 10 };
+    sim.faults = Faults { crash, disk_full: crash / 2, guard: 10, review: 40 };
     for _ in 0..20 {
         if invoke(&mut sim).is_some_and(|stop| is_final(&stop)) {
             break;
@@ -315,7 +323,9 @@ const STOPS: [&str; 12] = [
     "stuck",
     "time_limit",
 ];
-const EVENTS: [&str; 16] = [
+const EVENTS: [&str; 18] = [
+    "review_started",
+    "review_ended",
     "check_started",
     "check_ended",
     "outage_continues",
@@ -352,7 +362,8 @@ const BRANCHES: [&str; 16] = [
     "leaf_tokens",
     "leaf_usd",
 ];
-const ANNOTATIONS: [&str; 9] = [
+const ANNOTATIONS: [&str; 10] = [
+    "review-overruled",
     "check-unproven",
     "confirmed-unchanged",
     "guard-file-restored",
@@ -380,7 +391,11 @@ const RULES: [&str; 13] = [
 ];
 
 /// The outcome table: the claim in the commit of a session on a leaf, and its outcome.
-const LEAF: [(&str, Outcome); 12] = [
+const LEAF: [(&str, Outcome); 16] = [
+    ("done guard=pass charged", Outcome::ReviewRefused),
+    ("done guard=pass free", Outcome::ReviewFailed),
+    ("done guard=pass free", Outcome::Interrupted),
+    ("done guard=pass free", Outcome::NotLoggedIn),
     ("done guard=skipped charged", Outcome::ChecksFailed),
     ("done guard=pass free", Outcome::Passed),
     ("done guard=pass free", Outcome::Unconfirmed),

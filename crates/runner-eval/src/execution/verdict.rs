@@ -166,6 +166,8 @@ fn classify_failed_loop(report: &RunnerReport, why: &str) -> TrialVerdict {
         | IterationOutcome::ContextFull
         | IterationOutcome::Unconfirmed
         | IterationOutcome::ChecksFailed
+        | IterationOutcome::ReviewRefused
+        | IterationOutcome::ReviewFailed
         | IterationOutcome::GuardFailed
         | IterationOutcome::Retry
         | IterationOutcome::RuleViolation

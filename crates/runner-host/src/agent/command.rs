@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::{AgentSpec, CommandLine, CommandSandbox, LaunchContext, SetupFile};
+use runner_core::agents::{
+    AgentSpec, CommandLine, CommandSandbox, LaunchContext, RepositoryAccess, SetupFile,
+};
 use runner_core::config::CommandArgv;
-use runner_core::layout::Doc;
-use runner_core::step::Job;
+use runner_core::step::{Job, SessionMode};
 
 use crate::fs::atomic;
 use supervise::executables;
@@ -50,6 +51,16 @@ pub(crate) struct SessionPaths {
     pub(crate) writable: Vec<PathBuf>,
     /// The sandbox for the commands of an agent that stays outside of it.
     pub(crate) command_sandbox: Option<CommandSandbox>,
+    pub(crate) purpose: SessionPurpose,
+}
+
+/// What a session is for.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionPurpose {
+    pub(crate) mode: SessionMode,
+    pub(crate) access: RepositoryAccess,
+    /// The schema of its answer.
+    pub(crate) schema: PathBuf,
 }
 
 /// The command of a job's agent, or why it cannot be started.
@@ -81,7 +92,7 @@ pub(crate) fn agent_command(job: &Job, paths: &SessionPaths) -> Result<PreparedC
         ("RUNNER_RUN_ID".into(), job.run_id.to_string().into()),
         ("RUNNER_ITER".into(), job.iteration.to_string().into()),
         ("RUNNER_NODE_ID".into(), node.into()),
-        ("RUNNER_MODE".into(), job.target.mode().as_str().into()),
+        ("RUNNER_MODE".into(), paths.purpose.mode.as_str().into()),
     ]);
     Ok(command)
 }
@@ -118,7 +129,7 @@ fn known_agent_command(
 }
 
 fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLine {
-    let schema = paths.root.join(Doc::OutputSchema.path());
+    let schema = paths.purpose.schema.clone();
     let schema_bytes = atomic::read(&schema, SCHEMA_BYTES_MAX).ok().flatten().unwrap_or_default();
     let user = std::env::vars_os().collect();
     let context = LaunchContext {
@@ -128,6 +139,7 @@ fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLi
         context_full: paths.context_full.clone(),
         settings_dir: paths.settings.clone(),
         writable: paths.writable.clone(),
+        access: paths.purpose.access,
         sandbox: paths.command_sandbox.clone(),
         user: &user,
         is_root: rustix::process::geteuid().is_root(),

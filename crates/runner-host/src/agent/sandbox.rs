@@ -10,7 +10,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::{AgentSandbox, AgentSpec, can_launch_commands_through};
+use runner_core::agents::{AgentSandbox, AgentSpec, RepositoryAccess, can_launch_commands_through};
 use runner_core::config::ProtectPolicy;
 use runner_core::layout::Doc;
 use runner_core::step::Job;
@@ -62,6 +62,7 @@ pub(crate) struct Bubblewrap {
 #[derive(Clone, Debug)]
 pub(crate) struct SandboxSpec {
     pub(crate) root: PathBuf,
+    pub(crate) access: RepositoryAccess,
     /// The folder that becomes `/tmp`; without one, the sandbox shares the system's.
     pub(crate) temporary: Option<PathBuf>,
     pub(crate) writable: Vec<PathBuf>,
@@ -164,7 +165,12 @@ impl Bubblewrap {
         for path in needed {
             argv.mount("--ro-bind", path, path);
         }
-        for path in std::iter::once(&spec.root).chain(&spec.writable) {
+        let root_flag = match spec.access {
+            RepositoryAccess::Writable => "--bind",
+            RepositoryAccess::ReadOnly => "--ro-bind",
+        };
+        argv.mount(root_flag, &spec.root, &spec.root);
+        for path in &spec.writable {
             argv.mount("--bind", path, path);
         }
         for path in &spec.read_only {
@@ -275,6 +281,7 @@ impl SandboxSpec {
         let writable = mount_points.chain(writable_folders(job)).chain(create_state_folders(job)?);
         Ok(Self {
             root: canonical(git.root()),
+            access: RepositoryAccess::Writable,
             temporary: Some(
                 canonical(&paths.private()).join(paths.temporary().file_name().unwrap_or_default()),
             ),
@@ -290,6 +297,15 @@ impl SandboxSpec {
                 .collect(),
             has_network: job.permissions.tools.network != Some(false),
         })
+    }
+
+    /// The same sandbox for a session that may not change the repository.
+    pub(crate) fn for_access(mut self, access: RepositoryAccess) -> Self {
+        if access == RepositoryAccess::ReadOnly {
+            let root = self.root.clone();
+            self.writable.retain(|path| !path.starts_with(&root));
+        }
+        Self { access, ..self }
     }
 
     /// The sandbox around the commands of an agent that stays outside: it shares the agent's temporary files, and the agent's

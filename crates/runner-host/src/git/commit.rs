@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use runner_core::model::object_id::{CommitId, TreeId};
 
-use super::Git;
+use super::{Git, lossy};
 use crate::clock;
 use crate::error::Error;
 use crate::fs::atomic;
@@ -28,6 +28,36 @@ impl Git {
         let id = self.processes.hash_object.ask(self, &request, 1)?.into_iter().next().unwrap_or_default();
         atomic::remove_any(&path)?;
         CommitId::new(id).map_err(|_| Error::GitOutput { command: "hash-object -t commit".to_owned() })
+    }
+}
+
+impl Git {
+    /// The text of an annotated tag, if it exists.
+    pub(crate) fn tag_text(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        let tag = format!("refs/tags/{name}^{{tag}}");
+        let id = self.call(&["rev-parse", "--verify", "--quiet", "--end-of-options", &tag]).query()?;
+        id.map(|id| self.call(&["cat-file", "tag", &lossy(&id)]).run()).transpose()
+    }
+
+    /// Stores a signed tag on a commit, and points a reference at it. `sign` gets the text of the tag.
+    pub(crate) fn store_signed_tag(
+        &self,
+        name: &str,
+        commit: &CommitId,
+        message: &str,
+        sign: impl FnOnce(&[u8]) -> Result<Vec<u8>, Error>,
+    ) -> Result<(), Error> {
+        let [_, tagger] = self.settings().author_and_committer();
+        let now = clock::stamp();
+        let text = format!("object {commit}\ntype commit\ntag {name}\ntagger {tagger} {now}\n\n{message}\n");
+        let signature = sign(text.as_bytes())?;
+        let path = self.paths().new_commit();
+        atomic::overwrite(&path, &[text.as_bytes(), &signature].concat())?;
+        let file = path.to_string_lossy().into_owned();
+        let stored = self.call(&["hash-object", "-t", "tag", "-w", "--no-filters", &file]).run();
+        atomic::remove_any(&path)?;
+        let object = lossy(&stored?);
+        self.set_ref(&format!("refs/tags/{name}"), object.trim())
     }
 }
 

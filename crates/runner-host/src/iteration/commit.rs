@@ -192,8 +192,12 @@ fn write_logs(
     commit: &CommitId,
 ) -> Result<(), Error> {
     let setup = &iteration.setup;
-    let results =
-        SessionResults { attempt: &iteration.attempt, guard: &iteration.guard, checks: &transition.checks };
+    let results = SessionResults {
+        attempt: &iteration.attempt,
+        guard: &iteration.guard,
+        checks: &transition.checks,
+        review: &transition.review,
+    };
     replay::write_session(&setup.dir, &setup.base, &setup.tree, &results);
     let patch = if iteration.candidate.is_some() {
         git.patch(&setup.base, commit, &DOCS.map(Doc::path))?

@@ -134,9 +134,10 @@ impl EndedSession {
             commit,
             attempt: StoredAttempt::new(&attempt, &setup.tree),
         }));
-        journal::begin(&git.paths().journal(), &JournalEntry::Iteration(entry))?;
+        journal::begin(&git.paths().journal(), &JournalEntry::Iteration(entry.clone()))?;
         failpoint::reach("iter.stored");
         let iteration = OpenIteration {
+            entry,
             restored,
             identity,
             attempt: attempt.clone(),
@@ -194,6 +195,8 @@ fn file_changes(changed: &PathSet) -> FileChanges {
 /// An iteration whose session has ended and whose changes are stored. Committing or discarding it consumes it.
 pub struct OpenIteration {
     pub(super) setup: IterationSetup,
+    /// The iteration as the journal has it.
+    pub(super) entry: Box<IterationEntry>,
     pub(super) restored: RestoreReport,
     pub(super) identity: SessionIdentity,
     /// The attempt and the guard run, for session.json.

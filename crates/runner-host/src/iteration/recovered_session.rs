@@ -101,6 +101,7 @@ impl InterruptedSession<'_> {
         let attempt = stored.attempt.into_attempt(|| setup.tree.bytes().to_vec());
         let candidate = if *commit == setup.base { None } else { Some(git.tree_of(commit)?) };
         let iteration = OpenIteration {
+            entry: Box::new(self.entry.clone()),
             restored: self.restored,
             identity: SessionIdentity::default(),
             attempt: attempt.clone(),

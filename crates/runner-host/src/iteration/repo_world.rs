@@ -6,7 +6,7 @@ use runner_core::model::repo_path::RepoPath;
 use runner_core::model::run_state::RecordedGuardRun;
 use runner_core::step::{
     Attempt, CheckRun, Event, FileNotice, GuardJob, GuardRecord, GuardRun, IterationWorld, Job, LoadedRun,
-    RedBaselineAnswer, Transition, World,
+    RedBaselineAnswer, ReviewJob, ReviewRun, Transition, World,
 };
 
 use super::agent_version::AgentVersion;
@@ -21,6 +21,7 @@ use super::program_runner::ProgramRunner;
 use super::recorded_guard;
 use super::red_baseline::{self, RedBaselineChoice};
 use super::red_check::RedCheck;
+use super::review;
 use super::sandboxing::SandboxProbe;
 use super::session::{PreparedSession, SessionEnv};
 use crate::error::Error;
@@ -138,6 +139,16 @@ impl IterationWorld for RepoWorld<'_> {
         restore: &[RepoPath],
     ) -> Result<CheckRun, Error> {
         run_check(self.repo.git(), &self.programs, &mut self.room, iteration, job, check, restore)
+    }
+
+    fn run_review(
+        &mut self,
+        iteration: &mut OpenIteration,
+        job: &Job,
+        review: &ReviewJob,
+    ) -> Result<ReviewRun, Error> {
+        let sandbox = self.sandbox.choose(self.repo.git(), &review::reviewer_job(job, review))?;
+        review::run(self.repo.git(), &self.programs, sandbox, iteration, job, review)
     }
 
     fn commit(
@@ -309,6 +320,16 @@ impl IterationWorld for RecoveryWorld<'_, '_> {
     ) -> Result<CheckRun, Error> {
         let mut room = RoomSlot::default();
         run_check(self.git, self.programs, &mut room, iteration, job, check, restore)
+    }
+
+    fn run_review(
+        &mut self,
+        iteration: &mut OpenIteration,
+        job: &Job,
+        review: &ReviewJob,
+    ) -> Result<ReviewRun, Error> {
+        let sandbox = SandboxProbe::default().choose(self.git, &review::reviewer_job(job, review))?;
+        review::run(self.git, self.programs, sandbox, iteration, job, review)
     }
 
     fn commit(

@@ -1,6 +1,6 @@
 //! Chooses the sandbox of a session, and puts the agent or its commands into it.
 
-use runner_core::agents::{AgentSandbox, AgentSpec, CommandSandbox};
+use runner_core::agents::{AgentSandbox, AgentSpec, CommandSandbox, RepositoryAccess};
 use runner_core::config::SandboxMode;
 use runner_core::step::Job;
 
@@ -87,12 +87,13 @@ impl SessionSandbox {
         git: &Git,
         job: &Job,
         protected: &PathSet,
+        access: RepositoryAccess,
     ) -> Result<Option<CommandSandbox>, Error> {
         let (Self::Bubblewrap(bubblewrap), Some(AgentSandbox::AroundCommands)) = (self, agent_sandbox(job))
         else {
             return Ok(None);
         };
-        let spec = SandboxSpec::for_commands(git, job, protected)?;
+        let spec = SandboxSpec::for_commands(git, job, protected)?.for_access(access);
         let folders = writable_folders(job).into_iter().chain(shared_temp_dirs()).collect();
         let file_hook = claude_file_hook::command(git.root(), folders)?;
         Ok(Some(CommandSandbox { command_prefix: bubblewrap.command_prefix(&spec), file_hook }))
@@ -105,11 +106,12 @@ impl SessionSandbox {
         git: &Git,
         job: &Job,
         protected: &PathSet,
+        access: RepositoryAccess,
     ) -> Result<ConfinedCommand, Error> {
         let (Self::Bubblewrap(bubblewrap), None) = (self, command.agent) else {
             return Ok(ConfinedCommand { command, wrapping: AgentWrapping::No });
         };
-        let spec = SandboxSpec::for_agent(git, job, protected)?;
+        let spec = SandboxSpec::for_agent(git, job, protected)?.for_access(access);
         if let Some(temporary) = &spec.temporary {
             atomic::remove_any(temporary)?;
             atomic::ensure_folder(temporary)?;

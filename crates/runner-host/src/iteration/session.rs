@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use runner_core::agents::{AgentSpec, SessionIdentity};
+use runner_core::agents::{AgentSpec, RepositoryAccess, SessionIdentity};
 use runner_core::model::agent_report::AgentReport;
 use runner_core::model::checks::TaskProof;
 use runner_core::step::{Interruption, Job, LoadedRun, SessionExit, Usage};
@@ -108,20 +108,23 @@ impl PreparedSession {
     fn run_agent(&mut self, env: &mut SessionEnv<'_, '_>, job: &Job) -> Result<AgentResult, Error> {
         let git = env.git;
         let protected = &self.setup.protected.at_base;
-        let command_sandbox = self.sandbox.for_commands(git, job, protected)?;
+        let command_sandbox = self.sandbox.for_commands(git, job, protected, RepositoryAccess::Writable)?;
         let paths = session_paths(git, job, &self.setup.dir, command_sandbox);
         let command = match prepare_command(job, &paths) {
             Ok(command) => command,
             Err(why) => return Ok(AgentResult::not_started(why)),
         };
-        let confined = self.sandbox.wrap(command, git, job, protected)?;
+        let confined = self.sandbox.wrap(command, git, job, protected, RepositoryAccess::Writable)?;
         let agent = confined.command.agent;
         let version = match (agent, confined.command.argv.first()) {
             (Some(agent), Some(program)) => env.version.of(agent, program),
             (_, _) => None,
         };
-        let recorder =
-            RefCell::new(TranscriptRecorder::new(job.agent.executor.agent(), job.iteration, env.events));
+        let recorder = RefCell::new(TranscriptRecorder::new(
+            job.agent.executor.agent(),
+            job.iteration,
+            Some(env.events),
+        ));
         let result = self.run_process(git, env.programs, job, &paths, confined, &recorder)?;
         let by = env.programs.interruption().unwrap_or(Interruption::Int);
         let session = recorder.into_inner().conclude(session_exit(result.exit, by), &paths.context_full);
@@ -223,7 +226,7 @@ impl AgentResult {
 
 impl SessionOutcome {
     /// Adds what the agent reported about itself, where the runner did not find out by itself.
-    fn with_report(self, report: AgentReport) -> Self {
+    pub(super) fn with_report(self, report: AgentReport) -> Self {
         let exit = match (self.exit, report.fault) {
             (SessionExit::Finished { .. }, Some(fault)) => SessionExit::Provider { fault },
             (exit, _) => exit,
@@ -234,13 +237,13 @@ impl SessionOutcome {
 }
 
 /// The agent's command, with its setup files written; or why it cannot start.
-fn prepare_command(job: &Job, paths: &SessionPaths) -> Result<PreparedCommand, String> {
+pub(super) fn prepare_command(job: &Job, paths: &SessionPaths) -> Result<PreparedCommand, String> {
     let command = command::agent_command(job, paths)?;
     write_setup_files(paths, &command).map_err(|error| error.to_string())?;
     Ok(command)
 }
 
-fn session_exit(exit: ExitReason, by: Interruption) -> SessionExit {
+pub(super) fn session_exit(exit: ExitReason, by: Interruption) -> SessionExit {
     match exit {
         ExitReason::Exited(code) => SessionExit::Finished { code },
         ExitReason::Signalled(signal) => SessionExit::Killed { signal },
@@ -253,7 +256,7 @@ fn session_exit(exit: ExitReason, by: Interruption) -> SessionExit {
 }
 
 /// Codex and Claude Code stop their own commands on SIGINT, and leave them running on SIGTERM.
-fn stop_policy(agent: Option<&AgentSpec>) -> StopPolicy {
+pub(super) fn stop_policy(agent: Option<&AgentSpec>) -> StopPolicy {
     let default = StopPolicy::default();
     match agent {
         Some(_) => StopPolicy { signal: StopSignal::Interrupt, target: SignalTarget::Program, ..default },

@@ -5,13 +5,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::{CommandSandbox, SetupFile};
+use runner_core::agents::{CommandSandbox, RepositoryAccess, SetupFile};
 use runner_core::layout::Doc;
 use runner_core::model::agent_report::AgentReport;
 use runner_core::step::{Job, LeftFile};
 
 use super::iteration_dir::IterationDir;
-use crate::agent::command::{PreparedCommand, SessionPaths};
+use crate::agent::command::{PreparedCommand, SessionPaths, SessionPurpose};
 use crate::agent::sandbox::writable_folders;
 use crate::error::{Error, UserError};
 use crate::fs::atomic::{self, FileStamp};
@@ -114,6 +114,11 @@ pub(super) fn session_paths(
         settings,
         writable: writable_folders(job),
         command_sandbox,
+        purpose: SessionPurpose {
+            mode: job.target.mode(),
+            access: RepositoryAccess::Writable,
+            schema: git.root().join(Doc::OutputSchema.path()),
+        },
     }
 }
 
@@ -165,7 +170,11 @@ pub(super) fn write_setup_files(paths: &SessionPaths, command: &PreparedCommand)
 
 /// The agent's report of its usage and errors so far.
 pub(super) fn read_report(git: &Git, job: &Job) -> AgentReport {
-    match read_left_file(&report_path(git, job), REPORT_BYTES_MAX) {
+    read_report_at(&report_path(git, job))
+}
+
+pub(super) fn read_report_at(path: &Path) -> AgentReport {
+    match read_left_file(path, REPORT_BYTES_MAX) {
         LeftFile::Bytes(bytes) => AgentReport::decode(&bytes).unwrap_or_default(),
         LeftFile::Missing | LeftFile::NotAFile | LeftFile::TooLarge(_) => AgentReport::default(),
     }

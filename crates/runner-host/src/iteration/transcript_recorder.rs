@@ -19,14 +19,15 @@ pub(super) struct TranscriptRecorder<'e, 'a> {
     stderr: Vec<u8>,
     iter: IterationNumber,
     seq: u32,
-    events: &'e mut EventLog<'a>,
+    /// None for a reviewer, whose single steps are only in its log.
+    events: Option<&'e mut EventLog<'a>>,
 }
 
 impl<'e, 'a> TranscriptRecorder<'e, 'a> {
     pub(super) fn new(
         agent: Option<&'static AgentSpec>,
         iter: IterationNumber,
-        events: &'e mut EventLog<'a>,
+        events: Option<&'e mut EventLog<'a>>,
     ) -> Self {
         Self { transcript: agent.map(Transcript::new), stderr: Vec::new(), iter, seq: 0, events }
     }
@@ -48,9 +49,10 @@ impl<'e, 'a> TranscriptRecorder<'e, 'a> {
     }
 
     fn record(&mut self, activities: Vec<AgentEvent>) {
+        let Some(events) = &mut self.events else { return };
         for activity in activities {
             self.seq = self.seq.saturating_add(1);
-            self.events.record(&Event::Agent { iter: self.iter, seq: self.seq, activity });
+            events.record(&Event::Agent { iter: self.iter, seq: self.seq, activity });
         }
     }
 

@@ -8,7 +8,7 @@ use runner_core::model::id::RunId;
 use runner_core::verify::Verdict;
 use serde_json::Value;
 
-use super::signing::{SignatureKind, SigningKey};
+use super::signing::{NAMESPACE, SignatureKind, SigningKey};
 use super::verify::{AuditResult, verify};
 use crate::error::Error;
 use crate::git::Git;
@@ -51,7 +51,7 @@ pub fn attest(
 
 fn signed(statement: &Value, key: &SigningKey) -> Result<Value, Error> {
     let payload = statement.to_string().into_bytes();
-    let signature = key.sign(&attest::signed_bytes(&payload))?;
+    let signature = key.sign(&attest::signed_bytes(&payload), NAMESPACE)?;
     Ok(attest::envelope(&payload, &signature, &key.name()))
 }
 

@@ -142,9 +142,27 @@ fn program_checks(git: &Git, config: &Config) -> Vec<DoctorCheck> {
     let mut checks =
         vec![program_check(git.root(), "guard", guard, guard_fix), agent_check(git.root(), &config.executor)];
     checks.extend(config.ladder.iter().map(|rung| agent_check(git.root(), &rung.executor)));
+    checks.extend(
+        config
+            .review
+            .iter()
+            .map(|review| DoctorCheck { name: "reviewer", ..agent_check(git.root(), &review.executor) }),
+    );
+    checks.extend(same_model_check(config));
     checks.extend([sandbox_check(git, config), room_check(git, config), protection_check(git, config)]);
     checks.extend(config.hooks.configured().map(|(key, argv)| hook_check(git.root(), key, argv)));
     checks
+}
+
+/// A reviewer that is the same model as the worker overlooks the same mistakes.
+fn same_model_check(config: &Config) -> Option<DoctorCheck> {
+    let reviewer = config.review.as_ref()?.executor.label();
+    let mut workers =
+        std::iter::once(&config.executor).chain(config.ladder.iter().map(|rung| &rung.executor));
+    workers.any(|worker| worker.label() == reviewer).then(|| {
+        let found = format!("reviewer and worker are the same model: {}", one_line(&reviewer));
+        DoctorCheck::warning("reviewer", found, "choose another: runner config set review.model MODEL")
+    })
 }
 
 /// The files that the guard depends on and that the configuration does not protect.

@@ -10,6 +10,7 @@ use runner_core::model::cost::{RunSpending, unenforceable_limits};
 use runner_core::model::goal::Goal;
 use supervise::executables;
 
+use super::signed_tip::signing_obstacle;
 use crate::agent::login::executor_login;
 use crate::agent::sandbox::{Bubblewrap, SANDBOX_FIX};
 use crate::error::{Error, UserError};
@@ -74,7 +75,7 @@ fn refuse(problems: Vec<PreflightProblem>) -> Result<(), Error> {
 
 fn config_problems(git: &Git, config: &Config) -> Vec<PreflightProblem> {
     let mut problems = Vec::new();
-    let agents = std::iter::once(&config.executor).chain(config.ladder.iter().map(|rung| &rung.executor));
+    let agents = config.agents();
     for (rung, executor) in agents.clone().enumerate() {
         let is_repeated = agents.clone().take(rung).any(|earlier| is_same_program(earlier, executor));
         problems.extend(agent_problem(git.root(), executor).filter(|_| !is_repeated));
@@ -82,6 +83,10 @@ fn config_problems(git: &Git, config: &Config) -> Vec<PreflightProblem> {
     problems.extend(guard_problem(git.root(), config));
     problems.extend(limit_problem(config));
     problems.extend(sandbox_problem(git.root(), config));
+    problems.extend(signing_obstacle(git, &config.proof).map(|why| {
+        let fix = "load the key into your agent, or choose another: runner config set proof.key KEY";
+        PreflightProblem::new("signing", format!("the run could not be signed at its end: {why}"), fix)
+    }));
     problems
 }
 
@@ -140,8 +145,7 @@ fn guard_problem(root: &Path, config: &Config) -> Option<PreflightProblem> {
 /// Limits on money that nothing can measure, because an agent is known not to report its cost.
 fn limit_problem(config: &Config) -> Option<PreflightProblem> {
     let spent = RunSpending::default();
-    let agents = std::iter::once(&config.executor).chain(config.ladder.iter().map(|rung| &rung.executor));
-    let mut limits = agents.map(|agent| (agent, unenforceable_limits(config, &spent, agent)));
+    let mut limits = config.agents().map(|agent| (agent, unenforceable_limits(config, &spent, agent)));
     let (agent, limits) = limits.find(|(_, limits)| !limits.is_empty())?;
     let keys: Vec<String> = limits.iter().map(|limit| format!("budget.{}", limit.as_str())).collect();
     let fix = format!(

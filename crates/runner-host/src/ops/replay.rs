@@ -12,7 +12,7 @@ use runner_core::model::id::RunId;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::Tree;
 use runner_core::replay::{RecordedCommit, RecordedSession, Recording, RecordingWriter};
-use runner_core::step::{Attempt, CheckEvidence, GuardExit, GuardRun};
+use runner_core::step::{Attempt, CheckEvidence, GuardExit, GuardRun, ReviewEvidence};
 use runner_core::verify::{is_read, kept};
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +40,8 @@ struct SessionRecord {
     guard: GuardRun,
     #[serde(default)]
     checks: CheckEvidence,
+    #[serde(default)]
+    review: ReviewEvidence,
 }
 
 /// The results of an iteration.
@@ -47,6 +49,7 @@ pub(crate) struct SessionResults<'a> {
     pub(crate) attempt: &'a Attempt,
     pub(crate) guard: &'a GuardRun,
     pub(crate) checks: &'a CheckEvidence,
+    pub(crate) review: &'a ReviewEvidence,
 }
 
 /// Records what came back from a session in its directory. The guard's output is there already.
@@ -66,7 +69,13 @@ pub(crate) fn write_session(
         | GuardRun::TimedOut
         | GuardRun::Interrupted { .. } => results.guard.clone(),
     };
-    let record = SessionRecord { base: base.clone(), attempt, guard, checks: results.checks.clone() };
+    let record = SessionRecord {
+        base: base.clone(),
+        attempt,
+        guard,
+        checks: results.checks.clone(),
+        review: results.review.clone(),
+    };
     dir.write_log(SESSION, &serde_json::to_vec(&record).unwrap_or_default());
 }
 
@@ -205,5 +214,5 @@ fn read_session(
     };
     let prompt = file("prompt.md")?.map(|prompt| lossy_text(&prompt));
     let attempt = record.attempt.into_attempt(|| tree_before);
-    Ok(Some(RecordedSession { prompt, attempt, guard_run, checks: record.checks }))
+    Ok(Some(RecordedSession { prompt, attempt, guard_run, checks: record.checks, review: record.review }))
 }

@@ -65,12 +65,14 @@ impl SigningKey {
         }
     }
 
-    pub fn sign(&self, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    /// A detached signature. The namespace is part of an ssh signature.
+    pub fn sign(&self, bytes: &[u8], namespace: &str) -> Result<Vec<u8>, Error> {
         match self.kind {
-            SignatureKind::Ssh => self.sign_with_ssh(bytes),
+            SignatureKind::Ssh => self.sign_with_ssh(bytes, namespace),
             SignatureKind::Gpg => {
                 let mut command = Command::new(&self.program);
-                command.args(["--batch", "--armor", "--detach-sign"]);
+                // A key that needs a passphrase fails here instead of asking for it at night.
+                command.args(["--batch", "--pinentry-mode", "error", "--armor", "--detach-sign"]);
                 if let Some(key) = &self.key {
                     command.args(["--local-user", key]);
                 }
@@ -79,12 +81,12 @@ impl SigningKey {
         }
     }
 
-    fn sign_with_ssh(&self, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    fn sign_with_ssh(&self, bytes: &[u8], namespace: &str) -> Result<Vec<u8>, Error> {
         let dir = TempDir::create()?;
         let file = dir.path().join("payload");
         fs::write(&file, bytes).map_err(Error::io("write", &file))?;
         let mut command = Command::new(&self.program);
-        command.args(["-q", "-Y", "sign", "-n", NAMESPACE, "-f"]);
+        command.args(["-q", "-Y", "sign", "-n", namespace, "-f"]);
         command.arg(self.key.as_deref().unwrap_or_default()).arg(&file);
         signed(command, b"")?;
         let signature = dir.path().join("payload.sig");

@@ -19,7 +19,7 @@ use crate::read::repo_reader::{RepoReader, RunSource};
 use crate::read::row_cache::IterationRows;
 
 /// The files of an iteration's log folder that the server sends.
-pub(crate) const FILES: [&str; 12] = [
+pub(crate) const FILES: [&str; 16] = [
     "prompt.md",
     "output.json",
     "meta.json",
@@ -32,6 +32,10 @@ pub(crate) const FILES: [&str; 12] = [
     "tree.after.json",
     "diff.patch",
     "error.log",
+    "review.prompt.md",
+    "review.json",
+    "review.log",
+    "review.err.log",
 ];
 
 /// The copies of the plan, which only the newest iterations have.
@@ -148,6 +152,7 @@ fn finished_row(record: RecordedIteration, summary: String, committed: Iteration
         status: Some(meta.status.as_str().to_owned()),
         guard: Some(meta.guard.as_str().to_owned()),
         guard_exit: meta.guard_exit.map(exit_text),
+        review: meta.review.map(|review| review.text()),
         is_charged: meta.charge == AttemptCharge::Charged,
         summary: if summary.is_empty() { committed.summary } else { summary },
         findings: meta.findings,

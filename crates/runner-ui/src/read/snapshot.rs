@@ -93,7 +93,7 @@ impl RunSnapshot {
         let (config, state) = (self.config.as_deref()?, self.state.as_deref()?);
         let selection = next_selection(self.valid_tree()?, config.on_stuck);
         let (Selection::Leaf(selected) | Selection::Stuck(selected)) = selection else { return None };
-        let wait = pending_wait(state, &next_agent(config, state, Some(selected.leaf)).executor)?;
+        let wait = pending_wait(state, config, &next_agent(config, state, Some(selected.leaf)).executor)?;
         let since_ms = self.rows.last()?.ended_ms?;
         (wait.left_ms(since_ms, now_ms()) > 0).then(|| PendingWait { wait, ends_ms: wait.end_ms(since_ms) })
     }

@@ -180,6 +180,15 @@ fn runner_lines(event: &Event) -> Vec<StyledLine> {
             let result = red.map_or_else(|| exit.to_string(), |red| format!("{red} before the work"));
             one(Glyph::Open, TextRole::Faint, format!("check {check}: {result}"))
         }
+        Event::ReviewStarted { agent, round, .. } => {
+            let text = format!("review {} of {}: {}", round.nth, round.of, one_line(agent));
+            one(Glyph::Arrow, TextRole::Strong, text)
+        }
+        Event::ReviewEnded { report, .. } => {
+            let reasons = report.reasons.iter().map(|reason| format!(": {}", one_line(reason)));
+            let text = format!("review {}{}", report.result.as_str(), reasons.collect::<String>());
+            one(Glyph::Open, TextRole::Faint, text)
+        }
         Event::GuardEnded { end, exit, .. } => guard_ended_lines(*end, *exit),
         Event::Decided { outcome, charge, .. } => {
             let label = outcome.label();

@@ -13,6 +13,7 @@ use runner_host::clock;
 use runner_host::iteration::RepoWorld;
 use runner_host::iteration::iteration_dir::last_line;
 use runner_host::ops::preflight::preflight;
+use runner_host::ops::signed_tip::sign_tip;
 use runner_host::ops::stop::StopRequest;
 use runner_host::repo::locked_repo::UnrecoveredRepo;
 use runner_host::repo::own_output::ignore_own_output;
@@ -25,6 +26,7 @@ use super::red_question::{OnRedBaseline, RedQuestion};
 use super::status::{self, StatusOutput, insert_status};
 use crate::args::LoopOptions;
 use crate::live_display::{DisplayPhase, LiveDisplay};
+use crate::render::clean;
 use crate::render::cost::spent_text;
 use crate::render::recovery::{recovered_json, recovered_line, recovered_text};
 use crate::render::summary::LoopSummary;
@@ -40,6 +42,8 @@ pub(crate) struct LoopOutput {
     status: Option<RunStatus>,
     summary: LoopSummary,
     took: Duration,
+    /// What came of signing a complete run, if it is to be signed.
+    signed: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +102,17 @@ pub(super) fn run_iterations(dir: &Path, mode: RunMode, ui: &Ui) -> Result<LoopO
         let stop = stop.unwrap_or_else(|panic| resume_unwind(panic));
         let stop = stop.map_err(|error| CommandError::from_host("cannot run the next iteration", error))?;
         let status = stop.as_ref().map(|stop| status_after(dir, stop, &summary));
-        Ok(LoopOutput { stop, status, summary, took })
+        let signed = if stop == Some(StopReason::Complete) { signed_text(dir) } else { None };
+        Ok(LoopOutput { stop, status, summary, took, signed })
     })
+}
+
+/// Signs a complete run, if its configuration says so. The run is complete without the signature as well.
+fn signed_text(dir: &Path) -> Option<String> {
+    match sign_tip(dir) {
+        Ok(signed) => signed.map(|signed| format!("tag {} with {}", signed.tag, clean(&signed.key))),
+        Err(error) => Some(format!("not signed: {}", clean(&error.to_string()))),
+    }
 }
 
 /// The status of the run after the loop. The documents are read only where the summary shows something from them.
@@ -211,6 +224,7 @@ impl CommandOutput for LoopOutput {
             "leaves": self.summary.leaves,
             "spent": self.summary.spent,
             "cost": self.summary.spent.basis(),
+            "signed": self.signed,
             "exit": self.exit().0,
         });
         if let Some(status) = &self.status {
@@ -232,11 +246,14 @@ impl CommandOutput for LoopOutput {
                 line = line.with("next", &next.command);
             }
         }
+        let line = self.signed.iter().fold(line, |line, signed| line.with("signed", signed));
         vec![line.with("exit", self.exit().0)]
     }
 
     fn human(&self, styler: &Styler) -> String {
-        self.status.as_ref().map(|status| self.summary.draw(status, self.took, styler)).unwrap_or_default()
+        let summary = self.status.as_ref().map(|status| self.summary.draw(status, self.took, styler));
+        let signed = self.signed.iter().map(|signed| format!("  signed   {signed}\n"));
+        summary.into_iter().chain(signed).collect()
     }
 
     fn ends_json_lines(&self) -> bool {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use runner_core::commit_message::CommitKind;
 use runner_core::labels::{NodeState, NodeStates};
 use runner_core::model::id::NodeId;
+use runner_core::model::review::RecordedReview;
 use runner_core::model::run_state::{NodeHistory, RunState};
 use runner_core::model::tree::{Node, path_text};
 use runner_core::step::FileNotice;
@@ -70,6 +71,13 @@ impl ShowIterationOutput {
         notices.and_then(|notices| serde_json::from_value(notices.clone()).ok()).unwrap_or_default()
     }
 
+    /// `refused 1/2 by claude: no test`.
+    fn review(&self) -> Option<String> {
+        let review = self.iteration.meta.as_ref()?.get("review")?;
+        let review: RecordedReview = serde_json::from_value(review.clone()).ok()?;
+        Some(review.text())
+    }
+
     fn guard(&self) -> String {
         match &self.iteration.kind {
             CommitKind::Iteration { guard, .. } => guard.as_str().to_owned(),
@@ -99,6 +107,7 @@ impl CommandOutput for ShowIterationOutput {
     fn key_values(&self) -> Vec<KeyValueLine> {
         let mut output =
             vec![iteration_line(&self.iteration), KeyValueLine::new().with("guard", self.guard())];
+        output.extend(self.review().map(|review| KeyValueLine::new().with("review", review)));
         output.push(KeyValueLine::new().with("summary", lines(&self.summary)));
         for annotation in &self.iteration.annotations {
             output.push(KeyValueLine::new().with("annotation", clean(annotation)));
@@ -124,7 +133,13 @@ impl CommandOutput for ShowIterationOutput {
             styler.paint(role, outcome_word(iteration.outcome))
         );
         let commit = iteration.commit.prefix(12).to_owned();
-        let mut rows = vec![("guard", self.guard()), ("took", self.times_and_cost()), ("commit", commit)];
+        let review = self.review().unwrap_or_default();
+        let mut rows = vec![
+            ("guard", self.guard()),
+            ("review", review),
+            ("took", self.times_and_cost()),
+            ("commit", commit),
+        ];
         rows.extend(self.is_removed.then(|| ("logs", REMOVED.to_owned())));
         rows.extend(iteration.annotations.iter().map(|annotation| ("note", clean(annotation))));
         for (key, value) in rows.into_iter().filter(|(_, value)| !value.is_empty()) {

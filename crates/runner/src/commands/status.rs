@@ -159,7 +159,11 @@ impl StatusOutput {
 
     fn wait(&self) -> Option<PendingWait<'_>> {
         let (ends_ms, _) = self.inspection.waiting?;
-        let wait = pending_wait(self.inspection.docs.state.valid()?, &self.agent()?.executor)?;
+        let wait = pending_wait(
+            self.inspection.docs.state.valid()?,
+            self.inspection.docs.config.valid()?,
+            &self.agent()?.executor,
+        )?;
         Some(PendingWait { wait, ends_ms })
     }
 

@@ -7,6 +7,7 @@ use runner_core::step::{GuardExit, Outcome};
 use runner_core::verify::{AuditFinding, CommitAudit, Verdict};
 use runner_host::ops::guard_rerun::{GuardRerunOutcome, RerunPlace, RerunStep};
 use runner_host::ops::pass_rerun::{PassRerun, rerun_passes};
+use runner_host::ops::signed_tip::{TipSignature, tip_signature};
 use runner_host::ops::verify::{AuditResult, PassingCommit, verify};
 use runner_term::format::counted;
 use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
@@ -20,6 +21,7 @@ pub(crate) struct VerifyOutput {
     audit: AuditResult,
     checked: Vec<CommitAudit>,
     reruns: Vec<PassRerun>,
+    signature: Option<TipSignature>,
 }
 
 const WHAT: &str = "could not verify the run";
@@ -38,7 +40,8 @@ pub(crate) fn run(dir: &Path, args: &VerifyArgs, ui: &Ui) -> Result<VerifyOutput
         Some(selection) => rerun(dir, selection, usize::from(args.jobs), &audit, ui)?,
         None => Vec::new(),
     };
-    Ok(VerifyOutput { audit, checked, reruns })
+    let signature = tip_signature(dir, &audit.target).map_err(failed)?;
+    Ok(VerifyOutput { audit, checked, reruns, signature })
 }
 
 fn rerun(
@@ -255,6 +258,7 @@ impl CommandOutput for VerifyOutput {
             "passed": audit.ending.passed,
             "complete": audit.ending.is_complete,
             "acceptance": audit.ending.coverage,
+            "signature": self.signature,
             "reruns": self.reruns.iter().map(|rerun| PassRerunOutput(rerun).json()).collect::<Vec<_>>(),
         })
     }
@@ -276,6 +280,7 @@ impl CommandOutput for VerifyOutput {
         if audit.ending.coverage.points > 0 {
             lines.push(KeyValueLine::new().with("acceptance", audit.ending.coverage));
         }
+        lines.extend(self.signature.iter().map(|found| KeyValueLine::new().with("signature", found.text())));
         lines
     }
 
@@ -310,6 +315,9 @@ impl CommandOutput for VerifyOutput {
         }
         if audit.ending.coverage.points > 0 {
             text.push_str(&format!("  acceptance: {}\n", audit.ending.coverage));
+        }
+        if let Some(found) = &self.signature {
+            text.push_str(&format!("  signature: {}\n", found.text()));
         }
         let annotated = self.checked.iter().filter(|commit| !commit.annotations.is_empty()).count();
         if annotated > 0 {

@@ -6,8 +6,9 @@ use runner_core::config::CommandArgv;
 use runner_core::labels::annotation_text;
 use runner_core::layout::Doc;
 use runner_core::model::id::IterationNumber;
+use runner_core::model::review::ReviewResult;
 use runner_core::model::run_state::GuardResult;
-use runner_core::step::{Annotation, CheckPhase, Event, FileNotice, Outcome};
+use runner_core::step::{Annotation, CheckPhase, Event, FileNotice, Outcome, ReviewReport};
 use runner_term::format::clock;
 use runner_term::{CommandOutput, Glyph, KeyValueLine, Styler, TextRole, agent_event_line};
 use serde_json::Value;
@@ -59,6 +60,14 @@ impl CommandOutput for EventOutput<'_> {
             Event::CheckEnded { iter, check, phase, exit, red } => {
                 let line = line.with("iter", iter).with("check", check).with("phase", phase_word(*phase));
                 red.iter().fold(line.with("exit", exit), |line, red| line.with("red", red))
+            }
+            Event::ReviewStarted { iter, agent, round } => line
+                .with("iter", iter)
+                .with("agent", clean(agent))
+                .with("round", format!("{}/{}", round.nth, round.of)),
+            Event::ReviewEnded { iter, report } => {
+                let line = line.with("iter", iter).with("result", report.result.as_str());
+                report.reasons.iter().fold(line, |line, reason| line.with("reason", clean(reason)))
             }
             Event::Checked { iter, findings, .. } => {
                 let line = line.with("iter", iter);
@@ -125,6 +134,7 @@ impl CommandOutput for EventOutput<'_> {
                 format!("{}\n", styler.paint(TextRole::Faint, &styler.fit(&text, styler.width)))
             }
             Event::FinalCheckEnded { guard, exit, command } => final_text(*guard, exit, command, styler),
+            Event::ReviewEnded { report, .. } => review_text(report, styler),
             Event::Paused => indented_notes(["paused ('runner resume' continues)".to_owned()], styler),
             Event::BudgetUnenforceable { limits, agent } => {
                 warning_line(&blind_text(limits, &clean(agent)), styler)
@@ -140,6 +150,7 @@ impl CommandOutput for EventOutput<'_> {
             | Event::AgentEnded { .. }
             | Event::GuardStarted { .. }
             | Event::CheckStarted { .. }
+            | Event::ReviewStarted { .. }
             | Event::GuardEnded { .. }
             | Event::Decided { .. }
             | Event::Committed { .. }
@@ -149,6 +160,16 @@ impl CommandOutput for EventOutput<'_> {
             | Event::Unknown => String::new(),
         }
     }
+}
+
+/// What a reviewer refused, or why it gave no verdict. An acceptance needs no line.
+fn review_text(report: &ReviewReport, styler: &Styler) -> String {
+    let what = match report.result {
+        ReviewResult::Accepted => return String::new(),
+        ReviewResult::Refused => "review refused",
+        ReviewResult::Failed => "review failed",
+    };
+    indented_notes(report.reasons.iter().map(|reason| format!("{what}: {}", clean(reason))), styler)
 }
 
 fn phase_word(phase: CheckPhase) -> &'static str {

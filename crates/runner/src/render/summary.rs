@@ -77,6 +77,8 @@ impl LoopSummary {
             | Event::GuardStarted { .. }
             | Event::CheckStarted { .. }
             | Event::CheckEnded { .. }
+            | Event::ReviewStarted { .. }
+            | Event::ReviewEnded { .. }
             | Event::GuardEnded { .. }
             | Event::Committed { .. }
             | Event::OutageContinues { .. }

@@ -4,5 +4,6 @@ pub(crate) mod emulated;
 pub(crate) mod presets;
 pub(crate) mod real;
 pub(crate) mod real_limits;
+pub(crate) mod real_review;
 pub(crate) mod registry;
 pub(crate) mod supervisor_entry;

@@ -14,5 +14,6 @@ pub(crate) mod output_limits;
 pub(crate) mod progress;
 pub(crate) mod recorded_runs;
 pub(crate) mod repo_kinds;
+pub(crate) mod review;
 pub(crate) mod user_files;
 pub(crate) mod waits_and_budgets;

@@ -17,6 +17,7 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod sibling_programs;
+pub(crate) mod signing;
 pub(crate) mod start;
 pub(crate) mod start_safety;
 pub(crate) mod step_and_loop;

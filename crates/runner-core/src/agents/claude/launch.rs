@@ -6,7 +6,9 @@ use std::path::Path;
 use serde_json::json;
 
 use super::NATIVE;
-use crate::agents::launch::{CommandLine, CommandSandbox, LaunchRequest, SetupFile, agent_schema, key_names};
+use crate::agents::launch::{
+    CommandLine, CommandSandbox, LaunchRequest, RepositoryAccess, SetupFile, agent_schema, key_names,
+};
 use crate::model::tools::ToolName;
 
 /// A fresh session that prints its events, stores nothing and asks no questions. Without setting sources, neither the
@@ -87,6 +89,9 @@ fn add_permissions(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     let mut denied: Vec<&str> = DENIED.to_vec();
     if tools.network == Some(false) {
         denied.extend(WEB_TOOLS);
+    }
+    if request.context.access == RepositoryAccess::ReadOnly {
+        denied.extend(FILE_TOOLS.split('|'));
     }
     denied.extend(tools.deny.iter().map(ToolName::as_str));
     line.args(["--disallowedTools", &denied.join(",")]);

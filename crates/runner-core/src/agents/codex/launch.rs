@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{NATIVE, SWITCHES, WEB_SEARCH_OFF};
-use crate::agents::launch::{CommandLine, LaunchRequest, key_names};
+use crate::agents::launch::{CommandLine, LaunchRequest, RepositoryAccess, key_names};
 use crate::config::SandboxMode;
 use crate::model::tools::ToolName;
 
@@ -86,6 +86,9 @@ pub(super) fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
 fn add_sandbox(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     if request.executor.sandbox == SandboxMode::Off {
         return line.args(["--sandbox", "danger-full-access"]);
+    }
+    if request.context.access == RepositoryAccess::ReadOnly {
+        return line.args(["--sandbox", "read-only"]);
     }
     line.args(["--sandbox", "workspace-write"]);
     if let Some(network) = request.tools.network {

@@ -51,6 +51,15 @@ impl IterationWorld for EventRecorder {
         panic!("a check ran")
     }
 
+    fn run_review(
+        &mut self,
+        _: &mut Self::Iteration,
+        _: &Job,
+        _: &ReviewJob,
+    ) -> Result<ReviewRun, Self::Error> {
+        panic!("no review is configured")
+    }
+
     fn commit(&mut self, (): (), _: &Job, transition: &Transition) -> Result<CommitId, PromptError> {
         self.snapshot = after(&self.snapshot, transition);
         Ok(commit_id())

@@ -200,7 +200,7 @@ pub(super) fn play(temper: Temper, job: &Job, before: &Tree, random: &mut Random
         guard_files: Vec::new(),
     };
     match (temper, job.target.mode()) {
-        (Temper::Honest, SessionMode::Leaf) => Session { did_the_work: true, ..usual },
+        (Temper::Honest, SessionMode::Leaf | SessionMode::Review) => Session { did_the_work: true, ..usual },
         (Temper::Honest, SessionMode::Repair) => Session { changed_files: false, ..usual },
         (Temper::Honest, SessionMode::Replan) => rewritten(job, root, usual),
         (Temper::Honest, SessionMode::Split) => replan(Plan::Decomposer, job, root, usual, random),

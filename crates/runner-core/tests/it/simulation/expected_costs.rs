@@ -41,7 +41,12 @@ impl Books {
         assert_eq!(transition.meta.usage, usage, "the recorded usage is the reported one");
         check_agent(job, before, state, leaf, config, seen);
         check_wait(job, transition, config, seen);
-        let (tokens, dollars) = cost(job, transition, config, seen);
+        let (mut tokens, mut dollars) = cost(job, transition, config, seen);
+        if let Some(review) = &transition.state.review.last {
+            let cost = review.cost();
+            tokens += cost.tokens.unwrap_or(0);
+            dollars += cost.microdollars.unwrap_or(0);
+        }
         self.check_budget(leaf, config);
         self.tokens += tokens;
         self.microdollars += dollars;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use runner_core::config::{Config, OnStuck, ProtectPolicy, RemovalPolicy, UnchangedPolicy};
 use runner_core::model::digest::Sha256;
 use runner_core::model::id::NodeId;
+use runner_core::model::review::ReviewResult;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{Node, Tree};
 use runner_core::step::{
@@ -71,6 +72,10 @@ pub(super) struct Oracle {
     /// Iterations whose guard succeeded.
     guard_succeeded: BTreeSet<u32>,
     planned: Option<u32>,
+    /// Iterations whose work was reviewed.
+    reviewed: BTreeSet<u32>,
+    /// Refusals by node.
+    refused: BTreeMap<NodeId, u32>,
     /// Repair sessions with an answer since the last tree was rejected.
     repairs: u32,
     /// Nodes that had a replan session with an answer.
@@ -95,6 +100,8 @@ impl Oracle {
             charged: BTreeMap::new(),
             guard_succeeded: BTreeSet::new(),
             planned: None,
+            reviewed: BTreeSet::new(),
+            refused: BTreeMap::new(),
             repairs: 0,
             replanned: BTreeSet::new(),
             books: Books::default(),
@@ -110,6 +117,43 @@ impl Oracle {
             self.guard_succeeded.insert(job.iteration.get());
         } else {
             self.guard_succeeded.remove(&job.iteration.get());
+        }
+    }
+
+    pub(super) fn record_review(&mut self, job: &Job) {
+        assert!(self.guard_succeeded.contains(&job.iteration.get()), "a review without a successful guard");
+        self.reviewed.insert(job.iteration.get());
+    }
+
+    /// A reviewer is asked before every pass, until it has refused often enough.
+    fn check_review(&mut self, job: &Job, transition: &Transition, config: &Config) {
+        let (Some(review), Some(node)) = (&config.review, job.target.node()) else {
+            assert_eq!(transition.state.review.last, None);
+            return;
+        };
+        let refused = self.refused.get(node).copied().unwrap_or_default();
+        let last = transition.state.review.last.as_ref();
+        let is_overruled = transition.meta.annotations.contains(&Annotation::ReviewOverruled);
+        let result = last.map(|last| last.result);
+        assert_eq!(last.is_some(), self.reviewed.contains(&job.iteration.get()) && last.is_some());
+        match transition.outcome {
+            Outcome::Passed if i64::from(refused) >= review.rounds.get() => {
+                assert_eq!((result, is_overruled), (None, true), "the reviewer has no more rounds");
+            }
+            Outcome::Passed => {
+                assert_eq!((result, is_overruled), (Some(ReviewResult::Accepted), false));
+            }
+            Outcome::ReviewRefused => {
+                assert_eq!(result, Some(ReviewResult::Refused));
+                assert!(i64::from(refused) < review.rounds.get(), "it refuses a bounded number of times");
+                assert_eq!(transition.meta.charge, AttemptCharge::Charged);
+                *self.refused.entry(node.clone()).or_default() += 1;
+            }
+            _ => {
+                assert!(!is_overruled);
+                assert!(result.is_none_or(|result| result == ReviewResult::Failed));
+                assert_eq!(transition.meta.charge == AttemptCharge::Charged && result.is_some(), false);
+            }
         }
     }
 
@@ -153,6 +197,7 @@ impl Oracle {
         self.check_prompt(job);
         self.check_bounds(job, transition.outcome);
         self.check_claims(job, transition);
+        self.check_review(job, transition, config);
         self.record_cases(job, transition);
     }
 
@@ -284,7 +329,11 @@ impl Oracle {
         } else {
             assert!(!is_confirmed, "a confirmation of nothing");
         }
-        if transition.outcome == Outcome::Unconfirmed && self.unchanged == UnchangedPolicy::Confirm {
+        let last = transition.state.review.last.as_ref();
+        let has_failed_review = last.is_some_and(|review| review.result == ReviewResult::Failed);
+        if (transition.outcome == Outcome::Unconfirmed || has_failed_review)
+            && self.unchanged == UnchangedPolicy::Confirm
+        {
             self.claimed = node.cloned();
         } else if transition.outcome.class() == OutcomeClass::Answered || self.has_work {
             self.claimed = None;
@@ -303,6 +352,7 @@ impl Oracle {
                 assert!(prompt.contains("# The selected node"));
             }
             SessionMode::Repair => assert!(prompt.contains("# Errors of the rejected tree")),
+            SessionMode::Review => panic!("no iteration is a review alone"),
         }
     }
 

@@ -21,8 +21,8 @@ use runner_core::step::GuardPlace;
 use runner_core::step::{
     Attempt, ChangeScope, CheckRun, Event, FileChanges, GuardExit, GuardJob, GuardOccasion, GuardRecord,
     GuardRun, Interruption, IterationWorld, Job, LeftFile, LoadedRun, LoopWait, LoopWorld, Memory, NextStep,
-    NodeFiles, ProtectedPath, SessionExit, SessionResult, Snapshot, StopReason, Transition, Usage,
-    WaitResult, WaitSince, World, plan, resume,
+    NodeFiles, ProtectedPath, ProviderError, ReviewJob, ReviewRun, SessionExit, SessionResult, Snapshot,
+    StopReason, Transition, Usage, WaitResult, WaitSince, World, plan, resume,
 };
 use runner_core::strict::BoundedInt;
 
@@ -50,6 +50,7 @@ pub(super) struct Faults {
     pub(super) crash: usize,
     pub(super) disk_full: usize,
     pub(super) guard: usize,
+    pub(super) review: usize,
 }
 
 /// A journal entry.
@@ -310,6 +311,45 @@ impl IterationWorld for Sim {
         }
         let done = job.target.node().is_some_and(|node| self.done.contains(node));
         Ok(check_run(CheckExit::Code(i32::from(!done))))
+    }
+
+    fn run_review(&mut self, (): &mut (), job: &Job, review: &ReviewJob) -> Result<ReviewRun, Broken> {
+        self.may_crash()?;
+        let prompt = review.brief.prompt(b"+work\n")?;
+        assert!(prompt.contains("+work") && prompt.contains("# Your answer"), "{prompt}");
+        self.oracle.record_review(job);
+        let answer = |text: &str| LeftFile::Bytes(text.as_bytes().to_vec());
+        let accept = answer(r#"{"verdict": "accept", "reasons": ["fine \u001b[31m"]}"#);
+        let finished = SessionExit::Finished { code: 0 };
+        let provider = |fault| SessionExit::Provider { fault };
+        let (exit, answer, changed) = if self.random.percent(self.faults.review) {
+            let refuse = answer(r#"{"verdict": "refuse", "reasons": ["no test", "é\n"]}"#);
+            let odd = [
+                (finished.clone(), refuse.clone(), Vec::new()),
+                (finished.clone(), refuse, Vec::new()),
+                (finished.clone(), answer("fine"), Vec::new()),
+                (finished, accept, vec![RepoPath::of_bytes(b"src/work")]),
+                (SessionExit::TimedOut, LeftFile::Missing, Vec::new()),
+                (SessionExit::Interrupted { by: Interruption::Int }, LeftFile::Missing, Vec::new()),
+                (provider(ProviderError::Overloaded), LeftFile::Missing, Vec::new()),
+                (
+                    provider(ProviderError::UsageLimit { resets_unix_secs: Some(9) }),
+                    LeftFile::Missing,
+                    Vec::new(),
+                ),
+                (
+                    provider(ProviderError::NotLoggedIn { why: "no key".to_owned() }),
+                    LeftFile::Missing,
+                    Vec::new(),
+                ),
+            ];
+            self.random.pick(&odd).unwrap().clone()
+        } else {
+            (finished, accept, Vec::new())
+        };
+        let usage = usage(&exit, &mut self.random);
+        self.may_crash()?;
+        Ok(ReviewRun { exit, answer, usage, changed })
     }
 
     fn commit(&mut self, (): (), job: &Job, transition: &Transition) -> Result<CommitId, Broken> {

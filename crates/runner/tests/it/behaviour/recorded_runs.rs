@@ -76,6 +76,17 @@ esac"#;
         let agent = r#"case "$RUNNER_NODE_ID" in root) split ;; a) answer retry ;; *) answer done ;; esac"#;
         looped(&RunBuilder::new(RUNNER).agent(agent).keys("on_stuck = \"skip\""))
     }),
+    ("reviewed", || {
+        let reviewer = r#"
+case "$RUNNER_ITER" in
+0001) exit 1 ;;
+0002) printf '{"verdict": "refuse", "reasons": ["no test"]}' > "$RUNNER_OUTPUT" ;;
+*) printf '{"verdict": "accept", "reasons": []}' > "$RUNNER_OUTPUT" ;;
+esac"#;
+        let table = "[review]\nkind = \"command\"\ncommand = [\"sh\", \"reviewer.sh\"]\nsandbox = \"off\"\n";
+        let agent = r#"echo "$RUNNER_ITER" > out; answer done"#;
+        looped(&RunBuilder::new(RUNNER).agent(agent).file("reviewer.sh", reviewer).config_tables(table))
+    }),
     ("timed_out", || looped(&RunBuilder::new(RUNNER).agent("sleep 60").keys("iteration_timeout_secs = 1"))),
     ("failures", || looped(&RunBuilder::new(RUNNER).agent("exit 3"))),
     ("no_agent", || {

@@ -1,0 +1,231 @@
+//! The session of a reviewer: read-only, on the files that would be committed. Whatever it changes all the same is restored.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use runner_core::agents::RepositoryAccess;
+use runner_core::layout::Doc;
+use runner_core::model::digest::Sha256;
+use runner_core::model::repo_path::RepoPath;
+use runner_core::model::tools::Tools;
+use runner_core::prompt::Prompt;
+use runner_core::schema::SchemaDocument;
+use runner_core::step::{Interruption, Job, LeftFile, ReviewJob, ReviewRun, SessionExit, SessionMode, Usage};
+use supervise::{OutputLog, OutputTarget, ProcessSpec, StopPolicy, TimeLimits};
+
+use super::open_iteration::{OpenIteration, SessionOutcome};
+use super::program_runner::ProgramRunner;
+use super::sandboxing::{AgentWrapping, ConfinedCommand, SessionSandbox};
+use super::session::{prepare_command, session_exit, stop_policy};
+use super::session_files::{SessionCheckpoint, read_left_file, read_report_at};
+use super::transcript_recorder::TranscriptRecorder;
+use crate::agent::command::{SessionPaths, SessionPurpose};
+use crate::agent::sandbox::{exit_inside_sandbox, writable_folders};
+use crate::error::Error;
+use crate::failpoint;
+use crate::fs::atomic;
+use crate::git::{Git, PathSet};
+use crate::repo::publish;
+use crate::repo::repo_guard::{GitAccess, RepoSnapshot, SessionRef};
+use crate::repo::worktree;
+
+/// The files of a review in the iteration's directory.
+const PROMPT: &str = "review.prompt.md";
+const OUTPUT: &str = "review.log";
+const ERRORS: &str = "review.err.log";
+const STREAM: &str = "review.jsonl";
+const ANSWER: &str = "review.json";
+
+const ANSWER_BYTES_MAX: u64 = 1 << 20;
+/// How many changed files a review names.
+const CHANGED_MAX: usize = 20;
+
+/// The job of an iteration as its reviewer sees it: another agent, without the tools of the task.
+pub(super) fn reviewer_job(job: &Job, review: &ReviewJob) -> Job {
+    let mut reviewer = job.clone();
+    reviewer.agent.executor = review.reviewer.clone();
+    reviewer.permissions.tools = Tools::default();
+    reviewer
+}
+
+/// Runs a review to its end, and restores what it must not change.
+pub(super) fn run(
+    git: &Git,
+    programs: &ProgramRunner,
+    sandbox: SessionSandbox,
+    iteration: &mut OpenIteration,
+    job: &Job,
+    review: &ReviewJob,
+) -> Result<ReviewRun, Error> {
+    let candidate = iteration.candidate(git)?.commit;
+    let diff = git.patch(&iteration.setup.base, &candidate, &[Doc::Tree.path(), Doc::RunState.path()])?;
+    let text = review.brief.prompt(&diff)?;
+    iteration.setup.dir.tidy()?;
+    iteration.setup.dir.write(PROMPT, text.as_bytes())?;
+    let mut job = reviewer_job(job, review);
+    job.prompt = Prompt { sha256: Sha256::of(text.as_bytes()), text, cuts: Vec::new() };
+    iteration.ensure_index(git)?;
+    let before = worktree::differing_paths(git, &iteration.setup.index)?;
+    let access = GitAccess::of(sandbox.kind());
+    let snapshot = RepoSnapshot::capture(git, access)?;
+    let checkpoint = SessionCheckpoint::begin(git, iteration.entry.clone(), &iteration.setup.index)?;
+    let session = ReviewSession { git, programs, sandbox, iteration, job: &job };
+    let ended = session.run()?;
+    failpoint::reach("iter.review");
+    checkpoint.git_dir.restore(git)?;
+    checkpoint.tidy_private(git, &iteration.setup.index)?;
+    iteration.setup.dir.tidy()?;
+    let session = SessionRef { run: &job.run_id, iter: job.iteration, base: &iteration.setup.base, access };
+    snapshot.restore(git, session)?;
+    iteration.ensure_index(git)?;
+    checkpoint.restore_user_index(git, &iteration.setup.index)?;
+    let changed = match access {
+        // What changed meanwhile is the user's.
+        GitAccess::ReadOnly => Vec::new(),
+        GitAccess::Writable => restore_files(git, iteration, &job, &before)?,
+    };
+    let paths = review_paths(git, &job);
+    let answer = read_left_file(&paths.answer, ANSWER_BYTES_MAX);
+    if let LeftFile::Bytes(bytes) = &answer {
+        iteration.setup.dir.write_log(ANSWER, bytes);
+    }
+    for path in [paths.answer, paths.report, paths.schema] {
+        atomic::remove_any(&path)?;
+    }
+    Ok(ReviewRun { exit: ended.exit, answer, usage: ended.usage, changed })
+}
+
+/// Restores the work tree, if the reviewer changed files in it; returns them.
+fn restore_files(
+    git: &Git,
+    iteration: &mut OpenIteration,
+    job: &Job,
+    before: &PathSet,
+) -> Result<Vec<RepoPath>, Error> {
+    let index = &iteration.setup.index;
+    let after = worktree::differing_paths(git, index)?;
+    let changed: BTreeSet<&Vec<u8>> = after.symmetric_difference(before).collect();
+    if changed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names = changed.into_iter().take(CHANGED_MAX).map(|path| RepoPath::of_bytes(path)).collect();
+    let candidate = iteration.candidate(git)?.commit;
+    publish::restore_worktree(git, index, &job.run_id, &iteration.setup.base, &candidate)?;
+    iteration.index_stamp = atomic::stamp(index);
+    Ok(names)
+}
+
+/// Where a reviewer finds the schema of its answer, and where it writes answer and report.
+struct ReviewPaths {
+    answer: PathBuf,
+    report: PathBuf,
+    schema: PathBuf,
+}
+
+fn review_paths(git: &Git, job: &Job) -> ReviewPaths {
+    let name = format!("{}.review", job.iteration);
+    ReviewPaths {
+        answer: git.paths().answer(&name),
+        report: git.paths().report(&name),
+        schema: git.paths().answers().join(SchemaDocument::Review.file_name()),
+    }
+}
+
+/// A reviewer's session in a repository that is captured already.
+struct ReviewSession<'r> {
+    git: &'r Git,
+    programs: &'r ProgramRunner,
+    sandbox: SessionSandbox,
+    iteration: &'r OpenIteration,
+    job: &'r Job,
+}
+
+impl ReviewSession<'_> {
+    fn run(&self) -> Result<SessionOutcome, Error> {
+        let (git, job) = (self.git, self.job);
+        let protected = &self.iteration.setup.protected.at_base;
+        let access = RepositoryAccess::ReadOnly;
+        let paths = self.session_paths(access)?;
+        let command = match prepare_command(job, &paths) {
+            Ok(command) => command,
+            Err(why) => {
+                let exit = SessionExit::NotStarted { why };
+                return Ok(SessionOutcome { exit, usage: Usage::default(), processes_left: 0 });
+            }
+        };
+        let confined = self.sandbox.wrap(command, git, job, protected, access)?;
+        let recorder = RefCell::new(TranscriptRecorder::new(job.agent.executor.agent(), job.iteration, None));
+        let exit = self.run_process(&paths, confined, &recorder)?;
+        let session = recorder.into_inner().conclude(exit, &paths.context_full);
+        if let Some(answer) = &session.answer {
+            atomic::write(&paths.output, answer)?;
+        }
+        let outcome = SessionOutcome { exit: session.exit, usage: session.usage, processes_left: 0 };
+        Ok(outcome.with_report(read_report_at(&paths.report)))
+    }
+
+    /// Writes the schema, and removes what an earlier review left.
+    fn session_paths(&self, access: RepositoryAccess) -> Result<SessionPaths, Error> {
+        let (git, job) = (self.git, self.job);
+        let ReviewPaths { answer, report, schema } = review_paths(git, job);
+        atomic::remove_any(&answer)?;
+        atomic::remove_any(&report)?;
+        atomic::ensure_folder(&git.paths().answers())?;
+        atomic::write(&schema, &SchemaDocument::Review.schema_bytes())?;
+        let protected = &self.iteration.setup.protected.at_base;
+        let settings = git.paths().session();
+        Ok(SessionPaths {
+            root: git.root().to_owned(),
+            prompt: self.iteration.setup.dir.file(PROMPT),
+            output: answer,
+            report,
+            tree: git.paths().doc(Doc::Tree),
+            context_full: settings.join("context-full.json"),
+            settings,
+            writable: writable_folders(job),
+            command_sandbox: self.sandbox.for_commands(git, job, protected, access)?,
+            purpose: SessionPurpose { mode: SessionMode::Review, access, schema },
+        })
+    }
+
+    /// Runs the reviewer's process. It has the time of an iteration for itself.
+    fn run_process(
+        &self,
+        paths: &SessionPaths,
+        confined: ConfinedCommand,
+        recorder: &RefCell<TranscriptRecorder<'_, '_>>,
+    ) -> Result<SessionExit, Error> {
+        let ConfinedCommand { command, wrapping } = confined;
+        let limits = &self.job.limits;
+        let log = |name: &str| OutputLog {
+            path: self.iteration.setup.dir.file(name),
+            bytes_max: limits.executor_output_bytes,
+        };
+        let output = match self.job.agent.executor.agent() {
+            Some(_) => OutputTarget::Separate { stdout: log(OUTPUT), stderr: log(ERRORS) },
+            None => OutputTarget::Combined(log(OUTPUT)),
+        };
+        let on_output = |source, bytes: &[u8]| recorder.borrow_mut().push(source, bytes);
+        let spec = ProcessSpec::new(command.argv, self.git.root(), output)
+            .env(command.environment)
+            .stdin_file(&paths.prompt)
+            .jsonl_copy(log(STREAM))
+            .time_limits(TimeLimits {
+                wall: Duration::from_secs(limits.iteration_secs),
+                idle: Duration::from_secs(limits.idle_secs.unwrap_or(0)),
+            })
+            .stop_policy(StopPolicy {
+                is_sandboxed: wrapping == AgentWrapping::Yes,
+                ..stop_policy(command.agent)
+            })
+            .on_output(&on_output);
+        let mut result = self.programs.run(&spec)?;
+        if wrapping == AgentWrapping::Yes {
+            result.exit = exit_inside_sandbox(result.exit);
+        }
+        let by = self.programs.interruption().unwrap_or(Interruption::Int);
+        Ok(session_exit(result.exit, by))
+    }
+}
