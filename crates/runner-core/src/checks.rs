@@ -13,6 +13,7 @@ pub fn red_kind(exit: CheckExit, report: Option<TestReport>) -> RedKind {
             RedKind::Broken
         }
         (CheckExit::Code(0), Some(report)) if report.runs_nothing() => RedKind::Broken,
+        (CheckExit::TestsFailed, _) => RedKind::Failed,
         (CheckExit::Code(0), _) => RedKind::Green,
         (CheckExit::Code(_), Some(report)) if report.is_missing => RedKind::Absent,
         (CheckExit::Code(_), Some(report)) if report.runs_nothing() => RedKind::Broken,
@@ -24,10 +25,13 @@ pub fn red_kind(exit: CheckExit, report: Option<TestReport>) -> RedKind {
     }
 }
 
-/// How a check ended, by its exit and by the tests that it reports: a success without a test is none.
-pub fn effective_exit(exit: CheckExit, report: Option<TestReport>) -> CheckExit {
+/// How a check ended, by its exit and by the tests that it reports. Code under test can end the test program with exit code 0, so
+/// that a success without a test, without the report that the program always prints, or with failed tests is none.
+pub fn effective_exit(exit: CheckExit, report: Option<TestReport>, is_report_expected: bool) -> CheckExit {
     match (exit, report) {
         (CheckExit::Code(0), Some(report)) if report.runs_nothing() => CheckExit::NoTests,
+        (CheckExit::Code(0), Some(report)) if report.failed > 0 => CheckExit::TestsFailed,
+        (CheckExit::Code(0), None) if is_report_expected => CheckExit::NoTests,
         (exit, _) => exit,
     }
 }
@@ -55,6 +59,8 @@ mod tests {
             (CheckExit::Signal(9), report(0, 1, false), RedKind::Broken),
             (CheckExit::TimedOut, None, RedKind::Broken),
             (CheckExit::NotStarted, None, RedKind::Broken),
+            (CheckExit::NoTests, None, RedKind::Broken),
+            (CheckExit::TestsFailed, report(1, 1, false), RedKind::Failed),
         ] {
             assert_eq!(red_kind(exit, report), kind, "{exit} {report:?}");
         }
@@ -62,9 +68,16 @@ mod tests {
 
     #[test]
     fn a_success_without_a_test_is_none() {
-        assert_eq!(effective_exit(CheckExit::Code(0), report(0, 0, false)), CheckExit::NoTests);
-        assert_eq!(effective_exit(CheckExit::Code(0), report(1, 0, false)), CheckExit::Code(0));
-        assert_eq!(effective_exit(CheckExit::Code(0), None), CheckExit::Code(0));
-        assert_eq!(effective_exit(CheckExit::Code(1), report(0, 0, false)), CheckExit::Code(1));
+        for (exit, report, is_report_expected, effective) in [
+            (CheckExit::Code(0), report(0, 0, false), false, CheckExit::NoTests),
+            (CheckExit::Code(0), report(1, 0, false), true, CheckExit::Code(0)),
+            (CheckExit::Code(0), report(1, 1, false), false, CheckExit::TestsFailed),
+            (CheckExit::Code(0), None, false, CheckExit::Code(0)),
+            (CheckExit::Code(0), None, true, CheckExit::NoTests),
+            (CheckExit::Code(1), None, true, CheckExit::Code(1)),
+            (CheckExit::Code(1), report(0, 0, false), true, CheckExit::Code(1)),
+        ] {
+            assert_eq!(effective_exit(exit, report, is_report_expected), effective, "{exit} {report:?}");
+        }
     }
 }

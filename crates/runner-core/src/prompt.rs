@@ -8,6 +8,7 @@
 //!
 //! Text from agents and files is put between fences that it cannot close, without control characters.
 
+mod access;
 mod budget;
 mod context;
 mod outline;
@@ -20,6 +21,7 @@ use std::sync::LazyLock;
 use minijinja::value::Value;
 use serde::{Deserialize, Serialize};
 
+pub use access::SessionAccess;
 pub use budget::SectionCut;
 pub use context::{ContextFiles, context_files};
 pub use review::ReviewBrief;
@@ -29,9 +31,10 @@ use crate::config::RemovalPolicy;
 use crate::layout::{Doc, node_folder};
 use crate::model::checks::TaskChecks;
 use crate::model::digest::Sha256;
+use crate::model::goal::GoalSummary;
 use crate::model::id::NodeId;
 use crate::model::protection::Protection;
-use crate::model::tree::SelectedLeaf;
+use crate::model::tree::{Node, SelectedLeaf};
 use crate::step::{Artifact, Ordinal, SessionTarget, Snapshot, pending_claim};
 use crate::strict::canonical_json;
 use crate::text::{lines, one_line};
@@ -120,7 +123,7 @@ impl PromptSection {
 }
 
 /// Increase this when the code below gives other bytes for the same templates.
-const COMPOSE_VERSION: u32 = 1;
+const COMPOSE_VERSION: u32 = 2;
 
 /// The version of the built-in templates: a short hash of them. Commits contain it, so that `verify` does not take prompts of
 /// another version for forged ones.
@@ -143,9 +146,10 @@ pub fn compose(
     selected: Option<&SelectedLeaf<'_>>,
     attempt: Ordinal,
     context: &ContextFiles,
+    access: &SessionAccess,
 ) -> Result<Prompt, PromptError> {
     let templates = TemplateSet::new(&snapshot.templates)?;
-    let values = template_values(snapshot, target, attempt);
+    let values = template_values(snapshot, target, attempt, access);
     let render = |section: PromptSection, text: &str| {
         let mut section_values = values.clone();
         section_values.insert("text", Value::from(text));
@@ -201,6 +205,7 @@ fn template_values(
     snapshot: &Snapshot,
     target: &SessionTarget,
     attempt: Ordinal,
+    access: &SessionAccess,
 ) -> BTreeMap<&'static str, Value> {
     let config = &snapshot.config;
     let removal = match config.plan.removal {
@@ -223,6 +228,9 @@ fn template_values(
         ("guard", Value::from(one_line(&config.guard.command.words().join(" ")))),
         ("protected", Value::from(protected)),
         ("removal", Value::from(removal)),
+        ("sandbox", Value::from(on_or_off(access.has_sandbox))),
+        ("network", Value::from(on_or_off(access.has_network))),
+        ("writable", Value::from(code_list(&access.writable))),
     ])
 }
 
@@ -232,11 +240,20 @@ const PROTECTED_MAX: usize = 50;
 /// The protected files, as a list in one line.
 fn protected_names(protection: &Protection) -> String {
     let names = protection.names();
-    let mut shown: Vec<String> =
-        names.iter().take(PROTECTED_MAX).map(|name| format!("`{}`", one_line(name))).collect();
-    let more = names.len().saturating_sub(PROTECTED_MAX);
-    shown.extend((more > 0).then(|| format!("and {more} more")));
-    shown.join(", ")
+    let shown = code_list(names.iter().take(PROTECTED_MAX));
+    match names.len().saturating_sub(PROTECTED_MAX) {
+        0 => shown,
+        more => format!("{shown}, and {more} more"),
+    }
+}
+
+/// Names as code, in one line.
+fn code_list<'n>(names: impl IntoIterator<Item = &'n String>) -> String {
+    names.into_iter().map(|name| format!("`{}`", one_line(name))).collect::<Vec<_>>().join(", ")
+}
+
+fn on_or_off(is_on: bool) -> &'static str {
+    if is_on { "on" } else { "off" }
 }
 
 /// The sections with text from agents and files, in order, without empty ones.
@@ -252,18 +269,17 @@ fn section_texts(
         SessionTarget::Repair(repair) => Some(repair),
         SessionTarget::Leaf(_) | SessionTarget::Replan(_) | SessionTarget::Split(_) => None,
     };
-    let node = selected.map(|selected| String::from_utf8_lossy(&canonical_json(selected.leaf)).into_owned());
     let errors = repair.map(|repair| {
         repair.error_lines().iter().map(|error| format!("- {}\n", one_line(error))).collect::<String>()
     });
     let node_context = node_id.and_then(|id| snapshot.node_files.contexts.get(id));
     let sections = [
         (PromptSection::Project, Some(snapshot.goal.clone())),
-        (PromptSection::Goal, Some(context.goal.clone())),
+        (PromptSection::Goal, Some(session_goal(snapshot, selected, context))),
         (PromptSection::History, context.history.clone()),
         (PromptSection::Failure, context.failure.clone()),
         (PromptSection::Path, selected.map(outline::path)),
-        (PromptSection::Node, node),
+        (PromptSection::Node, selected.map(|selected| node_json(selected.leaf))),
         (PromptSection::Checks, checks_of(snapshot, target).map(check_list)),
         (PromptSection::Errors, errors),
         (PromptSection::Rejected, repair.map(|repair| repair.rejected.clone())),
@@ -287,6 +303,24 @@ fn section_texts(
         }
     }
     texts
+}
+
+/// The goal of the session. A root that still has the project's goal refers to it, so that a long goal is in the prompt once.
+fn session_goal(snapshot: &Snapshot, selected: Option<&SelectedLeaf<'_>>, context: &ContextFiles) -> String {
+    let project = GoalSummary::of(&snapshot.goal);
+    let is_project = selected.is_some_and(|SelectedLeaf { leaf, .. }| {
+        leaf.title == project.title && leaf.goal == project.goal && leaf.acceptance == project.acceptance
+    });
+    if is_project { "The project goal above, all of it.".to_owned() } else { context.goal.clone() }
+}
+
+/// A leaf as in tree.json, without the texts that are the goal of the session.
+fn node_json(leaf: &Node) -> String {
+    let mut node = serde_json::to_value(leaf).unwrap_or_default();
+    if let Some(fields) = node.as_object_mut() {
+        fields.retain(|name, _| !matches!(name.as_str(), "goal" | "acceptance"));
+    }
+    String::from_utf8_lossy(&canonical_json(&node)).into_owned()
 }
 
 /// The checks of the leaf that a session works on.

@@ -11,6 +11,7 @@ mod python;
 #[cfg(test)]
 mod tests;
 
+use crate::model::checks::Check;
 use crate::text::lines;
 
 /// What the output of a test program says.
@@ -47,6 +48,33 @@ pub fn read(output: &[u8], junit: Option<&[u8]>) -> Option<TestReport> {
         }),
         (None, printed) => printed,
     }
+}
+
+/// Test programs that report what they ran whenever they end by themselves, as the words of their command lines.
+const REPORTING: [&[&str]; 12] = [
+    &["pytest"],
+    &["py.test"],
+    &["-m", "pytest"],
+    &["-m", "unittest"],
+    &["cargo", "test"],
+    &["cargo", "nextest"],
+    &["cargo", "t"],
+    &["go", "test"],
+    &["node", "--test"],
+    &["vitest"],
+    &["jest"],
+    &["mocha"],
+];
+
+/// Whether a success of this check comes with a report of a test program.
+pub fn is_expected(check: &Check) -> bool {
+    let words: Vec<&str> =
+        check.command.words().iter().map(|word| word.rsplit('/').next().unwrap_or(word)).collect();
+    // With two `-q`, pytest reports nothing.
+    let is_silent = words.contains(&"-qq") || words.iter().filter(|word| **word == "-q").count() > 1;
+    let is_reporting =
+        REPORTING.iter().any(|program| words.windows(program.len()).any(|part| part == *program));
+    check.junit.is_some() || is_reporting && !is_silent
 }
 
 /// The number that a text ends with.

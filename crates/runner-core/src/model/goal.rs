@@ -155,7 +155,7 @@ const ACCEPTANCE_HEADINGS: [&str; 4] =
     ["acceptance", "acceptance criteria", "done when", "definition of done"];
 
 impl GoalSummary {
-    fn of(body: &str) -> Self {
+    pub(crate) fn of(body: &str) -> Self {
         let body = body.trim();
         let first_line = || body.lines().map(one_line).find(|line| !line.is_empty()).unwrap_or_default();
         let outline = GoalOutline::of(body);

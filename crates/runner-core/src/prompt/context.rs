@@ -14,7 +14,7 @@ pub struct ContextFiles {
     pub goal: String,
     /// history.md, after a retry, a rule violation or a session without an answer.
     pub history: Option<String>,
-    /// failure.md, after a failed guard or failed checks.
+    /// failure.md, after a failed guard or failed checks, and while a failed baseline is all that is known.
     pub failure: Option<String>,
 }
 
@@ -29,7 +29,9 @@ pub fn context_files(
     ContextFiles {
         goal: selected.map_or_else(|| repair_goal(target), |selected| node_goal(selected.leaf)),
         history: past.and_then(history),
-        failure: past.and_then(|past| failure(past, &guard, snapshot.state.baseline.as_ref())),
+        failure: past
+            .and_then(|past| failure(past, &guard, snapshot.state.baseline.as_ref()))
+            .or_else(|| red_baseline(snapshot, &guard)),
     }
 }
 
@@ -132,6 +134,23 @@ fn failure(past: &NodeHistory, guard: &str, baseline: Option<&RecordedGuardRun>)
         text.push_str(&baseline_note(before, output));
     }
     Some(text)
+}
+
+/// What the first sessions must know: the guard failed before any of them. A task that passed shows that it no longer does.
+fn red_baseline(snapshot: &Snapshot, guard: &str) -> Option<String> {
+    let baseline = snapshot.state.baseline.as_ref().filter(|baseline| baseline.guard != GuardResult::Pass)?;
+    if snapshot.tree.root().leaves().passed > 0 {
+        return None;
+    }
+    let output = baseline.output.as_deref().unwrap_or_default().trim_end();
+    let what = match baseline.guard {
+        GuardResult::Skipped => "could not run",
+        GuardResult::Pass | GuardResult::Fail => "failed",
+    };
+    Some(format!(
+        "The guard `{guard}` {what} before the first session of this run, on files that no agent had changed. No task passes \
+         before it succeeds.\n\nOutput of the guard:\n\n{output}\n"
+    ))
 }
 
 /// How the guard failed before any agent ran.

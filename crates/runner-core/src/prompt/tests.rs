@@ -4,7 +4,7 @@ use super::*;
 use crate::config::Config;
 use crate::model::id::{IterationNumber, RunId};
 use crate::model::repo_path::RepoPath;
-use crate::model::run_state::{NodeHistory, PendingRepair, RunState};
+use crate::model::run_state::{GuardResult, NodeHistory, PendingRepair, RecordedGuardRun, RunState};
 use crate::model::tree::{Node, Tree};
 use crate::model::user_notes::{UserNote, UserNotes};
 use crate::step::{Memory, NextStep, NodeFiles, Outcome, SessionMode, plan};
@@ -125,7 +125,7 @@ fn sections_are_in_the_order_of_the_contract() {
             "# Goal of this session",
             "# Title of leaf",
             "# What happened before",
-            "# What failed after the last `done`",
+            "# What failed",
             "# Path to the node",
             "# The selected node",
             "# The rest of the plan",
@@ -143,7 +143,75 @@ fn sections_are_in_the_order_of_the_contract() {
     {
         assert!(text.contains(expected), "{expected} in {text}");
     }
-    assert!(text.ends_with("The next session on this node sees only the summary.\n"));
+    assert!(text.ends_with("The next session on this node sees only the\nsummary.\n"));
+}
+
+/// A run before its first iteration, as `runner start` leaves it.
+fn fresh(goal: &str) -> Snapshot {
+    let mut snapshot = snapshot();
+    let GoalSummary { title, goal: text, acceptance } = GoalSummary::of(goal);
+    let root = Node { title, goal: text, acceptance, ..node("root", Vec::new()) };
+    snapshot.goal = goal.to_owned();
+    snapshot.tree = Tree::new(root).unwrap();
+    snapshot.state = RunState::new(Some(snapshot.run_id.clone()));
+    snapshot
+}
+
+#[test]
+fn the_goal_is_in_the_prompt_once() {
+    let goal =
+        "# Ship it\n\nMove the parser to its own crate.\n\n## Acceptance\n\n- the crate builds alone\n";
+    let mut snapshot = fresh(goal);
+    let count = |snapshot: &Snapshot, words: &str| prompt(snapshot).unwrap().text.matches(words).count();
+    for words in ["Move the parser to its own crate.", "the crate builds alone"] {
+        assert_eq!(count(&snapshot, words), 1, "{words}");
+    }
+    assert_eq!(count(&snapshot, "The project goal above, all of it."), 1);
+    let mut root = snapshot.tree.root().clone();
+    root.goal = "Only the lexer.".to_owned();
+    snapshot.tree = Tree::new(root).unwrap();
+    for words in ["Move the parser to its own crate.", "Only the lexer."] {
+        assert_eq!(count(&snapshot, words), 1, "{words}");
+    }
+}
+
+#[test]
+fn a_long_goal_is_in_the_prompt_once_although_the_root_has_only_its_beginning() {
+    let goal = format!("# Ship it\n\n{}", "One of many sentences. ".repeat(200));
+    assert_eq!(prompt(&fresh(&goal)).unwrap().text.matches("One of many sentences.").count(), 200);
+}
+
+#[test]
+fn a_failed_baseline_is_in_every_prompt_until_a_task_passes() {
+    let mut snapshot = fresh("# Ship it\n");
+    snapshot.state.baseline = Some(RecordedGuardRun {
+        guard: GuardResult::Fail,
+        exit: "1".to_owned(),
+        room: None,
+        output: Some("12 of 90 tests failed\n".to_owned()),
+    });
+    let text = prompt(&snapshot).unwrap().text;
+    for words in ["The guard `just ci` failed before the first session", "12 of 90 tests failed"] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+    let mut done = node("first", Vec::new());
+    done.passes = true;
+    let root = node("root", vec![done, node("second", Vec::new())]);
+    snapshot.tree = Tree::new(root).unwrap();
+    let text = prompt(&snapshot).unwrap().text;
+    assert!(!text.contains("# What failed"), "{text}");
+}
+
+#[test]
+fn the_rules_say_what_a_session_may_write_to_and_reach() {
+    let mut snapshot = snapshot();
+    let text = prompt(&snapshot).unwrap().text;
+    assert!(text.contains("a sandbox may enforce it") && text.contains("Commands have no network"), "{text}");
+    snapshot.config.executor.sandbox = crate::config::SandboxMode::Off;
+    snapshot.config.executor.writable = vec!["~/.cache/build".to_owned()];
+    let text = prompt(&snapshot).unwrap().text;
+    assert!(!text.contains("sandbox") && !text.contains("no network"), "{text}");
+    assert!(text.contains("and in `~/.cache/build`."), "{text}");
 }
 
 #[test]

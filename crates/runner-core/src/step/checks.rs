@@ -198,6 +198,7 @@ fn red_run<W: World>(world: &mut W, run: &LoadedRun, job: &Job, check: &Check) -
     Ok(match world.run_red_check(run, job, check)? {
         CheckRun::Ended { exit, output, junit, .. } => {
             let report = reader::read(&output, junit.as_deref());
+            let exit = effective_exit(exit, report, reader::is_expected(check));
             RedRun::Ended { red: red_kind(exit, report), exit }
         }
         CheckRun::Interrupted { by } => RedRun::Interrupted { by },
@@ -220,7 +221,8 @@ pub(super) fn run_green<W: IterationWorld>(
         let run = world.run_check(iteration, job, check, &claim.protected.restore)?;
         let (exit, output, place) = match run {
             CheckRun::Ended { exit, output, junit, place } => {
-                (effective_exit(exit, reader::read(&output, junit.as_deref())), output, place)
+                let report = reader::read(&output, junit.as_deref());
+                (effective_exit(exit, report, reader::is_expected(check)), output, place)
             }
             CheckRun::Interrupted { by } => return Ok(GreenRun::Interrupted { by }),
         };
@@ -245,7 +247,8 @@ fn failure(check: &Check, exit: CheckExit, output: &[u8]) -> String {
         CheckExit::Signal(signal) => format!("was killed by signal {signal}"),
         CheckExit::TimedOut => format!("did not end within {} seconds", check.timeout_secs.get()),
         CheckExit::NotStarted => "could not be started".to_owned(),
-        CheckExit::NoTests => "succeeded without running a test".to_owned(),
+        CheckExit::NoTests => "exited with code 0, but did not report that a test ran".to_owned(),
+        CheckExit::TestsFailed => "exited with code 0, but reported tests that failed".to_owned(),
     };
     let output = bounded_output(&lines(&String::from_utf8_lossy(output)));
     format!("Check `{}` (`{command}`) {ended}:\n\n{}\n\n", check.name, output.trim_end())

@@ -18,7 +18,7 @@ use crate::model::repo_path::RepoPath;
 use crate::model::run_state::PendingRepair;
 use crate::model::tools::{EffectiveTools, Tools, ToolsError};
 use crate::model::tree::{Node, SelectedLeaf, Selection, next_selection, path_text};
-use crate::prompt::{self, ContextFiles, Prompt, PromptError};
+use crate::prompt::{self, ContextFiles, Prompt, PromptError, SessionAccess};
 
 /// How many repairs of a rejected tree are tried before the loop continues without it.
 pub const REPAIRS_MAX: u32 = 2;
@@ -218,7 +218,8 @@ pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
     };
     let (agent, tools) = agent_and_tools(snapshot, &path)?;
     let context = prompt::context_files(snapshot, &target, selected.as_ref());
-    let prompt = prompt::compose(snapshot, &target, selected.as_ref(), attempt, &context)?;
+    let access = SessionAccess::new(&agent.executor, &tools);
+    let prompt = prompt::compose(snapshot, &target, selected.as_ref(), attempt, &context, &access)?;
     let job = Job {
         run_id: snapshot.run_id.clone(),
         iteration: snapshot.state.next_iter,

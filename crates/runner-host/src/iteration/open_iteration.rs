@@ -119,7 +119,7 @@ impl EndedSession {
         protected.extend(laid.changed(git).into_iter().filter(|_| !is_crash));
         laid.freeze(git, &setup.index)?;
         let laid_paths = laid.paths();
-        changed.retain(|path| !laid_paths.contains(path));
+        changed.retain(|path| !laid_paths.iter().any(|laid| is_replaced_by(laid, path)));
         // What is restored is not in the commit, so that it counts as no change.
         let counted: PathSet = changed.iter().filter(|path| !checks.frozen.contains(path)).cloned().collect();
         let attempt =
@@ -190,6 +190,13 @@ fn file_changes(changed: &PathSet) -> FileChanges {
     let of_runner = changed.iter().filter(|path| is_runner_path(path) && !is_document(path)).count();
     let of_work = changed.iter().filter(|path| !is_runner_path(path)).count();
     FileChanges { work_files: count(of_work), runner_files: count(of_runner) }
+}
+
+/// Whether a path cannot exist beside a check file: it is that file, a folder on the way to it, or something below it.
+fn is_replaced_by(check_file: &[u8], path: &[u8]) -> bool {
+    let is_below =
+        |path: &[u8], folder: &[u8]| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with(b"/"));
+    path == check_file || is_below(path, check_file) || is_below(check_file, path)
 }
 
 /// An iteration whose session has ended and whose changes are stored. Committing or discarding it consumes it.

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use runner_core::config::Executor;
-use runner_core::layout::Doc;
+use runner_core::conformance_cases::CaseFile;
+use runner_core::layout::{Doc, node_folder};
+use runner_core::model::id::NodeId;
 use runner_core::runs::start::StartOptions;
-use runner_core::step::{self, Outcome, StepResult, Usage, World};
+use runner_core::step::{self, Outcome, RoomLevel, StepResult, Usage, World};
 
 use crate::agent::command;
 use crate::error::Error;
@@ -26,6 +28,12 @@ pub struct ConformanceTask<'a> {
     pub goal: &'a str,
     /// The guard, as a shell script.
     pub guard: &'a str,
+    /// Further files of the repository.
+    pub files: &'a [CaseFile],
+    /// The files of the root task's folder.
+    pub checks: &'a [CaseFile],
+    /// Patterns of protected files, besides the guard.
+    pub protected: &'a [&'a str],
     /// Keys at the top of config.toml.
     pub keys: String,
     /// The body of the table `[executor]`.
@@ -50,18 +58,34 @@ pub struct ConformanceResult {
     pub processes_alive: usize,
     /// How long the iterations took together.
     pub took: Duration,
+    /// Whether a guard ran in place because there was no room.
+    pub was_in_place: bool,
 }
 
 const GUARD: &str = "check";
 
 /// Runs a task in a folder that does not exist yet.
 pub fn run_task(folder: &Path, task: &ConformanceTask<'_>) -> Result<ConformanceResult, Error> {
-    create(folder, &[ScratchFile { path: GUARD, text: task.guard, executable: false }])?;
+    let folder_of_root = node_folder(&NodeId::root());
+    let checks: Vec<(String, &str)> =
+        task.checks.iter().map(|file| (format!("{folder_of_root}/{}", file.path), file.text)).collect();
+    let others = task.files.iter().map(|file| (file.path, file.text));
+    let named = checks.iter().map(|(path, text)| (path.as_str(), *text)).chain(others);
+    let files: Vec<ScratchFile<'_>> = [(GUARD, task.guard)]
+        .into_iter()
+        .chain(named)
+        .map(|(path, text)| ScratchFile { path, text, executable: false })
+        .collect();
+    create(folder, &files)?;
     init(folder, ExistingFiles::Keep)?;
     let config = folder.join(Doc::Config.path());
+    let protected: Vec<String> =
+        task.protected.iter().chain([&GUARD]).map(|pattern| format!("\"{pattern}\"")).collect();
     let text = format!(
-        "{}\n[executor]\n{}\n[guard]\ncommand = [\"sh\", \"{GUARD}\"]\nprotected = [\"{GUARD}\"]\n",
-        task.keys, task.executor
+        "{}\n[executor]\n{}\n[guard]\ncommand = [\"sh\", \"{GUARD}\"]\nprotected = [{}]\n",
+        task.keys,
+        task.executor,
+        protected.join(", ")
     );
     fs::write(&config, text).map_err(Error::io("write", &config))?;
     start(folder, &StartOptions { goal: Some(task.goal.to_owned()), ..StartOptions::default() })?;
@@ -85,6 +109,7 @@ fn iterate(folder: &Path, iterations: usize) -> Result<ConformanceResult, Error>
         processes_left: 0,
         processes_alive: 0,
         took: Duration::ZERO,
+        was_in_place: false,
     };
     for _ in 0..iterations {
         let run = world.load()?;
@@ -94,6 +119,7 @@ fn iterate(folder: &Path, iterations: usize) -> Result<ConformanceResult, Error>
         result.usage = meta.usage;
         result.notes.extend(meta.findings.iter().cloned());
         result.processes_left += meta.processes_left;
+        result.was_in_place |= meta.room == Some(RoomLevel::InPlace);
         let prompt = prompt_path(&Git::open(folder)?, &meta.run_id, meta.iter);
         result.processes_alive +=
             supervise::kill_by_env_marker(command::SESSION_MARKER.as_ref(), prompt.as_os_str()).killed;

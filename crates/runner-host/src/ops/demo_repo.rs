@@ -23,6 +23,8 @@ pub fn create(folder: &Path, files: &[ScratchFile<'_>]) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
     for file in files {
         let path = folder.join(file.path);
+        let parent = path.parent().unwrap_or(folder);
+        fs::create_dir_all(parent).map_err(Error::io("create the folder", parent))?;
         fs::write(&path, file.text).map_err(Error::io("write", &path))?;
         let mode = fs::Permissions::from_mode(if file.executable { 0o755 } else { 0o644 });
         fs::set_permissions(&path, mode).map_err(Error::io("write", &path))?;

@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use runner_core::commit_message::CommitKind;
 use runner_core::model::id::{IterationNumber, RunId};
+use runner_core::model::object_id::CommitId;
 use runner_core::step::{CompletedIteration, IterationMeta, NextStep, Outcome, SessionResult, plan, resume};
 use runner_core::strict::canonical_json;
 use serde::{Deserialize, Serialize};
@@ -134,7 +136,7 @@ pub(super) fn recover(
             publish::recover(git, entry)?.map(Recovered::Publish)
         }
         JournalState::Pending(JournalEntry::Iteration(entry)) => {
-            recover_iteration(git, programs, events, &entry)?.map(Recovered::Iteration)
+            recover_iteration(git, programs, events, &entry)?
         }
     };
     recovered.as_ref().map_or(Ok(()), |recovered| store_note(git, recovered))?;
@@ -254,13 +256,17 @@ fn recover_iteration(
     programs: &ProgramRunner,
     events: &mut EventLog<'_>,
     entry: &IterationEntry,
-) -> Result<Option<Box<RecoveredIteration>>, Error> {
+) -> Result<Option<Recovered>, Error> {
     kill_session(git, &entry.run, entry.iter);
     publish::remove_locks(git, &entry.run)?;
     let worktree = worktree_owner(git, &entry.run)?;
     let access = GitAccess::of(entry.sandbox);
     let session = SessionRef { run: &entry.run, iter: entry.iter, base: &entry.base, access };
     let restored = entry.snapshot.restore(git, session)?;
+    let base = lawful_base(git, entry)?;
+    if base != entry.base {
+        return reject_base(git, entry, &base).map(|publish| publish.map(Recovered::Publish));
+    }
     let run = load_commit(git, &entry.base)?;
     events.set_hooks(&run.snapshot.config.hooks);
     // The same commit gives the same job.
@@ -274,7 +280,49 @@ fn recover_iteration(
     let mut world = RecoveryWorld { git, programs, events };
     let session = SessionResult { attempt, red: entry.red.clone() };
     let completed = resume(&mut world, &run.snapshot, &job, iteration, session)?;
-    Ok(Some(Box::new(RecoveredIteration { completed, saved })))
+    Ok(Some(Recovered::Iteration(Box::new(RecoveredIteration { completed, saved }))))
+}
+
+/// How many commits that break the rules recovery looks behind.
+const FORGED_COMMITS_MAX: usize = 100;
+
+/// The commit from which an interrupted iteration can have begun: the one in the journal, or the last one before it that follows
+/// the rules. An agent outside a sandbox could have written the journal, and commits of its own, and killed the runner.
+fn lawful_base(git: &Git, entry: &IterationEntry) -> Result<CommitId, Error> {
+    let mut base = unrecorded_commits::find(git)?.map_or_else(|| entry.base.clone(), |found| found.base);
+    let mut batch = git.batch()?;
+    for _ in 0..FORGED_COMMITS_MAX {
+        let object = batch.commit(&base)?.unwrap_or_default();
+        let Some(parent) = object.parents.first() else { break };
+        let is_start = matches!(CommitKind::parse(&object.message), CommitKind::Start { .. });
+        if is_start || !breaks_rules(git, parent, &base)? {
+            break;
+        }
+        base = parent.clone();
+    }
+    Ok(base)
+}
+
+/// Whether a commit breaks a rule as the successor of its parent. One that cannot be checked does not.
+fn breaks_rules(git: &Git, parent: &CommitId, commit: &CommitId) -> Result<bool, Error> {
+    match verify(git.root(), Some(&format!("{parent}..{commit}")), &mut |_| {}) {
+        Ok(audit) => Ok(!audit.findings.is_empty()),
+        Err(Error::Refused(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Ends an interrupted iteration whose base is forged: the branch goes back to the last commit that follows the rules, and what
+/// came after it is kept under a reference of its own.
+fn reject_base(
+    git: &Git,
+    entry: &IterationEntry,
+    base: &CommitId,
+) -> Result<Option<RecoveredPublish>, Error> {
+    let publish = reject(git, &PublishEntry::next_commit(&entry.run, base, &entry.base))?;
+    set_journal_aside(git)?;
+    publish::begin(git, &publish)?;
+    publish::recover(git, publish)
 }
 
 /// Whether HEAD is still on the run's branch. A session that moved it cannot be told from a user who did. Where HEAD is a

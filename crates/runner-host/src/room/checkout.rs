@@ -19,21 +19,33 @@ pub(super) struct Checkout {
     cleaning: Option<JoinHandle<Result<(), Error>>>,
     /// Whether only tracked and ignored files are there.
     is_clean: bool,
+    /// The tree that was checked out last.
+    current: Option<TreeId>,
 }
+
+/// Nobody but the runner reads this index. A guard can give a file that it changed its old size and time, but not its old time of
+/// change.
+const SETTINGS: [&str; 6] =
+    ["-c", "index.skipHash=true", "-c", "core.trustctime=true", "-c", "core.checkStat=default"];
 
 /// Untracked files and folders, nested repositories among them.
 const CLEAN: [&str; 2] = ["clean", "-ffdq"];
 
 impl Checkout {
     pub(super) fn new(folder: &Path) -> Self {
-        Self { tree: folder.join("tree"), index: folder.join("index"), cleaning: None, is_clean: false }
+        Self {
+            tree: folder.join("tree"),
+            index: folder.join("index"),
+            cleaning: None,
+            is_clean: false,
+            current: None,
+        }
     }
 
     /// A git command on the files of the room.
     fn call<'g>(&self, git: &'g Git, args: &[&str]) -> GitCommand<'g> {
         let tree = self.tree.display().to_string();
-        let args: Vec<&str> =
-            ["-C", &tree, "-c", "index.skipHash=true"].into_iter().chain(args.iter().copied()).collect();
+        let args: Vec<&str> = ["-C", &tree].into_iter().chain(SETTINGS).chain(args.iter().copied()).collect();
         git.call(&args)
             .index(&self.index)
             .variable("GIT_DIR", git.git_dir())
@@ -54,6 +66,7 @@ impl Checkout {
     fn try_update(&mut self, git: &Git, tree: &TreeId) -> Result<(), Error> {
         atomic::remove_any(&self.index.with_extension("lock"))?;
         self.call(git, &["read-tree", "--reset", "-u", tree.as_str()]).run()?;
+        self.current = Some(tree.clone());
         if !self.is_clean {
             self.call(git, &CLEAN).run()?;
             self.is_clean = true;
@@ -112,12 +125,15 @@ impl Checkout {
         Ok(nul_separated(&output).map(<[u8]>::to_vec).collect())
     }
 
-    /// Removes untracked files in a thread of its own: nobody waits for it before the next run of the guard.
+    /// Removes untracked files in a thread of its own: nobody waits for it before the next run of the guard. Tracked files come
+    /// first: a .gitignore that the guard changed must not hide anything.
     pub(super) fn begin_clean(&mut self, git: &Git) {
         self.is_clean = false;
-        let call = self.call(git, &CLEAN).detached();
+        let Some(tree) = &self.current else { return };
+        let restore = self.call(git, &["read-tree", "--reset", "-u", tree.as_str()]).detached();
+        let clean = self.call(git, &CLEAN).detached();
         let thread = thread::Builder::new().name("room".to_owned());
-        self.cleaning = thread.spawn(move || call.run().map(drop)).ok();
+        self.cleaning = thread.spawn(move || restore.run().and_then(|_| clean.run()).map(drop)).ok();
     }
 
     fn end_clean(&mut self) {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use runner_core::config::{Executor, ExecutorKind};
-use runner_core::conformance_cases::{LIVE_CASES, LiveCase, SCRIPTED_CASES, SCRIPTED_GOAL, SCRIPTED_GUARD};
+use runner_core::conformance_cases::{LIVE_CASES, LiveCase, SCRIPTED_CASES, SCRIPTED_GOAL};
 use runner_core::step::Outcome;
 use runner_host::ops::conformance::{
     ConformanceResult, ConformanceTask, configured, player, program, run_task,
@@ -18,6 +18,12 @@ use crate::args::{ConformanceAgent, ConformanceArgs};
 use crate::render::verdict::{verdict_glyph, verdict_word};
 
 const WHAT: &str = "could not test the agent";
+
+/// The width of the column of names.
+const NAME_CELLS: usize = 17;
+
+const NO_ROOM: &str =
+    "the guard ran in place: only a room catches this; install bubblewrap ('runner doctor')";
 
 /// How long after its time limit a session and all its processes may still run.
 const GRACE_SECS: u64 = 10;
@@ -116,13 +122,20 @@ fn run_scripted(folder: &Path, kind: ExecutorKind, ui: &Ui) -> Result<Vec<Confor
         };
         let task = ConformanceTask {
             goal: SCRIPTED_GOAL,
-            guard: SCRIPTED_GUARD,
+            guard: session.guard,
+            files: session.files,
+            checks: session.checks,
+            protected: session.protected,
             keys: session.keys.to_owned(),
             executor,
             iterations: session.expected.len(),
         };
         let result = run_task(&folder.join(session.name), &task).map_err(failed)?;
-        let row = session_row(session.name, session.what, outcome_words(session.expected), &result);
+        let mut row = session_row(session.name, session.what, outcome_words(session.expected), &result);
+        if session.needs_room && result.was_in_place && row.verdict == CheckVerdict::Problem {
+            row.verdict = CheckVerdict::Warning;
+            row.notes = vec![NO_ROOM.to_owned()];
+        }
         ui.print_unless_json(&row);
         rows.push(row);
         if result.outcomes.contains(&Outcome::Interrupted) {
@@ -191,6 +204,9 @@ fn run_agent(
         let task = ConformanceTask {
             goal: case.goal,
             guard: case.guard,
+            files: &[],
+            checks: &[],
+            protected: &[],
             keys,
             executor: executor.table(),
             iterations: 1,
@@ -271,7 +287,7 @@ impl CommandOutput for ConformanceHeader<'_> {
     }
 
     fn human(&self, styler: &Styler) -> String {
-        let head = format!("  {:13} {:30} {:30}", "session", "expected", "actual");
+        let head = format!("  {:NAME_CELLS$} outcomes", "session");
         format!(
             "{}\n{}\n",
             styler.paint(TextRole::Strong, self.0),
@@ -296,10 +312,19 @@ impl CommandOutput for ConformanceRow {
 
     fn human(&self, styler: &Styler) -> String {
         let glyph = verdict_glyph(self.verdict, styler);
-        let mut text = format!("{glyph} {:13} {:30} {}\n", self.session, self.expected, self.actual);
-        text.push_str(&format!("  {:13} {}\n", "", styler.paint(TextRole::Faint, &self.what)));
+        let mut text = format!("{glyph} {:NAME_CELLS$} {}\n", self.session, self.actual);
+        let indent = NAME_CELLS + 3;
+        let mut add = |role: TextRole, part: &str| {
+            for line in styler.wrap(part, indent).lines() {
+                text.push_str(&format!("{:indent$}{}\n", "", styler.paint(role, line.trim_start())));
+            }
+        };
+        add(TextRole::Faint, &self.what);
+        if self.actual != self.expected {
+            add(TextRole::Warn, &format!("{} expected: {}", styler.glyph(Glyph::Arrow), self.expected));
+        }
         for note in &self.notes {
-            text.push_str(&format!("  {:13} {} {note}\n", "", styler.glyph(Glyph::Arrow)));
+            add(TextRole::Warn, &format!("{} {note}", styler.glyph(Glyph::Arrow)));
         }
         text
     }

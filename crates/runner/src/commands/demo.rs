@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use super::run_loop::{self, LoopOutput};
 use super::tree::load;
-use crate::args::{DemoArgs, LoopOptions};
+use super::verify::{self, VerifyOutput};
+use crate::args::{DemoArgs, LoopOptions, PassSelection, RunArg, VerifyArgs};
 use crate::render::tree::{TreeScope, draw};
 
 const GUARD: &str = include_str!("../../demo/check");
@@ -21,11 +22,28 @@ const SCENARIO: &str = include_str!("../../demo/agent.toml");
 
 const WHAT: &str = "could not run the demo";
 
+/// What the demo shows, in order: the iterations, and what each is about.
+const STORY: [DemoScene; 7] = [
+    DemoScene { when: "#1", what: "the plan: three tasks, each with checks that fail now (red)" },
+    DemoScene { when: "#2", what: "honest work: the check turns green, and the task passes" },
+    DemoScene { when: "#3", what: "a table of known answers instead of work: the check fails" },
+    DemoScene { when: "#4", what: "a fresh session reads why, and does the work" },
+    DemoScene { when: "#5", what: "a cheat: it rewrites guard and checks; the runner restores them" },
+    DemoScene { when: "#6", what: "the real work" },
+    DemoScene { when: "then", what: "the guard in a clean checkout, the proof from git, and a re-run" },
+];
+
+struct DemoScene {
+    when: &'static str,
+    what: &'static str,
+}
+
 pub(crate) struct DemoOutput {
     repository: PathBuf,
     tree: Tree,
-    history: Vec<String>,
     end: LoopOutput,
+    /// None if the run did not complete.
+    proof: Option<VerifyOutput>,
 }
 
 pub(crate) fn run(args: &DemoArgs, ui: &Ui) -> Result<DemoOutput, CommandError> {
@@ -40,10 +58,64 @@ pub(crate) fn run(args: &DemoArgs, ui: &Ui) -> Result<DemoOutput, CommandError> 
     })?;
     let repository = folder.join("roman");
     prepare(&folder, &repository)?;
-    let end = run_loop::run(&repository, &LoopOptions { allow_red: true, ..LoopOptions::default() }, ui)?;
-    let history =
-        demo_repo::recent_commits(&repository, 20).map_err(|error| CommandError::from_host(WHAT, error))?;
-    Ok(DemoOutput { tree: load(&repository, WHAT)?, repository, history, end })
+    ui.print_unless_json(&DemoIntroduction);
+    let end = run_loop::run(&repository, &LoopOptions::default(), ui)?;
+    if end.exit() != CommandExit::SUCCESS {
+        return Ok(DemoOutput { tree: load(&repository, WHAT)?, repository, end, proof: None });
+    }
+    ui.print_unless_json(&end);
+    ui.print_unless_json(&DemoHeading("Proof from git, and every pass repeated: runner verify --rerun"));
+    let rerun = VerifyArgs { target: None, rerun: Some(PassSelection::All), jobs: 2, run: RunArg::default() };
+    let proof = verify::run(&repository, &rerun, ui)?;
+    Ok(DemoOutput { tree: load(&repository, WHAT)?, repository, end, proof: Some(proof) })
+}
+
+/// What there is to see, before it begins.
+struct DemoIntroduction;
+
+impl CommandOutput for DemoIntroduction {
+    fn json(&self) -> Value {
+        Value::Null
+    }
+
+    fn key_values(&self) -> Vec<KeyValueLine> {
+        STORY
+            .iter()
+            .map(|scene| KeyValueLine::new().with("scene", scene.when).with("what", scene.what))
+            .collect()
+    }
+
+    fn human(&self, styler: &Styler) -> String {
+        let mut text = styler.wrap(
+            "A scripted agent builds a small program. Everything else is real: git, the plan, the checks, the guard. You \
+             will see:",
+            0,
+        );
+        text.push_str("\n\n");
+        for scene in STORY {
+            let what = styler.wrap(scene.what, 8);
+            text.push_str(&format!("  {:5} {what}\n", scene.when));
+        }
+        text.push('\n');
+        text
+    }
+}
+
+/// A title between two parts of the output.
+struct DemoHeading(&'static str);
+
+impl CommandOutput for DemoHeading {
+    fn json(&self) -> Value {
+        Value::Null
+    }
+
+    fn key_values(&self) -> Vec<KeyValueLine> {
+        Vec::new()
+    }
+
+    fn human(&self, styler: &Styler) -> String {
+        format!("\n{}\n", styler.paint(TextRole::Strong, self.0))
+    }
 }
 
 /// Creates the repository and the agent's scenario beside it, and starts the run.
@@ -76,47 +148,42 @@ impl CommandOutput for DemoOutput {
         let mut end = self.end.json();
         if let Value::Object(end) = &mut end {
             end.insert("repository".to_owned(), json!(self.repository.display().to_string()));
-            end.insert("history".to_owned(), json!(self.history));
+            end.insert("verify".to_owned(), self.proof.as_ref().map_or(Value::Null, CommandOutput::json));
         }
         end
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let mut lines = self.end.key_values();
+        let mut lines = self.proof.as_ref().map_or_else(|| self.end.key_values(), CommandOutput::key_values);
         lines.push(KeyValueLine::new().with("repository", self.repository.display()));
         lines
     }
 
     fn human(&self, styler: &Styler) -> String {
-        let title = |text: &str| format!("\n{}\n", styler.paint(TextRole::Strong, text));
-        let mut text = self.end.human(styler);
-        text.push_str(&title("Task tree"));
+        let mut text =
+            self.proof.as_ref().map_or_else(|| self.end.human(styler), |proof| proof.human(styler));
+        text.push_str(&DemoHeading("The plan").human(styler));
         text.push_str(&draw(
             &self.tree,
             OnStuck::Stop,
             TreeScope { levels: usize::MAX, only_open: false },
             styler,
         ));
-        text.push_str(&title("git log --oneline"));
-        for line in &self.history {
-            text.push_str(&styler.fit(line, styler.width));
-            text.push('\n');
-        }
-        text.push_str(&title("Try"));
+        text.push_str(&DemoHeading("Try").human(styler));
         text.push_str(&format!("  cd {}\n", self.repository.display()));
         for (command, comment) in [
             ("sh roman 1994", "# the program that the agent wrote"),
-            ("runner status", "# the run's status"),
-            ("runner log", "# its iterations"),
-            ("git show HEAD", "# one iteration: work and plan in one commit"),
-            ("ls .runner/iterations/*/*", "# prompts, answers and guard logs"),
+            ("runner checks", "# the checks: red before, green after"),
+            ("runner log", "# the iterations"),
+            ("runner show 5", "# the cheat"),
+            ("git log", "# one commit per iteration: work and plan"),
         ] {
-            text.push_str(&format!("  {command:27} {}\n", styler.paint(TextRole::Faint, comment)));
+            text.push_str(&format!("  {command:14} {}\n", styler.paint(TextRole::Faint, comment)));
         }
         text
     }
 
     fn exit(&self) -> CommandExit {
-        self.end.exit()
+        self.proof.as_ref().map_or_else(|| self.end.exit(), CommandOutput::exit)
     }
 }

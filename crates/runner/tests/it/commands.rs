@@ -4,6 +4,7 @@ pub(crate) mod attest;
 pub(crate) mod blame;
 pub(crate) mod config;
 pub(crate) mod conformance;
+pub(crate) mod demo;
 pub(crate) mod edit;
 pub(crate) mod fork;
 pub(crate) mod inspect;

@@ -1,5 +1,6 @@
 //! Agents, repositories and histories that try to break a rule.
 
+pub(crate) mod false_passes;
 pub(crate) mod forged_edits;
 pub(crate) mod forged_runs;
 pub(crate) mod guards_of_projects;

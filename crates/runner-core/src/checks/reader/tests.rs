@@ -18,6 +18,32 @@ fn unknown_output_is_not_read() {
 }
 
 #[test]
+fn known_test_programs_are_expected_to_report() {
+    let check = |text: &str| {
+        let words: Vec<String> = text.split(' ').map(|word| format!("\"{word}\"")).collect();
+        let toml = format!("[[check]]\nname = \"a\"\ncommand = [{}]\n", words.join(", "));
+        crate::model::checks::decode(toml.as_bytes()).unwrap().remove(0)
+    };
+    for command in [
+        "pytest tests",
+        "python3 -m unittest t",
+        ".venv/bin/pytest -q",
+        "uv run pytest",
+        "cargo test --test a",
+        "go test ./...",
+        "node --test t.mjs",
+        "npx vitest run",
+    ] {
+        assert!(is_expected(&check(command)), "{command}");
+    }
+    for command in
+        ["sh test.sh", "pytest -qq", "pytest -q -q", "cargo build", "make test", "go vet", "./pytest.sh"]
+    {
+        assert!(!is_expected(&check(command)), "{command}");
+    }
+}
+
+#[test]
 fn cargo_test() {
     let green = "   Compiling a v0.1.0 (/a)\n    Finished `test` profile\n     Running unittests src/lib.rs (target/debug/deps/a-1)\n\n\
         running 2 tests\ntest one ... ok\ntest two ... ok\n\n\

@@ -62,12 +62,15 @@ pub enum CheckExit {
     NotStarted,
     /// It succeeded without running a test.
     NoTests,
+    /// It exited with 0, but reported tests that failed.
+    TestsFailed,
 }
 
 const SIGNAL: &str = "signal-";
 const TIMED_OUT: &str = "timed-out";
 const NOT_STARTED: &str = "not-started";
 const NO_TESTS: &str = "no-tests";
+const TESTS_FAILED: &str = "tests-failed";
 
 impl CheckExit {
     pub fn is_green(self) -> bool {
@@ -80,6 +83,7 @@ impl CheckExit {
             TIMED_OUT => Self::TimedOut,
             NOT_STARTED => Self::NotStarted,
             NO_TESTS => Self::NoTests,
+            TESTS_FAILED => Self::TestsFailed,
             _ => match text.strip_prefix(SIGNAL) {
                 Some(signal) => Self::Signal(signal.parse().ok()?),
                 None => Self::Code(text.parse().ok()?),
@@ -97,6 +101,7 @@ impl fmt::Display for CheckExit {
             Self::TimedOut => f.write_str(TIMED_OUT),
             Self::NotStarted => f.write_str(NOT_STARTED),
             Self::NoTests => f.write_str(NO_TESTS),
+            Self::TestsFailed => f.write_str(TESTS_FAILED),
         }
     }
 }

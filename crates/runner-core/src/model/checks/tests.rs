@@ -147,6 +147,7 @@ fn a_record_is_parsed_as_it_was_written() {
         Some(CheckExit::TimedOut),
         Some(CheckExit::NotStarted),
         Some(CheckExit::NoTests),
+        Some(CheckExit::TestsFailed),
     ];
     for exit in exits {
         for red in RedKind::ALL {

@@ -210,17 +210,3 @@ fn one_of_many_concurrent_runners_works_and_the_others_report_the_lock() {
     assert_eq!(sessions.lines().count(), 1);
     assert_sound(&sandbox);
 }
-
-/// The first command that new users try.
-#[test]
-fn demo_completes_and_verifies() {
-    let sandbox = TestRepo::empty(RUNNER);
-    let output =
-        testkit::test_repo::run(sandbox.runner_command(&["demo"]).env("TMPDIR", sandbox.outside())).ok();
-    for outcome in ["decomposed", "passed", "guard_failed"] {
-        assert!(output.stdout.contains(&format!("outcome={outcome}")), "{}", output.stdout);
-    }
-    let root = output.value("repository").unwrap();
-    let proof = sandbox.runner(&["-C", root, "verify"]).ok().stdout;
-    assert!(proof.contains("verdict=verified"), "{proof}");
-}

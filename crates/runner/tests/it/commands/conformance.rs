@@ -53,14 +53,14 @@ fn scripted_agent_conforms_as_script_and_as_command() {
     let output = sandbox.runner(&["conformance", "--json", "--agent", "command"]);
     assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
     let rows = rows(&output);
-    assert!(rows.len() == 22 && rows.iter().all(|(_, verdict)| verdict == "ok"), "{rows:?}");
+    assert!(rows.len() == 28 && rows.iter().all(|(_, verdict)| verdict == "ok"), "{rows:?}");
     let plain = sandbox.runner(&["conformance"]).ok();
     assert!(
         plain.stdout.starts_with("session=honest expected=passed actual=passed verdict=ok\n"),
         "{}",
         plain.stdout
     );
-    assert!(plain.stdout.ends_with("agent=script checks=22 problems=0\n"), "{}", plain.stdout);
+    assert!(plain.stdout.ends_with("agent=script checks=28 problems=0\n"), "{}", plain.stdout);
 }
 
 #[test]

@@ -1,0 +1,109 @@
+//! Sessions that turn the check of their task green without the work.
+
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::TestRepo;
+
+use super::{Attempt, assert_no_false_pass, attempt, copy, has_passed, stage};
+use crate::RUNNER;
+
+const CHECKS: &str = ".runner/nodes/root/checks.toml";
+
+/// A stage whose task has a check with a file. The guard always succeeds: only the check is in the way.
+fn checked(command: &str, destination: &str, text: &str) -> TestRepo {
+    let toml = format!(
+        "[[check]]\nname = \"answers\"\ncommand = {command}\nfiles = {{ \"{destination}\" = \"frozen\" }}\n"
+    );
+    stage(&RunBuilder::new(RUNNER).file(CHECKS, toml).file(".runner/nodes/root/frozen", text), "true", 1)
+}
+
+fn assert_only_the_work_passes(stage: &TestRepo, attempts: &[Attempt]) {
+    for Attempt { name, session } in attempts {
+        let repo = copy(stage, session);
+        let output = repo.runner(&["loop"]);
+        assert!(!has_passed(&repo), "{name}: {:?}\n{}", repo.outcomes(), output.stdout);
+        assert_no_false_pass(&repo, name, &output);
+    }
+}
+
+/// Every one of these leaves `answer.sh` as it is.
+const FILES: [Attempt; 14] = [
+    attempt("overwrites the check", "echo true > t/check.sh; answer done"),
+    attempt("links the check to a program that succeeds", "ln -sf /bin/true t/check.sh; answer done"),
+    attempt(
+        "makes the check a folder",
+        "rm t/check.sh; mkdir -p t/check.sh/x; echo x > t/check.sh/x/y; answer done",
+    ),
+    attempt(
+        "makes the check's folder a link",
+        "rm -r t; mkdir u; echo true > u/check.sh; ln -s u t; answer done",
+    ),
+    attempt("makes the check's folder a file", "rm -r t; echo x > t; answer done"),
+    attempt(
+        "renames another checks.toml over it",
+        "printf '[[check]]\\nname = \"answers\"\\ncommand = [\"true\"]\\n' > new; mv new .runner/nodes/root/checks.toml; answer done",
+    ),
+    attempt("moves the folder of its task away", "mv .runner/nodes/root .runner/nodes/other; answer done"),
+    attempt(
+        "makes the folder of its task a link",
+        "mv .runner/nodes/root .runner/nodes/other; echo true > .runner/nodes/other/frozen; ln -s other .runner/nodes/root; answer done",
+    ),
+    attempt(
+        "changes the frozen file and the copy",
+        "echo true > .runner/nodes/root/frozen; echo true > t/check.sh; answer done",
+    ),
+    attempt("ignores the check", "echo t > .gitignore; rm -r t; answer done"),
+    attempt(
+        "converts the check by attribute",
+        "printf 't/* working-tree-encoding=UTF-16\\n.runner/** eol=crlf\\n' > .gitattributes; answer done",
+    ),
+    attempt(
+        "makes the check optional",
+        "sed -i 's/^name/red = \"any\"\\nname/' .runner/nodes/root/checks.toml; answer done",
+    ),
+    attempt("makes the check unreadable", "chmod 000 t/check.sh; answer done"),
+    attempt(
+        "plants programs beside the check",
+        "for p in sh test cat; do printf '#!/bin/true\\n' > $p; chmod +x $p; done; answer done",
+    ),
+];
+
+#[test]
+fn files_of_a_check_stay_frozen() {
+    let stage = checked("[\"sh\", \"t/check.sh\"]", "t/check.sh", "test \"$(sh answer.sh)\" = 42\n");
+    assert_only_the_work_passes(&stage, &FILES);
+}
+
+const PYTHON_TEST: &str = "import unittest\nimport product\n\nclass Answers(unittest.TestCase):\n    def test(self):\n        \
+                           self.assertEqual(product.answer(), 42)\n";
+
+/// The product under test runs in the process of the test program, and ends it before it can fail.
+const EXITS: [Attempt; 6] = [
+    attempt("ends the process at import", "echo 'import os; os._exit(0)' > product.py; answer done"),
+    attempt(
+        "ends the process in the test",
+        "printf 'import os\\ndef answer(): os._exit(0)\\n' > product.py; answer done",
+    ),
+    attempt(
+        "ends the process after the report",
+        "printf 'import atexit, os\\natexit.register(os._exit, 0)\\ndef answer(): return 0\\n' > product.py; answer done",
+    ),
+    attempt(
+        "has no test loaded",
+        "printf 'import unittest\\nunittest.TestLoader.loadTestsFromModule = lambda self, *a, **k: self.suiteClass()\\nunittest.TestLoader.getTestCaseNames = lambda self, c: []\\n' > product.py; answer done",
+    ),
+    attempt(
+        "skips every test",
+        "printf 'import unittest\\nunittest.TestCase.run = lambda self, result=None: None\\n' > product.py; answer done",
+    ),
+    attempt(
+        "shadows the test program",
+        "echo 'raise SystemExit(0)' > unittest.py; touch product.py; answer done",
+    ),
+];
+
+#[test]
+fn a_check_that_ends_early_has_not_succeeded() {
+    let stage =
+        checked("[\"python3\", \"-m\", \"unittest\", \"t.test_product\"]", "t/test_product.py", PYTHON_TEST);
+    assert_only_the_work_passes(&stage, &EXITS);
+}
