@@ -11,6 +11,7 @@ mod keys;
 mod ladder;
 mod limits;
 mod logs;
+mod notify;
 mod proof;
 mod reference;
 mod review;
@@ -27,6 +28,7 @@ pub use keys::{ConfigKey, KeyEdit, SetKeyError, edit_keys, value_text};
 pub use ladder::{OnUsageLimit, Rung};
 pub use limits::{AcceptConfig, LimitsConfig, OnTimeout, UnchangedPolicy};
 pub use logs::LogsConfig;
+pub use notify::{NotifyConfig, NotifyEvent, NotifySeconds, NotifyUrl, is_address};
 pub use proof::{ProofConfig, SignPolicy};
 pub use review::ReviewConfig;
 pub use room::{IgnoredFiles, RoomMode};
@@ -82,6 +84,8 @@ pub struct Config {
     pub git: GitConfig,
     /// Commands that run after certain events, for notifications.
     pub hooks: HooksConfig,
+    /// Messages to you.
+    pub notify: NotifyConfig,
     /// How long to keep the logs of iterations.
     pub logs: LogsConfig,
     /// Limits on what the run may use.
@@ -258,6 +262,7 @@ impl Default for Config {
             plan: PlanConfig { removal: RemovalPolicy::Refuse },
             git: GitConfig { filters: Vec::new() },
             hooks: HooksConfig::default(),
+            notify: NotifyConfig::default(),
             logs: LogsConfig::default(),
             budget: Budget::default(),
             limits: LimitsConfig::default(),
@@ -330,6 +335,7 @@ impl Config {
         config.plan = file.table("plan", |table| PlanConfig::take(table, config.plan));
         config.git = file.table("git", |table| GitConfig::take(table, config.git));
         config.hooks = file.table("hooks", HooksConfig::take);
+        config.notify = file.table("notify", NotifyConfig::take);
         config.logs = file.table("logs", LogsConfig::take);
         config.budget = file.table("budget", Budget::take);
         config.limits = file.table("limits", LimitsConfig::take);

@@ -123,6 +123,7 @@ impl StopReason {
             Self::NeedsUser { .. } => label("action needed", Symbol::Cross, Tone::Fail),
             Self::VacuousChecks { .. } => label("checks prove nothing", Symbol::Cross, Tone::Fail),
             Self::LoopIterations { .. } => label("--max-iterations reached", Symbol::Halt, Tone::Retry),
+            Self::LoopBudget { .. } => label("limit of this loop reached", Symbol::Halt, Tone::Retry),
             Self::Interrupted { .. } => label("interrupted", Symbol::Halt, Tone::Retry),
             Self::UserStop => label("stopped by you", Symbol::Halt, Tone::Retry),
             Self::Unknown => label("unknown reason", Symbol::Halt, Tone::Retry),

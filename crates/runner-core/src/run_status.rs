@@ -245,6 +245,7 @@ fn still_applies(facts: &RunFacts<'_>, stop: &StopReason) -> bool {
         StopReason::Complete | StopReason::Stuck { .. } | StopReason::NotReproducible { .. } => false,
         StopReason::MaxIterations { .. } | StopReason::Budget { .. } => config.is_none() || state.is_none(),
         StopReason::LoopIterations { .. }
+        | StopReason::LoopBudget { .. }
         | StopReason::Stalled { .. }
         | StopReason::TimeLimit { .. }
         | StopReason::Failures { .. }
@@ -393,6 +394,7 @@ fn ended(facts: &RunFacts<'_>, latest: &LatestEvents<'_>, reason: StopReason) ->
         StopReason::Stalled { .. } => stalled_details(facts),
         StopReason::MaxIterations { .. }
         | StopReason::LoopIterations { .. }
+        | StopReason::LoopBudget { .. }
         | StopReason::Budget { .. }
         | StopReason::VacuousChecks { .. }
         | StopReason::UserStop

@@ -25,6 +25,7 @@ mod guard_place;
 mod hooks;
 mod interpret;
 mod left_checks;
+mod loop_limits;
 mod memory_rules;
 mod merge;
 mod message;
@@ -57,9 +58,10 @@ pub use evidence::Evidence;
 pub use file_notice::{FileAction, FileNotice};
 pub use final_check::{FinalState, final_state};
 pub use guard_place::{GuardPlace, RoomLevel};
-pub use hooks::{HookCall, HookTrigger};
+pub use hooks::{HookCall, HookTrigger, Occasion, OccasionKind};
 pub use interpret::{Claim, ProtectedReport, REJECTED_BYTES_MAX, SessionFinding, interpret};
 pub use left_checks::{BlockedDestination, LeftChecks};
+pub use loop_limits::LoopLimits;
 pub use memory_rules::{MemoryChange, memory_change};
 pub use merge::{EditKind, PlanEdit, merge, plan_edits};
 pub use meta::{IterationMeta, RecordedIteration};
@@ -344,13 +346,15 @@ fn newly_unenforceable(snapshot: &Snapshot, job: &Job, transition: &Transition) 
     (before != limits).then(|| Event::BudgetUnenforceable { limits, agent: job.agent.label() })
 }
 
-/// Steps until something stops the run, at most `iterations_max` times, outages not counted. A recorded wait comes first.
+/// Steps until something stops the run, or the loop reaches a limit of its own. A recorded wait comes first.
 pub fn run_loop<W: LoopWorld>(
     world: &mut W,
     run: LoadedRun,
-    iterations_max: Option<u32>,
+    limits: &LoopLimits,
 ) -> Result<StopReason, W::Error> {
     let mut completed = 0;
+    let began = run.snapshot.state.spent;
+    let mut reached = None;
     let mut outage = ContinuedOutage::default();
     let mut next = first_action(world, &run.snapshot)?;
     let mut loaded = Some(run);
@@ -360,8 +364,10 @@ pub fn run_loop<W: LoopWorld>(
             NextAction::Wait(wait) => Some(outage.loop_wait(wait)),
             NextAction::Go | NextAction::Unknown => None,
         };
-        if let Some(max) = iterations_max.filter(|max| completed >= *max) {
-            break stop_at_maximum(world, max)?;
+        let at_maximum = limits.iterations.filter(|max| completed >= *max);
+        let limit = at_maximum.map(|max| StopReason::LoopIterations { max });
+        if let Some(limit) = limit.or(reached.take()) {
+            break stop_at_limit(world, limit)?;
         }
         if let Some(wait) = &wait {
             let ends_unix_ms = world.end_of(wait)?;
@@ -380,6 +386,7 @@ pub fn run_loop<W: LoopWorld>(
             }
             StepResult::Iterated(iterated) => {
                 outage = ContinuedOutage::default();
+                reached = limits.reached(&began, &iterated.transition.state.spent);
                 let outages_before = run.snapshot.state.progress.outages;
                 completed += u32::from(iterated.transition.state.progress.outages == outages_before);
                 iterated.transition.next
@@ -423,11 +430,11 @@ fn first_action<W: World>(world: &mut W, snapshot: &Snapshot) -> Result<NextActi
 }
 
 /// Why a loop ends after its last iteration: the run may have ended with it.
-fn stop_at_maximum<W: World>(world: &mut W, max: u32) -> Result<StopReason, W::Error> {
+fn stop_at_limit<W: World>(world: &mut W, limit: StopReason) -> Result<StopReason, W::Error> {
     let run = world.load()?;
     Ok(match plan(&run.snapshot)? {
         NextStep::Stop(stop) => stop,
         NextStep::FinalCheck(job) => final_check::run(world, &run, &job)?,
-        NextStep::Work(_) => StopReason::LoopIterations { max },
+        NextStep::Work(_) => limit,
     })
 }

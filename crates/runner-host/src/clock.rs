@@ -12,10 +12,10 @@ pub fn now_ms() -> u64 {
     u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Local time, without the date if it is today. `None` if it is out of range.
+/// Local time with its zone, without the date if it is today. `None` if it is out of range.
 pub fn local(unix_ms: u64) -> Option<String> {
     let time = timestamp(unix_ms)?.to_zoned(TimeZone::system());
-    let format = if time.date() == Zoned::now().date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
+    let format = if time.date() == Zoned::now().date() { "%H:%M:%S %Z" } else { "%Y-%m-%d %H:%M:%S %Z" };
     Some(time.strftime(format).to_string())
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod load;
 pub mod log_retention;
 mod maintenance;
 mod memory_files;
+mod notify;
 mod open_iteration;
 pub(crate) mod program_runner;
 mod protected_paths;

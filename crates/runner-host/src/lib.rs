@@ -13,6 +13,7 @@ pub mod iteration;
 pub mod ops;
 pub mod repo;
 mod room;
+pub mod sleep_inhibitor;
 pub mod view;
 
 pub use error::{Error, UserError};

@@ -187,7 +187,9 @@ fn host_error_advice(error: &Error) -> ErrorAdvice {
         Error::Locked { holder } => {
             let process =
                 holder.strip_prefix("pid ").map_or("that process".to_owned(), |pid| format!("process {pid}"));
-            let mut advice = ErrorAdvice::new("locked", "pause the loop first: 'runner pause --wait'");
+            let mut advice =
+                ErrorAdvice::new("locked", "watch it with 'runner watch', or stop it with 'runner stop'");
+            advice.hints.push("to edit the plan, pause it first: 'runner pause --wait'".to_owned());
             advice
                 .hints
                 .push(format!("or wait for it to finish (the lock is released when {process} exits)"));

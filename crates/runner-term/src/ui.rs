@@ -74,6 +74,11 @@ impl Ui {
         self.format == OutputFormat::Human
     }
 
+    /// Whether the output is JSON.
+    pub fn is_json(&self) -> bool {
+        self.format == OutputFormat::Json
+    }
+
     pub fn is_coloured(&self) -> bool {
         self.format == OutputFormat::Human && self.styler.is_coloured()
     }

@@ -6,6 +6,7 @@ mod checks;
 mod config;
 mod conformance;
 mod demo;
+mod detach;
 mod diff;
 mod docs;
 mod doctor;
@@ -44,10 +45,10 @@ use crate::args::{ChecksArgs, NodeCommand, RunnerCli, RunnerCommand};
 pub(crate) fn run(cli: &RunnerCli, ui: &Ui) -> Result<Box<dyn CommandOutput>, CommandError> {
     let dir = cli.global.project_dir.as_path();
     Ok(match &cli.command {
-        RunnerCommand::Run(args) => Box::new(run::run(dir, args, ui)?),
+        RunnerCommand::Run(args) => run::run(dir, args, ui)?,
         RunnerCommand::Start(args) => Box::new(start::run(dir, args)?),
         RunnerCommand::Step(_) => Box::new(step::run(dir, ui)?),
-        RunnerCommand::Loop(args) => Box::new(run_loop::run(dir, &args.options, ui)?),
+        RunnerCommand::Loop(args) => run_loop::run(dir, &args.options, ui)?,
         RunnerCommand::Stop(args) => Box::new(runs::stop(dir, args)?),
         RunnerCommand::Status(_) => Box::new(status::run(dir)?),
         RunnerCommand::Report(args) => Box::new(report::run(dir, args)?),

@@ -25,6 +25,9 @@ const TICK: Duration = Duration::from_millis(250);
 /// How often a loop without a terminal prints that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(60);
 
+/// What the footer shows after `q`.
+const STOPPING: &str = "stopping after this iteration";
+
 /// Reads the last line of a session's log.
 pub(crate) type LastLine<'a> = dyn Fn(&RunId, IterationNumber, DisplayPhase) -> Option<String> + Sync + 'a;
 
@@ -61,6 +64,8 @@ struct LiveView {
     started: Instant,
     last_printed: Instant,
     footer_rows: usize,
+    /// Whether the user asked to stop after the current iteration.
+    is_stopping: bool,
 }
 
 /// What the loop does now.
@@ -159,6 +164,13 @@ impl<'a> LiveDisplay<'a> {
         }
     }
 
+    /// Says that the loop stops after the current iteration.
+    pub(crate) fn acknowledge_stop(&self) {
+        let Ok(mut view) = self.view.lock() else { return };
+        view.is_stopping = true;
+        self.redraw(&mut view, "");
+    }
+
     /// Prints a copy of the footer above it.
     pub(crate) fn print_snapshot(&self) {
         let Ok(mut view) = self.view.lock() else { return };
@@ -225,7 +237,14 @@ impl RunningIteration {
 impl LiveView {
     fn new(summary: LoopSummary) -> Self {
         let started = Instant::now();
-        Self { summary, state: DisplayState::Idle, started, last_printed: started, footer_rows: 0 }
+        Self {
+            summary,
+            state: DisplayState::Idle,
+            started,
+            last_printed: started,
+            footer_rows: 0,
+            is_stopping: false,
+        }
     }
 
     fn apply(&mut self, event: &Event) {
@@ -264,6 +283,9 @@ impl LiveView {
             Event::Resumed => self.resume(),
             Event::Stopped { .. } => self.state = DisplayState::Idle,
             Event::HookRan { .. }
+            | Event::Asked { .. }
+            | Event::QueuedEdit { .. }
+            | Event::Notified { .. }
             | Event::BaselineStarted { .. }
             | Event::BaselineEnded { .. }
             | Event::FinalCheckStarted { .. }
@@ -329,7 +351,8 @@ fn running_footer(
         styler.paint(TextRole::Faint, &format!("  {}", styler.fit(activity, width.saturating_sub(2)))),
     ];
     rows.extend(spent_row(view, styler));
-    rows.push(keys_row(view, "q stop after this   t snapshot   ^C stop", styler));
+    let keys = if view.is_stopping { STOPPING } else { "q stop after this   t snapshot   ^C stop" };
+    rows.push(keys_row(view, keys, styler));
     rows
 }
 

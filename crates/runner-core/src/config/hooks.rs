@@ -1,4 +1,4 @@
-//! The `[hooks]` table: commands that run when a task passes or a run stops.
+//! The `[hooks]` table: commands that run when a task passes, a run stops, a wait begins or an agent asks a question.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,6 +31,14 @@ pub struct HooksConfig {
     #[schemars(extend("examples" = [["/home/me/bin/notify"]]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_stop: Option<CommandArgv>,
+    /// Run when the loop begins to wait for a rate limit, an outage or a usage limit; once for all waits in a row.
+    #[schemars(extend("examples" = [["/home/me/bin/notify"]]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_wait: Option<CommandArgv>,
+    /// Run after the commit with which an agent asked a question.
+    #[schemars(extend("examples" = [["/home/me/bin/notify"]]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_question: Option<CommandArgv>,
     /// Time limit for each hook; the runner kills it after that.
     pub timeout_secs: HookSeconds,
 }
@@ -42,6 +50,8 @@ impl Default for HooksConfig {
             on_stuck: None,
             on_complete: None,
             on_stop: None,
+            on_wait: None,
+            on_question: None,
             timeout_secs: BoundedInt::fixed::<10>(),
         }
     }
@@ -55,13 +65,15 @@ impl HooksConfig {
             ("on_stuck", &self.on_stuck),
             ("on_complete", &self.on_complete),
             ("on_stop", &self.on_stop),
+            ("on_wait", &self.on_wait),
+            ("on_question", &self.on_question),
         ];
         all.into_iter().filter_map(|(key, argv)| Some((key, argv.as_ref()?)))
     }
 
     pub(super) fn take(table: &mut TomlTable<'_>) -> Self {
         let mut hooks = Self::default();
-        read_optional_keys!(table, hooks: on_pass, on_stuck, on_complete, on_stop);
+        read_optional_keys!(table, hooks: on_pass, on_stuck, on_complete, on_stop, on_wait, on_question);
         read_keys!(table, hooks: timeout_secs);
         hooks
     }

@@ -118,6 +118,18 @@ impl RunSpending {
         }
     }
 
+    /// What was added since an earlier sum of the same run.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let added = |now: Amount, before: Amount| amount(number(now).saturating_sub(number(before)));
+        Self {
+            tokens: added(self.tokens, earlier.tokens),
+            microdollars: added(self.microdollars, earlier.microdollars),
+            estimated_microdollars: added(self.estimated_microdollars, earlier.estimated_microdollars),
+            sessions_without_tokens: added(self.sessions_without_tokens, earlier.sessions_without_tokens),
+            sessions_without_cost: added(self.sessions_without_cost, earlier.sessions_without_cost),
+        }
+    }
+
     /// Where the sum comes from: the least certain source of its parts.
     pub fn basis(&self) -> CostSource {
         if number(self.sessions_without_cost) > 0 {

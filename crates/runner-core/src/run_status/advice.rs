@@ -16,8 +16,14 @@ pub struct NextCommand {
     pub what: String,
 }
 
+impl NextCommand {
+    pub fn new(command: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { command: command.into(), what: what.into() }
+    }
+}
+
 fn command(command: impl Into<String>, what: impl Into<String>) -> NextCommand {
-    NextCommand { command: command.into(), what: what.into() }
+    NextCommand::new(command, what)
 }
 
 fn edit(doc: Doc, what: impl Into<String>) -> NextCommand {
@@ -118,7 +124,12 @@ pub(super) fn after_stop(reason: &StopReason, run: Option<RunRef<'_>>) -> Vec<Ne
             start_after_edit(),
             continue_loop(),
         ],
+        StopReason::LoopBudget { spent: None, .. } => vec![
+            command("runner log @", "see what the agent reported"),
+            command("runner loop", "continue without that limit"),
+        ],
         StopReason::LoopIterations { .. }
+        | StopReason::LoopBudget { .. }
         | StopReason::Interrupted { .. }
         | StopReason::UserStop
         | StopReason::Unknown => vec![continue_loop()],

@@ -45,6 +45,9 @@ impl<'e> RunActivity<'e> {
             | Event::GuardInPlace { .. }
             | Event::RoomProposal { .. }
             | Event::HookRan { .. }
+            | Event::Asked { .. }
+            | Event::QueuedEdit { .. }
+            | Event::Notified { .. }
             | Event::Stopped { .. }
             | Event::Unknown => None,
         }

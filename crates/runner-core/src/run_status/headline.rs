@@ -39,6 +39,7 @@ pub(super) fn stopped(facts: &RunFacts<'_>, reason: &StopReason) -> String {
         }
         StopReason::MaxIterations { max } => format!("reached max_iterations ({max})"),
         StopReason::LoopIterations { max } => format!("reached --max-iterations ({max})"),
+        StopReason::LoopBudget { limit, spent, max } => loop_budget(*limit, *spent, *max),
         StopReason::Budget { limit, node, spent, max } => {
             let leaf = node.as_ref().map(|node| format!(" on `{node}`")).unwrap_or_default();
             let verb = if limit.is_money() { "spent" } else { "used" };
@@ -70,6 +71,22 @@ pub(super) fn stopped(facts: &RunFacts<'_>, reason: &StopReason) -> String {
         .to_owned(),
         StopReason::UserStop => "requested by the user".to_owned(),
         StopReason::Unknown => "for a reason that this version does not know".to_owned(),
+    }
+}
+
+/// The limit of a command, and what its loop used of it.
+fn loop_budget(limit: BudgetLimit, spent: Option<u64>, max: u64) -> String {
+    let option = if limit.is_money() { "--max-usd" } else { "--max-tokens" };
+    let verb = if limit.is_money() { "spent" } else { "used" };
+    match spent {
+        Some(spent) => {
+            format!(
+                "reached {option}: {} of {} {verb} by this loop",
+                amount(limit, spent),
+                amount(limit, max)
+            )
+        }
+        None => format!("{option} cannot be enforced: the last session did not report what it {verb}"),
     }
 }
 

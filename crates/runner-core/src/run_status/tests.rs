@@ -134,6 +134,16 @@ fn every_stop_reason_says_what_to_type() {
         ),
         (json!({ "reason": "loop_iterations", "max": 1 }), "reached --max-iterations (1)", "runner loop"),
         (
+            json!({ "reason": "loop_budget", "limit": "run_usd", "spent": 2_500_000, "max": 2_000_000 }),
+            "reached --max-usd: $2.50 of $2.00 spent by this loop",
+            "runner loop",
+        ),
+        (
+            json!({ "reason": "loop_budget", "limit": "run_tokens", "spent": null, "max": 5 }),
+            "--max-tokens cannot be enforced: the last session did not report what it used",
+            "runner log @",
+        ),
+        (
             budget,
             "reached leaf_usd: $0.50 of $0.40 spent on `root`",
             "${EDITOR:-vi} .runner/state/config.toml",

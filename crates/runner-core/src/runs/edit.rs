@@ -247,7 +247,8 @@ impl UserEdit {
         if after == *before { Err(EditError::Nothing) } else { Ok(after) }
     }
 
-    fn check_texts(&self) -> Result<(), EditError> {
+    /// Refuses texts that are empty or too long.
+    pub fn check_texts(&self) -> Result<(), EditError> {
         let check_node = |node: &NewNode| {
             check_title(&node.title)?;
             check_lengths(node.acceptance.iter().chain([&node.goal]))

@@ -131,6 +131,13 @@ pub enum Event {
     RoomProposal { command: CommandArgv, keys: Vec<String> },
     /// A hook ran; `fault` is the reason if it failed.
     HookRan { hook: String, fault: Option<String> },
+    /// An agent asked a question. `number` counts from 1 in questions.md.
+    Asked { iter: IterationNumber, number: usize, text: String },
+    /// An edit that the user made while an iteration ran or a wait lasted was committed; `fault` is the reason if it was
+    /// refused.
+    QueuedEdit { edit: String, fault: Option<String> },
+    /// A notification was sent; `fault` is the reason if that failed.
+    Notified { to: String, fault: Option<String> },
     /// The loop stops and exits.
     Stopped { stop: StopReason, exit_code: u8 },
     /// An event that only a newer runner knows.
@@ -309,6 +316,9 @@ impl Event {
             Self::GuardInPlace { .. } => "guard_in_place",
             Self::RoomProposal { .. } => "room_proposal",
             Self::HookRan { .. } => "hook_ran",
+            Self::Asked { .. } => "asked",
+            Self::QueuedEdit { .. } => "queued_edit",
+            Self::Notified { .. } => "notified",
             Self::Stopped { .. } => "stopped",
             Self::Unknown => "unknown",
         }

@@ -311,6 +311,14 @@ pub enum StopReason {
     MaxIterations { max: u32 },
     /// The command reached `--max-iterations`.
     LoopIterations { max: u32 },
+    /// The command reached `--max-usd` or `--max-tokens`.
+    LoopBudget {
+        /// The limit of the run that corresponds to it.
+        limit: BudgetLimit,
+        /// What this loop used, in tokens or millionths of a dollar; none if a session did not report it.
+        spent: Option<u64>,
+        max: u64,
+    },
     /// The run reached a budget limit.
     Budget {
         limit: BudgetLimit,
@@ -348,6 +356,7 @@ impl StopReason {
             Self::NotReproducible { .. } => "not_reproducible",
             Self::MaxIterations { .. } => "max_iterations",
             Self::LoopIterations { .. } => "loop_iterations",
+            Self::LoopBudget { .. } => "loop_budget",
             Self::Budget { .. } => "budget",
             Self::Stalled { .. } => "stalled",
             Self::TimeLimit { .. } => "time_limit",
@@ -372,6 +381,7 @@ impl StopReason {
             Self::Stuck { .. } | Self::NotReproducible { .. } => 3,
             Self::MaxIterations { .. }
             | Self::LoopIterations { .. }
+            | Self::LoopBudget { .. }
             | Self::Budget { .. }
             | Self::Stalled { .. }
             | Self::TimeLimit { .. } => 4,
@@ -422,6 +432,7 @@ mod tests {
             (StopReason::NotReproducible { exit: "1".to_owned() }, 3),
             (StopReason::MaxIterations { max: 1 }, 4),
             (StopReason::LoopIterations { max: 1 }, 4),
+            (StopReason::LoopBudget { limit: BudgetLimit::RunUsd, spent: None, max: 1 }, 4),
             (StopReason::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 2, max: 1 }, 4),
             (StopReason::Stalled { iterations: 12 }, 4),
             (StopReason::TimeLimit { outcome: Outcome::IdleTimeout }, 4),

@@ -29,7 +29,7 @@ use runner_core::config::{
 use runner_core::model::digest::Sha256;
 use runner_core::model::id::NodeId;
 use runner_core::model::tree::{Node, Tree};
-use runner_core::step::{Outcome, OutcomeClass, StopReason, World, run_loop};
+use runner_core::step::{LoopLimits, Outcome, OutcomeClass, StopReason, World, run_loop};
 use runner_core::strict::BoundedInt;
 
 use agent::{Plan, Temper};
@@ -179,7 +179,10 @@ fn run(seed: u64) -> Sim {
 fn invoke(sim: &mut Sim) -> Option<StopReason> {
     let limit = sim.random.percent(10).then_some(2);
     sim.is_fresh = true;
-    let ended = sim.recover().and_then(|()| sim.load()).and_then(|run| run_loop(sim, run, limit));
+    let ended = sim
+        .recover()
+        .and_then(|()| sim.load())
+        .and_then(|run| run_loop(sim, run, &LoopLimits::of_iterations(limit)));
     match ended {
         Ok(stop) => {
             sim.oracle.seen.stops.insert(stop.as_str());

@@ -1,11 +1,13 @@
-//! Reports events: to the caller's sink, to the events.jsonl of an iteration, and to the user's hooks.
+//! Reports events: to the caller's sink, to the events.jsonl of an iteration, and to the user's hooks and notifications.
 
-use runner_core::config::HooksConfig;
-use runner_core::step::{Event, HookTrigger};
+use runner_core::config::{Config, HooksConfig, NotifyConfig};
+use runner_core::runs::edit::Question;
+use runner_core::step::{Event, HookTrigger, Occasion};
 use serde_json::Value;
 
 use super::hooks;
 use super::iteration_dir::EventsFile;
+use super::notify::Notifier;
 use super::program_runner::ProgramRunner;
 use crate::repo::paths::RepoPaths;
 
@@ -23,6 +25,9 @@ pub(crate) struct EventLog<'a> {
     sink: Option<EventSink<'a>>,
     /// The hooks of the committed configuration.
     hooks: HooksConfig,
+    notify: NotifyConfig,
+    /// How many questions were there before the current iteration.
+    questions: usize,
     trigger: HookTrigger,
     /// Events of the next iteration, announced before its directory exists.
     early: Vec<Event>,
@@ -39,14 +44,24 @@ impl<'a> EventLog<'a> {
         Self {
             sink: None,
             hooks: HooksConfig::default(),
+            notify: NotifyConfig::default(),
+            questions: 0,
             trigger: HookTrigger::default(),
             early: Vec::new(),
             file: None,
         }
     }
 
-    pub(crate) fn set_hooks(&mut self, hooks: &HooksConfig) {
-        self.hooks = hooks.clone();
+    /// For the next iteration of a run with this configuration and these questions.
+    pub(crate) fn begin(&mut self, config: &Config, questions: &[Question]) {
+        self.hooks = config.hooks.clone();
+        self.notify = config.notify.clone();
+        self.questions = questions.len();
+    }
+
+    /// The questions that were asked since.
+    pub(super) fn asked<'q>(&self, questions: &'q [Question]) -> &'q [Question] {
+        questions.get(self.questions..).unwrap_or_default()
     }
 
     /// Writes the events of an iteration into its own file from now on.
@@ -75,13 +90,26 @@ impl<'a> EventLog<'a> {
         } else {
             self.record(event);
         }
-        let Some(mut call) = self.trigger.note(event, &self.hooks) else { return HookRun::No };
+        let Some(occasion) = self.trigger.note(event) else { return HookRun::No };
+        self.notify(&occasion, paths, programs);
+        let Some(mut call) = occasion.hook_call(&self.hooks) else { return HookRun::No };
         if let Value::Object(payload) = &mut call.payload {
             payload.insert("repository".to_owned(), paths.root().display().to_string().into());
         }
         let fault = hooks::run(&call, &self.hooks, paths, programs).err();
         self.record(&Event::HookRan { hook: call.hook.to_owned(), fault });
         HookRun::Yes
+    }
+
+    fn notify(&mut self, occasion: &Occasion, paths: &RepoPaths, programs: &ProgramRunner) {
+        let Some(event) = occasion.kind.notify_event().filter(|event| self.notify.reports(*event)) else {
+            return;
+        };
+        let config = self.notify.clone();
+        let deliveries = Notifier { config: &config, paths, programs }.send(occasion, event);
+        for delivery in deliveries {
+            self.record(&Event::Notified { to: delivery.to.to_owned(), fault: delivery.fault });
+        }
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn program(argv: &CommandArgv, root: &Path) -> Result<PreparedCommand
 }
 
 /// The working directory of hooks.
-fn home() -> PathBuf {
+pub(super) fn home() -> PathBuf {
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute() && home.is_dir());
     home.unwrap_or_else(|| PathBuf::from("/"))
 }

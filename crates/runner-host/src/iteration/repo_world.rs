@@ -4,6 +4,7 @@ use runner_core::model::checks::{Check, TaskProof};
 use runner_core::model::object_id::CommitId;
 use runner_core::model::repo_path::RepoPath;
 use runner_core::model::run_state::RecordedGuardRun;
+use runner_core::runs::edit::Question;
 use runner_core::step::{
     Attempt, CheckRun, Event, FileNotice, GuardJob, GuardRecord, GuardRun, IterationWorld, Job, LoadedRun,
     RedBaselineAnswer, ReviewJob, ReviewRun, Transition, World,
@@ -28,6 +29,8 @@ use crate::error::Error;
 use crate::failpoint;
 use crate::fs::free_space::refuse_full_disk;
 use crate::git::Git;
+use crate::ops::edit::questions_in;
+use crate::ops::edit_queue;
 use crate::repo::exclude_file::ignore_local_files;
 use crate::repo::locked_repo::{LockedRepo, UnrecoveredRepo};
 use crate::repo::recovery::Recovered;
@@ -85,7 +88,7 @@ impl<'a> RepoWorld<'a> {
         repo.refuse_crash_loop()?;
         // In a fresh clone, `start` did not do it.
         ignore_local_files(repo.git());
-        Ok(Self {
+        let mut world = Self {
             repo,
             programs,
             events,
@@ -96,12 +99,34 @@ impl<'a> RepoWorld<'a> {
             room: RoomSlot::default(),
             known: None,
             choices: UserChoices { wants_stop, red_baseline: Box::new(|_| RedBaselineChoice::Allow) },
-        })
+        };
+        world.commit_queued_edits();
+        Ok(world)
     }
 
     /// Lets `choose` decide whether a run begins although its guard already fails. By default it begins.
     pub fn set_red_baseline_choice(&mut self, choose: impl Fn(&RecordedGuardRun) -> RedBaselineChoice + 'a) {
         self.choices.red_baseline = Box::new(choose);
+    }
+
+    /// Commits the notes and answers that came while the lock was held. What cannot be committed now stays.
+    pub fn commit_queued_edits(&mut self) {
+        if edit_queue::count(self.repo.git().paths()) == 0 {
+            return;
+        }
+        if let Ok(events) = edit_queue::commit_queued(&self.repo) {
+            self.known = None;
+            events.iter().for_each(|event| self.announce(event));
+        }
+    }
+
+    fn announce_questions(&mut self, job: &Job) -> Result<(), Error> {
+        let questions = questions_in(self.repo.git())?;
+        for question in self.events.asked(&questions).to_vec() {
+            let Question { number, text, .. } = question;
+            self.announce(&Event::Asked { iter: job.iteration, number, text });
+        }
+        Ok(())
     }
 
     /// What a crash had left, for the report of the command that finished it.
@@ -159,6 +184,7 @@ impl IterationWorld for RepoWorld<'_> {
     ) -> Result<CommitId, Error> {
         let committed = commit_iteration(self.repo.git(), iteration, job, transition)?;
         self.known = committed.known;
+        self.announce_questions(job)?;
         Ok(committed.commit)
     }
 
@@ -178,7 +204,7 @@ impl IterationWorld for RepoWorld<'_> {
 impl World for RepoWorld<'_> {
     fn load(&mut self) -> Result<LoadedRun, Error> {
         let run = load_with_known(self.repo.git(), &mut self.known)?;
-        self.events.set_hooks(&run.snapshot.config.hooks);
+        self.events.begin(&run.snapshot.config, &questions_in(self.repo.git())?);
         Ok(run)
     }
 

@@ -80,6 +80,9 @@ impl SessionCheckpoint {
             // The user may have paused the run meanwhile. If an agent does it, the user sees that too.
             paths.pause(),
             paths.stop_request(),
+            paths.edit_queue(),
+            paths.loop_log(),
+            paths.old_loop_log(),
             paths.asides(),
             paths.answers(),
             paths.room(),

@@ -7,7 +7,7 @@ use runner_core::step::{Event, IterationWorld, LoopWait, LoopWorld, StopReason, 
 use super::repo_world::RepoWorld;
 use crate::clock::now_ms;
 use crate::error::Error;
-use crate::ops::pause;
+use crate::ops::{edit_queue, pause};
 
 /// How often a wait checks whether it is over.
 const TICK: Duration = Duration::from_millis(100);
@@ -39,6 +39,8 @@ impl LoopWorld for RepoWorld<'_> {
             None => None,
         };
         let mut result = WaitResult::Immediate;
+        // What could not be committed: changes of the user's may be in the way, which only matter when the wait is over.
+        let mut refused_edits = 0;
         if end.is_some() {
             self.known = None;
             result = WaitResult::Waited;
@@ -46,6 +48,12 @@ impl LoopWorld for RepoWorld<'_> {
         loop {
             if let Some(stop) = self.requested_stop() {
                 return Ok(WaitResult::Stop(stop));
+            }
+            let waiting = edit_queue::count(self.repo.git().paths());
+            if waiting > refused_edits {
+                self.commit_queued_edits();
+                refused_edits = edit_queue::count(self.repo.git().paths());
+                result = WaitResult::Waited;
             }
             if pause::is_paused(self.repo.git().paths()) {
                 self.wait_while_paused()?;

@@ -17,6 +17,7 @@ use crate::git::{Git, OLDEST};
 use crate::iteration::hook_program;
 use crate::repo::documents::read_docs;
 use crate::repo::work_tree_files::guard_dependencies;
+use crate::sleep_inhibitor;
 
 const GIT_FIX: &str = "install git 2.36 or newer";
 
@@ -150,6 +151,8 @@ fn program_checks(git: &Git, config: &Config) -> Vec<DoctorCheck> {
     );
     checks.extend(same_model_check(config));
     checks.extend([sandbox_check(git, config), room_check(git, config), protection_check(git, config)]);
+    checks.push(DoctorCheck::ok("sleep", sleep_inhibitor::describe(git.root())));
+    checks.extend(notify_checks(git.root(), config));
     checks.extend(config.hooks.configured().map(|(key, argv)| hook_check(git.root(), key, argv)));
     checks
 }
@@ -202,6 +205,27 @@ fn hook_check(root: &Path, key: &str, argv: &CommandArgv) -> DoctorCheck {
             DoctorCheck::warning("hook", format!("{key}: {why}"), fix)
         }
     }
+}
+
+/// Missing programs for notifications are warnings too.
+fn notify_checks(root: &Path, config: &Config) -> Vec<DoctorCheck> {
+    let has = |program: &str| executables::find(program, Some(root)).is_some();
+    let check = |key: &str, is_there: bool, programs: &str| {
+        if is_there {
+            return DoctorCheck::ok("notify", format!("{key}: configured"));
+        }
+        let fix = format!("install {programs}, or remove [notify] {key} from {}", Doc::Config.path());
+        DoctorCheck::warning("notify", format!("{key}: {programs} is not on PATH"), fix)
+    };
+    let notify = &config.notify;
+    let mut checks = Vec::new();
+    if notify.desktop {
+        checks.push(check("desktop", has("notify-send") || has("osascript"), "notify-send"));
+    }
+    let posts = [("webhook", &notify.webhook), ("ntfy", &notify.ntfy)];
+    let posts = posts.into_iter().filter(|(_, url)| url.is_some());
+    checks.extend(posts.map(|(key, _)| check(key, has("curl"), "curl")));
+    checks
 }
 
 /// Checks the agent's program, version and login. A program inside `root` must be configured by its path.

@@ -8,10 +8,12 @@ use runner_core::model::id::RunId;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::Tree;
 use runner_core::model::user_notes::UserNotes;
-use runner_core::runs::edit::{self, EditableDocs, Question, UserEdit};
+use runner_core::runs::edit::{self, EditError, EditableDocs, Question, UserEdit};
 use runner_core::runs::start::{DocSet, StartError};
 use runner_core::step::{LoadedRun, Snapshot};
 
+use super::edit_queue;
+use crate::agent::command::SESSION_MARKER;
 use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::fs::atomic;
@@ -44,6 +46,8 @@ impl EditSession {
     /// Locks the repository, finishes what a crash left, and loads the run. Refuses whatever a step would refuse.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let repo = LockedRepo::open(dir)?;
+        // Edits take effect in the order in which the user made them.
+        edit_queue::commit_queued(&repo)?;
         let run = load_work_tree(repo.git())?;
         Ok(Self { repo, run })
     }
@@ -59,19 +63,56 @@ impl EditSession {
     /// Commits the edit, or refuses it and changes nothing.
     pub fn commit(mut self, edit: &UserEdit) -> Result<CommittedEdit, Error> {
         let recovered = self.repo.take_recovered();
-        let git = self.repo.git();
-        let LoadedRun { commit: parent, snapshot } = self.run;
-        let after = edit.apply(&editable_docs(&snapshot)).map_err(UserError::Edit)?;
-        let (doc, bytes) = edit.changed_doc(&after);
-        let run = snapshot.run_id;
-        let message = edit::message(&run, edit, &after, &snapshot.state, snapshot.user_commits);
-        let index = git.paths().private_index("commit");
-        let commit = commit_docs(git, &index, &parent, &DocSet::from([(doc, bytes)]), &message)?;
-        atomic::remove_file(&index)?;
-        failpoint::reach("edit.commit");
-        publish::publish_by_checkout(git, &PublishEntry::next_commit(&run, &parent, &commit))?;
-        Ok(CommittedEdit { run, commit, after, recovered })
+        let committed = commit_edit(self.repo.git(), self.run, edit)?;
+        Ok(CommittedEdit { recovered, ..committed })
     }
+}
+
+/// Commits an edit to a run that was loaded under the lock, or refuses it and changes nothing.
+pub(super) fn commit_edit(git: &Git, run: LoadedRun, edit: &UserEdit) -> Result<CommittedEdit, Error> {
+    let LoadedRun { commit: parent, snapshot } = run;
+    let after = edit.apply(&editable_docs(&snapshot)).map_err(UserError::Edit)?;
+    let (doc, bytes) = edit.changed_doc(&after);
+    let run = snapshot.run_id;
+    let message = edit::message(&run, edit, &after, &snapshot.state, snapshot.user_commits);
+    let index = git.paths().private_index("commit");
+    let commit = commit_docs(git, &index, &parent, &DocSet::from([(doc, bytes)]), &message)?;
+    atomic::remove_file(&index)?;
+    failpoint::reach("edit.commit");
+    publish::publish_by_checkout(git, &PublishEntry::next_commit(&run, &parent, &commit))?;
+    Ok(CommittedEdit { run, commit, after, recovered: None })
+}
+
+/// What became of a note or an answer.
+#[derive(Debug)]
+pub enum RecordedNote {
+    Committed(Box<CommittedEdit>),
+    /// A runner holds the lock: it commits the edit before its next session.
+    Queued,
+}
+
+/// Records a note or an answer: at once, or through the runner that works on the run. A session cannot do it: what the
+/// prompt shows as the user's must be the user's.
+pub fn record_note(dir: &Path, edit: &UserEdit) -> Result<RecordedNote, Error> {
+    let locked = match EditSession::open(dir).and_then(|session| session.commit(edit)) {
+        Err(error @ Error::Locked { .. }) => error,
+        result => return Ok(RecordedNote::Committed(Box::new(result?))),
+    };
+    if std::env::var_os(SESSION_MARKER).is_some() {
+        return Err(locked);
+    }
+    let git = Git::open(dir)?;
+    if let UserEdit::Answer { question, .. } = edit {
+        let count = questions_in(&git)?.len();
+        if !(1..=count).contains(question) {
+            let error = EditError::NoSuchQuestion { wanted: *question, count };
+            return Err(UserError::Edit(error).into());
+        }
+    }
+    edit_queue::enqueue(&git, edit)?;
+    // The runner may have looked for the last time before the edit was there.
+    let _ = EditSession::open(dir);
+    Ok(RecordedNote::Queued)
 }
 
 fn editable_docs(snapshot: &Snapshot) -> EditableDocs {
@@ -88,8 +129,13 @@ pub fn questions(dir: &Path) -> Result<Vec<Question>, Error> {
     if !atomic::is_folder(&git.root().join(RUNNER_DIR))? {
         return Err(UserError::NotSetUp(git.root().to_owned()).into());
     }
-    let file = read_doc(&git, Doc::Questions)?.unwrap_or_default();
+    questions_in(&git)
+}
+
+/// The questions of agents in this work tree, with their answers.
+pub(crate) fn questions_in(git: &Git) -> Result<Vec<Question>, Error> {
+    let file = read_doc(git, Doc::Questions)?.unwrap_or_default();
     let notes =
-        UserNotes::decode(&read_doc(&git, Doc::Notes)?.unwrap_or_default()).map_err(StartError::Notes)?;
+        UserNotes::decode(&read_doc(git, Doc::Notes)?.unwrap_or_default()).map_err(StartError::Notes)?;
     Ok(edit::questions(&String::from_utf8_lossy(&file), &notes))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runner_core::agents::{AgentSandbox, AgentSpec};
-use runner_core::config::{Config, Executor, RoomMode, SandboxMode};
+use runner_core::config::{Budget, Config, Executor, RoomMode, SandboxMode};
 use runner_core::detect::{LoginState, login_places};
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::cost::{RunSpending, unenforceable_limits};
@@ -36,7 +36,7 @@ impl PreflightProblem {
 }
 
 /// Refuses to start a loop in this repository if it could not do any work. Nothing is written.
-pub fn preflight(dir: &Path) -> Result<(), Error> {
+pub fn preflight(dir: &Path, loop_budget: &Budget) -> Result<(), Error> {
     // The loop reports a repository that cannot be opened, after it has tried to repair what a crash left.
     let Ok(git) = Git::open(dir) else { return Ok(()) };
     // After a crash the documents may be half written: recovery comes first, and then every iteration checks them.
@@ -59,6 +59,7 @@ pub fn preflight(dir: &Path) -> Result<(), Error> {
     // An invalid configuration is reported by the loop itself.
     if let Some(config) = docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok()) {
         problems.extend(config_problems(&git, &config));
+        problems.extend(loop_limit_problem(&config, loop_budget));
     }
     refuse(problems)
 }
@@ -67,6 +68,11 @@ pub fn preflight(dir: &Path) -> Result<(), Error> {
 pub(crate) fn preflight_config(git: &Git, config: &Config) -> Result<(), Error> {
     refuse_full_disk(&[git.root(), git.common_dir()])?;
     refuse(config_problems(git, config))
+}
+
+/// Refuses a limit of the command on something that the agents of this configuration do not report.
+pub fn refuse_unmeasurable(config: &Config, loop_budget: &Budget) -> Result<(), Error> {
+    refuse(loop_limit_problem(config, loop_budget).into_iter().collect())
 }
 
 fn refuse(problems: Vec<PreflightProblem>) -> Result<(), Error> {
@@ -148,13 +154,25 @@ fn limit_problem(config: &Config) -> Option<PreflightProblem> {
     let mut limits = config.agents().map(|agent| (agent, unenforceable_limits(config, &spent, agent)));
     let (agent, limits) = limits.find(|(_, limits)| !limits.is_empty())?;
     let keys: Vec<String> = limits.iter().map(|limit| format!("budget.{}", limit.as_str())).collect();
+    Some(unenforceable(agent, &keys.join(" and "), "budget.run_tokens"))
+}
+
+/// The same for `--max-usd`.
+fn loop_limit_problem(config: &Config, loop_budget: &Budget) -> Option<PreflightProblem> {
+    let limited = Config { budget: *loop_budget, ..config.clone() };
+    let (spent, agents) = (RunSpending::default(), config.agents());
+    let mut agents = agents.filter(|agent| !unenforceable_limits(&limited, &spent, agent).is_empty());
+    Some(unenforceable(agents.next()?, "--max-usd", "--max-tokens"))
+}
+
+fn unenforceable(agent: &Executor, limit: &str, instead: &str) -> PreflightProblem {
     let fix = format!(
-        "add [prices.\"{}\"] to {}, or limit tokens instead: budget.run_tokens",
+        "add [prices.\"{}\"] to {} and run 'runner start', or limit tokens instead: {instead}",
         agent.priced_as(),
         Doc::Config.path()
     );
-    let found = format!("{} cannot be enforced: {} does not report it", keys.join(" and "), agent.label());
-    Some(PreflightProblem::new("limits", found, fix))
+    let found = format!("{limit} cannot be enforced: {} does not report its cost", agent.label());
+    PreflightProblem::new("limits", found, fix)
 }
 
 /// A sandbox that the configuration requires and that does not work here.

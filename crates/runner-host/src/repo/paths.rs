@@ -87,6 +87,34 @@ impl RepoPaths {
         self.private().join("paused")
     }
 
+    /// Notes and answers that wait for the runner that holds the lock.
+    pub(crate) fn edit_queue(&self) -> PathBuf {
+        self.private().join("queue")
+    }
+
+    /// The output of the last loop in the background, and of the one before it.
+    pub(crate) fn loop_log(&self) -> PathBuf {
+        self.private().join("loop.log")
+    }
+
+    pub(crate) fn old_loop_log(&self) -> PathBuf {
+        self.private().join("loop.old.log")
+    }
+
+    /// The address and the headers of a notification.
+    pub(crate) fn notify_request(&self) -> PathBuf {
+        self.private().join("notify.curl")
+    }
+
+    pub(crate) fn notify_body(&self) -> PathBuf {
+        self.private().join("notify.body")
+    }
+
+    /// The output of the last notification's program.
+    pub(crate) fn notify_log(&self) -> PathBuf {
+        self.private().join("notify.log")
+    }
+
     /// The standard input of a hook.
     pub(crate) fn hook_input(&self) -> PathBuf {
         self.private().join("hook.json")

@@ -268,7 +268,7 @@ fn recover_iteration(
         return reject_base(git, entry, &base).map(|publish| publish.map(Recovered::Publish));
     }
     let run = load_commit(git, &entry.base)?;
-    events.set_hooks(&run.snapshot.config.hooks);
+    events.begin(&run.snapshot.config, &[]);
     // The same commit gives the same job.
     let NextStep::Work(job) = plan(&run.snapshot)? else {
         journal::end(&git.paths().journal())?;

@@ -239,6 +239,20 @@ fn runner_lines(event: &Event) -> Vec<StyledLine> {
             let text = format!("hook {}{}", one_line(hook), fault.unwrap_or_default());
             one(Glyph::Open, TextRole::Faint, text)
         }
+        Event::Asked { number, text, .. } => {
+            one(Glyph::Open, TextRole::Warn, format!("question {number}: {}", one_line(text)))
+        }
+        Event::QueuedEdit { edit, fault } => {
+            let fault = fault.as_deref().map(|fault| format!(" refused: {}", one_line(fault)));
+            let text =
+                format!("your {}{}", one_line(edit), fault.unwrap_or_else(|| " is recorded".to_owned()));
+            one(Glyph::Open, TextRole::Faint, text)
+        }
+        Event::Notified { to, fault } => {
+            let fault = fault.as_deref().map(|fault| format!(" failed: {}", one_line(fault)));
+            let text = format!("notification by {}{}", one_line(to), fault.unwrap_or_default());
+            one(Glyph::Open, TextRole::Faint, text)
+        }
         Event::Unknown => one(Glyph::Open, TextRole::Faint, "event of a newer runner".to_owned()),
         // Agent events have their own lines.
         Event::Agent { .. } => Vec::new(),

@@ -148,6 +148,7 @@ fn stop_reasons() -> Vec<StopReason> {
         StopReason::NotReproducible { exit: "1".to_owned() },
         StopReason::MaxIterations { max: 1 },
         StopReason::LoopIterations { max: 1 },
+        StopReason::LoopBudget { limit: BudgetLimit::RunUsd, spent: Some(1), max: 1 },
         StopReason::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 1, max: 1 },
         StopReason::Stalled { iterations: 12 },
         StopReason::TimeLimit { outcome: Outcome::TimedOut },

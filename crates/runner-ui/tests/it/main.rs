@@ -15,6 +15,8 @@ mod export;
 mod generated_types;
 mod hostile_requests;
 #[cfg(feature = "watch")]
+mod one_status;
+#[cfg(feature = "watch")]
 mod pty;
 #[cfg(target_os = "linux")]
 mod read_only;

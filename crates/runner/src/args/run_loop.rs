@@ -1,6 +1,7 @@
 //! Arguments of `runner loop`, and those that it shares with `runner run`.
 
 use clap::Args;
+use runner_core::config::{Budget, TokenLimit, Usd};
 
 /// Run until the goal is reached or something stops it
 ///
@@ -11,7 +12,9 @@ use clap::Args;
 #[command(after_help = "Examples:
   runner loop
   runner loop --max-iterations 10
+  runner loop --detach           # go on in the background; 'runner watch' shows it
   runner loop --until 07:00      # no new iteration after seven in the morning
+  runner loop --max-usd 5        # for this loop, whatever the run has cost before
   runner loop > night.log &      # the log may be in the repository
   runner loop --json | jq -c 'select(.event == \"committed\")'")]
 pub(crate) struct LoopArgs {
@@ -27,12 +30,68 @@ pub(crate) struct LoopOptions {
     /// Start no iteration after this local time, such as 07:00
     #[arg(long, value_name = "HH:MM", value_parser = wall_time)]
     pub(crate) until: Option<WallTime>,
+    /// Start no iteration after this loop has cost N US dollars
+    #[arg(long, value_name = "N", value_parser = usd)]
+    pub(crate) max_usd: Option<Usd>,
+    /// Start no iteration after this loop has used N tokens
+    #[arg(long, value_name = "N", value_parser = tokens)]
+    pub(crate) max_tokens: Option<TokenLimit>,
+    /// Go on in the background, independent of this terminal
+    #[arg(long)]
+    pub(crate) detach: bool,
     /// Start although the guard already fails
     #[arg(long)]
     pub(crate) allow_red: bool,
+    /// Whether this process is the loop that `--detach` started.
+    #[arg(long = "detached", hide = true, conflicts_with = "detach")]
+    pub(crate) is_detached: bool,
     /// Whether the user has answered every question in advance.
     #[arg(skip)]
     pub(crate) no_questions: bool,
+}
+
+impl LoopOptions {
+    /// The limits on dollars and tokens.
+    pub(crate) fn budget(&self) -> Budget {
+        Budget { run_usd: self.max_usd, run_tokens: self.max_tokens, ..Budget::default() }
+    }
+
+    /// The options as arguments of another `runner loop`, which runs in the background.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let mut arguments = Vec::new();
+        let mut push = |option: &str, value: Option<String>| {
+            if let Some(value) = value {
+                arguments.extend([option.to_owned(), value]);
+            }
+        };
+        push("--max-iterations", self.max_iterations.map(|max| max.to_string()));
+        push("--until", self.until.map(|time| format!("{:02}:{:02}", time.hour, time.minute)));
+        push("--max-usd", self.max_usd.map(|usd| microdollars_text(usd.microdollars())));
+        push("--max-tokens", self.max_tokens.map(|max| max.get().to_string()));
+        if self.allow_red {
+            arguments.push("--allow-red".to_owned());
+        }
+        arguments
+    }
+}
+
+fn microdollars_text(microdollars: u64) -> String {
+    format!("{}.{:06}", microdollars / 1_000_000, microdollars % 1_000_000)
+}
+
+fn usd(text: &str) -> Result<Usd, String> {
+    let usd = text
+        .trim_start_matches('$')
+        .parse::<f64>()
+        .ok()
+        .and_then(|dollars| serde_json::from_value::<Usd>(serde_json::Value::from(dollars)).ok());
+    usd.filter(|usd| usd.microdollars() > 0)
+        .ok_or_else(|| "expected an amount of dollars, such as 5 or 2.50".to_owned())
+}
+
+fn tokens(text: &str) -> Result<TokenLimit, String> {
+    let limit = text.replace('_', "").parse().ok().and_then(TokenLimit::new);
+    limit.ok_or_else(|| "expected a number of tokens, such as 2000000".to_owned())
 }
 
 /// A time of day.
@@ -55,6 +114,26 @@ fn wall_time(text: &str) -> Result<WallTime, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_of_a_loop_survive_the_way_into_the_background() {
+        #[derive(clap::Parser)]
+        struct Cli {
+            #[command(flatten)]
+            options: LoopOptions,
+        }
+        let words = ["x", "--max-usd", "$2.5", "--max-tokens", "2_000", "--until", "7:05", "--allow-red"];
+        let Cli { options } = clap::Parser::parse_from(words);
+        let again = options.arguments();
+        assert_eq!(again.join(" "), "--until 07:05 --max-usd 2.500000 --max-tokens 2000 --allow-red");
+        let words = std::iter::once("x".to_owned()).chain(again.clone());
+        let Cli { options } = clap::Parser::parse_from(words);
+        assert_eq!(options.arguments(), again);
+        for bad in ["0", "-1", "x", "nan", "inf", "1e9"] {
+            assert!(usd(bad).is_err(), "{bad}");
+        }
+        assert!(tokens("0").is_err() && tokens("1.5").is_err());
+    }
 
     #[test]
     fn times_of_day_have_hours_and_minutes() {

@@ -10,7 +10,7 @@ use runner_host::ops::start::start;
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
-use super::run_loop::{self, LoopOutput};
+use super::run_loop;
 use super::tree::load;
 use super::verify::{self, VerifyOutput};
 use crate::args::{DemoArgs, LoopOptions, PassSelection, RunArg, VerifyArgs};
@@ -41,7 +41,7 @@ struct DemoScene {
 pub(crate) struct DemoOutput {
     repository: PathBuf,
     tree: Tree,
-    end: LoopOutput,
+    end: Box<dyn CommandOutput>,
     /// None if the run did not complete.
     proof: Option<VerifyOutput>,
 }
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &DemoArgs, ui: &Ui) -> Result<DemoOutput, CommandError> 
     if end.exit() != CommandExit::SUCCESS {
         return Ok(DemoOutput { tree: load(&repository, WHAT)?, repository, end, proof: None });
     }
-    ui.print_unless_json(&end);
+    ui.print_unless_json(end.as_ref());
     ui.print_unless_json(&DemoHeading("Proof from git, and every pass repeated: runner verify --rerun"));
     let rerun = VerifyArgs { target: None, rerun: Some(PassSelection::All), jobs: 2, run: RunArg::default() };
     let proof = verify::run(&repository, &rerun, ui)?;

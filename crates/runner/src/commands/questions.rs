@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use runner_core::runs::edit::{Question, UserEdit, clean_text};
-use runner_host::ops::edit::{CommittedEdit, EditSession, questions as read_questions};
+use runner_host::ops::edit::{RecordedNote, questions as read_questions, record_note};
+use runner_host::ops::edit_queue::{QueuedEdit, queued_edits};
 use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
@@ -12,19 +13,32 @@ use crate::render::clean;
 
 pub(crate) struct QuestionsOutput {
     questions: Vec<Question>,
+    /// Answers that the runner records before its next session.
+    queued: Vec<QueuedEdit>,
     is_open_only: bool,
 }
 
 pub(crate) fn questions(dir: &Path, args: &QuestionsArgs) -> Result<QuestionsOutput, CommandError> {
     let mut questions = read_questions(dir)
         .map_err(|error| CommandError::from_host("could not list the questions", error))?;
-    questions.retain(|question| !args.open || question.answers.is_empty());
-    Ok(QuestionsOutput { questions, is_open_only: args.open })
+    let queued = queued_edits(dir).unwrap_or_default();
+    let is_answered = |question: &Question| {
+        !question.answers.is_empty() || queued_answers(&queued, question.number).next().is_some()
+    };
+    questions.retain(|question| !args.open || !is_answered(question));
+    Ok(QuestionsOutput { questions, queued, is_open_only: args.open })
+}
+
+fn queued_answers(queued: &[QueuedEdit], wanted: usize) -> impl Iterator<Item = &str> {
+    queued.iter().filter_map(move |edit| match edit {
+        QueuedEdit::Answer { question, text } if *question == wanted => Some(text.as_str()),
+        QueuedEdit::Answer { .. } | QueuedEdit::Note { .. } => None,
+    })
 }
 
 impl CommandOutput for QuestionsOutput {
     fn json(&self) -> Value {
-        json!({ "schema": "runner.questions/1", "questions": self.questions })
+        json!({ "schema": "runner.questions/1", "questions": self.questions, "queued": self.queued })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
@@ -34,6 +48,9 @@ impl CommandOutput for QuestionsOutput {
             line = line.with("text", clean(&question.text));
             for answer in &question.answers {
                 line = line.with("answer", clean(answer));
+            }
+            for answer in queued_answers(&self.queued, question.number) {
+                line = line.with("queued_answer", clean(answer));
             }
             lines.push(line);
         }
@@ -48,7 +65,8 @@ impl CommandOutput for QuestionsOutput {
         let width = styler.width.saturating_sub(6);
         let mut text = String::new();
         for question in &self.questions {
-            let is_answered = !question.answers.is_empty();
+            let mut waiting = queued_answers(&self.queued, question.number).peekable();
+            let is_answered = !question.answers.is_empty() || waiting.peek().is_some();
             let (glyph, role) =
                 if is_answered { (Glyph::Passed, TextRole::Good) } else { (Glyph::Open, TextRole::Warn) };
             let number = styler.paint(role, &format!("{} {:<3}", styler.glyph(glyph), question.number));
@@ -57,8 +75,15 @@ impl CommandOutput for QuestionsOutput {
                 let answer = styler.paint(TextRole::Faint, &styler.fit(&clean(answer), width));
                 text.push_str(&format!("      {answer}\n"));
             }
+            for answer in waiting {
+                let answer = styler.fit(&format!("{} (queued)", clean(answer)), width);
+                text.push_str(&format!("      {}\n", styler.paint(TextRole::Faint, &answer)));
+            }
         }
-        let open = self.questions.iter().find(|question| question.answers.is_empty());
+        let is_open = |question: &&Question| {
+            question.answers.is_empty() && queued_answers(&self.queued, question.number).next().is_none()
+        };
+        let open = self.questions.iter().find(is_open);
         if let Some(open) = open {
             text.push_str(&format!("\nNext: runner answer {} \"…\"\n", open.number));
         }
@@ -73,7 +98,7 @@ impl CommandOutput for QuestionsOutput {
 /// The output of `runner answer` and `runner note`.
 pub(crate) struct MemoryEditOutput {
     edit: UserEdit,
-    committed: CommittedEdit,
+    recorded: RecordedNote,
 }
 
 pub(crate) fn answer(dir: &Path, args: &AnswerArgs) -> Result<MemoryEditOutput, CommandError> {
@@ -86,30 +111,46 @@ pub(super) fn commit_memory_edit(
     what: &str,
     edit: UserEdit,
 ) -> Result<MemoryEditOutput, CommandError> {
-    let committed = EditSession::open(dir)
-        .and_then(|run| run.commit(&edit))
-        .map_err(|error| CommandError::from_host(what, error))?;
-    Ok(MemoryEditOutput { edit, committed })
+    let recorded = record_note(dir, &edit).map_err(|error| CommandError::from_host(what, error))?;
+    Ok(MemoryEditOutput { edit, recorded })
 }
 
 impl CommandOutput for MemoryEditOutput {
     fn json(&self) -> Value {
+        let committed = match &self.recorded {
+            RecordedNote::Committed(committed) => Some(committed),
+            RecordedNote::Queued => None,
+        };
         json!({
             "schema": "runner.edit/1",
-            "run_id": self.committed.run,
+            "run_id": committed.map(|committed| &committed.run),
             "edit": self.edit,
-            "commit": self.committed.commit,
+            "commit": committed.map(|committed| &committed.commit),
+            "queued": committed.is_none(),
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        vec![KeyValueLine::new().with("file", self.edit.doc().path()).with("commit", &self.committed.commit)]
+        let line = KeyValueLine::new().with("file", self.edit.doc().path());
+        vec![match &self.recorded {
+            RecordedNote::Committed(committed) => line.with("commit", &committed.commit),
+            RecordedNote::Queued => line.with("queued", true),
+        }]
     }
 
     fn human(&self, styler: &Styler) -> String {
         let noun = if matches!(self.edit, UserEdit::Answer { .. }) { "answer" } else { "note" };
         let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
         let path = styler.paint(TextRole::Faint, self.edit.doc().path());
-        format!("{tick} {noun} recorded: the next session sees it\n  {path}\n")
+        match &self.recorded {
+            RecordedNote::Committed(_) => {
+                format!("{tick} {noun} recorded: the next session sees it\n  {path}\n")
+            }
+            RecordedNote::Queued => {
+                format!(
+                    "{tick} {noun} queued: the runner records it before the next session, which sees it\n"
+                )
+            }
+        }
     }
 }

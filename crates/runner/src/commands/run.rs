@@ -5,22 +5,24 @@ use std::path::Path;
 use runner_core::detect::{AgentRequest, ConfigRequest, guard_words};
 use runner_host::ops::doctor::{CheckVerdict, DoctorCheck, sandbox_checks};
 use runner_host::ops::new_run::{NewRun, NewRunRequest, RunPlace, plan_run, start_run};
+use runner_host::ops::preflight::refuse_unmeasurable;
 use runner_host::repo::own_output::ignore_own_output;
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
-use super::run_loop::{self, LoopOutput};
+use super::run_loop;
 use crate::args::{LoopOptions, RunGoalArgs};
 use crate::render::clean;
 use crate::render::setup::{SetupRow, draw_notes, draw_rows, setup_rows};
 
 const WHAT: &str = "could not start the run";
 
-pub(crate) fn run(dir: &Path, args: &RunGoalArgs, ui: &Ui) -> Result<LoopOutput, CommandError> {
+pub(crate) fn run(dir: &Path, args: &RunGoalArgs, ui: &Ui) -> Result<Box<dyn CommandOutput>, CommandError> {
     let Some(goal) = &args.goal else { return run_loop::run(dir, &args.options, ui) };
     let failed = |error| CommandError::from_host(WHAT, error);
     ignore_own_output(dir).map_err(failed)?;
     let planned = plan_run(dir, &request(goal, args)).map_err(failed)?;
+    refuse_unmeasurable(planned.config(), &args.options.budget()).map_err(failed)?;
     let sandbox = sandbox_checks(dir, planned.config()).map_err(failed)?;
     ui.print_now(&PlannedRun { run: &planned, sandbox });
     if !args.yes {

@@ -1,5 +1,6 @@
 //! `runner loop`, and the code that it shares with `runner step`
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -8,20 +9,23 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use runner_core::run_status::{LifecycleState, RunStatus};
-use runner_core::step::{self, Event, NextAction, RunStart, StepResult, StopReason};
+use runner_core::step::{self, Event, LoopLimits, NextAction, RunStart, StepResult, StopReason};
 use runner_host::clock;
 use runner_host::iteration::RepoWorld;
 use runner_host::iteration::iteration_dir::last_line;
+use runner_host::ops::detach::Detachment;
 use runner_host::ops::preflight::preflight;
 use runner_host::ops::signed_tip::sign_tip;
 use runner_host::ops::stop::StopRequest;
 use runner_host::repo::locked_repo::UnrecoveredRepo;
 use runner_host::repo::own_output::ignore_own_output;
 use runner_host::repo::recovery::Recovered;
+use runner_host::sleep_inhibitor::SleepInhibitor;
 use runner_term::terminal::KeyReader;
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, Ui};
 use serde_json::{Value, json};
 
+use super::detach;
 use super::red_question::{OnRedBaseline, RedQuestion};
 use super::status::{self, StatusOutput, insert_status};
 use crate::args::LoopOptions;
@@ -49,15 +53,23 @@ pub(crate) struct LoopOutput {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunMode {
     OneStep,
-    UntilStopped { max_iterations: Option<u32>, until_ms: Option<u64>, on_red: OnRedBaseline },
+    UntilStopped { limits: LoopLimits, until_ms: Option<u64>, on_red: OnRedBaseline },
 }
 
-pub(crate) fn run(dir: &Path, options: &LoopOptions, ui: &Ui) -> Result<LoopOutput, CommandError> {
+pub(crate) fn run(
+    dir: &Path,
+    options: &LoopOptions,
+    ui: &Ui,
+) -> Result<Box<dyn CommandOutput>, CommandError> {
+    if options.detach {
+        return Ok(Box::new(detach::run(dir, options, ui)?));
+    }
     let failed = |error| CommandError::from_host("cannot start the loop", error);
+    let detachment = options.is_detached.then(Detachment::take).transpose().map_err(failed)?;
     ignore_own_output(dir).map_err(failed)?;
-    preflight(dir).map_err(failed)?;
+    preflight(dir, &options.budget()).map_err(failed)?;
     let mode = RunMode::UntilStopped {
-        max_iterations: options.max_iterations,
+        limits: LoopLimits { iterations: options.max_iterations, budget: options.budget() },
         until_ms: options.until.and_then(|time| clock::next_local(time.hour, time.minute)),
         on_red: match (options.allow_red, options.no_questions) {
             (true, _) => OnRedBaseline::Begin,
@@ -65,11 +77,16 @@ pub(crate) fn run(dir: &Path, options: &LoopOptions, ui: &Ui) -> Result<LoopOutp
             (false, true) => OnRedBaseline::Refuse,
         },
     };
-    run_iterations(dir, mode, ui)
+    Ok(Box::new(run_iterations(dir, mode, detachment, ui)?))
 }
 
 /// Runs iterations and shows them live: a thread redraws the display, and one handles keys if there is a terminal.
-pub(super) fn run_iterations(dir: &Path, mode: RunMode, ui: &Ui) -> Result<LoopOutput, CommandError> {
+pub(super) fn run_iterations(
+    dir: &Path,
+    mode: RunMode,
+    detachment: Option<Detachment>,
+    ui: &Ui,
+) -> Result<LoopOutput, CommandError> {
     let root: OnceLock<PathBuf> = OnceLock::new();
     let log_of = |phase| if phase == DisplayPhase::Guard { "guard.log" } else { "executor.log" };
     let display =
@@ -92,7 +109,7 @@ pub(super) fn run_iterations(dir: &Path, mode: RunMode, ui: &Ui) -> Result<LoopO
         // A panic must end the other threads too: the scope waits for them.
         let stop = catch_unwind(AssertUnwindSafe(|| {
             let requests = UserRequests { stop: &stop_requested, red_question: &red_question };
-            run_in_repo(dir, mode, &display, requests, &root)
+            run_in_repo(dir, mode, &BackgroundReport::new(detachment, &display), requests, &root)
         }));
         drop(key_reader);
         let (summary, took) = display.end();
@@ -139,7 +156,10 @@ fn handle_keys(
     while !display.is_over() {
         match keys.recv_timeout(KEY_POLL) {
             Ok(key) if red_question.is_open() => red_question.answer(key),
-            Ok(b'q') => stop_requested.store(true, Ordering::SeqCst),
+            Ok(b'q') => {
+                stop_requested.store(true, Ordering::SeqCst);
+                display.acknowledge_stop();
+            }
             Ok(b't') => display.print_snapshot(),
             Ok(_) | Err(_) => {}
         }
@@ -149,11 +169,12 @@ fn handle_keys(
 fn run_in_repo(
     dir: &Path,
     mode: RunMode,
-    display: &LiveDisplay<'_>,
+    reports: &BackgroundReport<'_, '_>,
     requests: UserRequests<'_>,
     root: &OnceLock<PathBuf>,
 ) -> Result<Option<StopReason>, runner_host::Error> {
-    let mut on_event = |event: &Event| display.print_event(event);
+    let display = reports.display;
+    let mut on_event = |event: &Event| reports.report(event);
     let repo = UnrecoveredRepo::lock(dir)?;
     let stop_request = match mode {
         RunMode::OneStep => None,
@@ -169,6 +190,7 @@ fn run_in_repo(
             || until_ms.is_some_and(|until_ms| clock::now_ms() >= until_ms)
     });
     let _ = root.set(repo.root().to_owned());
+    let _awake = (mode != RunMode::OneStep).then(|| SleepInhibitor::start(repo.root()));
     let mut world = RepoWorld::new(repo, &mut on_event, wants_stop)?;
     world.set_red_baseline_choice(|baseline| requests.red_question.choice(baseline, display));
     if let Some(recovered) = world.take_recovered() {
@@ -183,8 +205,10 @@ fn run_in_repo(
         RunStart::Stopped(stop) => return Ok(Some(stop)),
     };
     match mode {
-        RunMode::UntilStopped { max_iterations, .. } => {
-            step::run_loop(&mut world, *run, max_iterations).map(Some)
+        RunMode::UntilStopped { limits, .. } => {
+            let stop = step::run_loop(&mut world, *run, &limits)?;
+            world.commit_queued_edits();
+            Ok(Some(stop))
         }
         RunMode::OneStep => Ok(match step::step(&mut world, &run)? {
             StepResult::Stopped(stop) => Some(stop),
@@ -194,6 +218,33 @@ fn run_in_repo(
             },
             StepResult::OutageContinues(_) => None,
         }),
+    }
+}
+
+/// Where events go: to the display and, until the loop works, to the command that started it in the background.
+struct BackgroundReport<'a, 'd> {
+    detachment: RefCell<Option<Detachment>>,
+    display: &'a LiveDisplay<'d>,
+}
+
+impl<'a, 'd> BackgroundReport<'a, 'd> {
+    fn new(detachment: Option<Detachment>, display: &'a LiveDisplay<'d>) -> Self {
+        Self { detachment: RefCell::new(detachment), display }
+    }
+
+    fn report(&self, event: &Event) {
+        self.display.print_event(event);
+        let mut detachment = self.detachment.borrow_mut();
+        if let (Event::BaselineStarted { .. }, Some(detachment)) = (event, detachment.as_mut()) {
+            detachment.report_baseline();
+        }
+        let works = matches!(
+            event,
+            Event::Planned { .. } | Event::Waiting { .. } | Event::Paused | Event::FinalCheckStarted { .. }
+        );
+        if let Some(detachment) = detachment.take_if(|_| works) {
+            detachment.detach();
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use runner_core::run_status::{
 use runner_core::runs::identity::IdentityError;
 use runner_core::step::{AgentChoice, Ordinal, RecordedEvent, RoomLevel, next_agent, pending_wait};
 use runner_host::git::Head;
+use runner_host::ops::edit_queue::queued_edits;
 use runner_host::repo::readonly_repo::ReadonlyRepo;
 use runner_host::repo::recovery::RecoveryNote;
 use runner_host::view::checks::checks_view;
@@ -39,6 +40,8 @@ pub(crate) struct StatusOutput {
     identity: Vec<IdentityError>,
     invalid: Vec<Doc>,
     branch: String,
+    /// How many notes and answers wait for the runner.
+    queued: usize,
     /// How much of the acceptance is proven.
     coverage: Option<Coverage>,
 }
@@ -67,7 +70,8 @@ pub(crate) fn read(dir: &Path) -> Result<StatusOutput, runner_host::Error> {
     // Invalid documents are reported by name.
     let coverage = checks_view(dir).ok().map(|view| view.coverage).filter(|coverage| coverage.points > 0);
     let identity = inspection.identity_faults();
-    Ok(StatusOutput { lock, events, identity, invalid, branch, coverage, inspection })
+    let queued = queued_edits(dir)?.len();
+    Ok(StatusOutput { lock, events, identity, invalid, branch, queued, coverage, inspection })
 }
 
 /// The documents that are missing or invalid. If all are missing, there is no run: git leaves the ignored logs of a run behind
@@ -221,6 +225,10 @@ impl StatusOutput {
                 rows.push(("spent", format!("{spent} of {} on this task", of_limit(limit, max))));
             }
         }
+        if self.queued > 0 {
+            let edits = counted(self.queued, "note or answer", "notes and answers");
+            rows.push(("queued", format!("{edits}, recorded before the next session")));
+        }
         rows.extend(self.guard_room().map(|text| ("guard", text)));
         rows.extend(self.warning().map(|text| ("warning", text)));
         rows.extend(self.baseline_text().map(|text| ("baseline", text)));
@@ -343,6 +351,7 @@ impl CommandOutput for StatusOutput {
             "identity": self.identity.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "changed": inspection.dirty.0,
             "acceptance": self.coverage,
+            "queued_edits": self.queued,
         });
         insert_status(&mut document, &self.status());
         document

@@ -97,6 +97,17 @@ impl CommandOutput for EventOutput<'_> {
                 let line = line.with("hook", hook).with("ok", fault.is_none());
                 fault.iter().fold(line, |line, fault| line.with("error", clean(fault)))
             }
+            Event::Asked { iter, number, text } => {
+                line.with("iter", iter).with("question", number).with("text", clean(text))
+            }
+            Event::QueuedEdit { edit, fault } => {
+                let line = line.with("edit", clean(edit)).with("ok", fault.is_none());
+                fault.iter().fold(line, |line, fault| line.with("error", clean(fault)))
+            }
+            Event::Notified { to, fault } => {
+                let line = line.with("to", clean(to)).with("ok", fault.is_none());
+                fault.iter().fold(line, |line, fault| line.with("error", clean(fault)))
+            }
             Event::Resumed | Event::Unknown => line,
             Event::BudgetUnenforceable { limits, agent } => {
                 line.with("warning", blind_text(limits, &clean(agent)))
@@ -144,6 +155,18 @@ impl CommandOutput for EventOutput<'_> {
             Event::HookRan { hook, fault } => {
                 indented_notes(fault.iter().map(|fault| format!("hook {hook}: {}", clean(fault))), styler)
             }
+            Event::Asked { number, text, .. } => {
+                indented_notes([format!("question {number}: {}", clean(text))], styler)
+            }
+            Event::QueuedEdit { edit, fault } => {
+                let result =
+                    fault.as_ref().map_or("recorded".to_owned(), |why| format!("refused: {}", clean(why)));
+                indented_notes([format!("your {} is {result}", clean(edit))], styler)
+            }
+            Event::Notified { to, fault } => indented_notes(
+                fault.iter().map(|fault| format!("notification by {}: {}", clean(to), clean(fault))),
+                styler,
+            ),
             Event::Planned { .. }
             | Event::Recovered { .. }
             | Event::Agent { .. }

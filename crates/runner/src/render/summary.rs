@@ -63,6 +63,9 @@ impl LoopSummary {
                 }
             }
             Event::HookRan { .. }
+            | Event::Asked { .. }
+            | Event::QueuedEdit { .. }
+            | Event::Notified { .. }
             | Event::GuardInPlace { .. }
             | Event::RoomProposal { .. }
             | Event::BaselineStarted { .. }

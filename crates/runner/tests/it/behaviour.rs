@@ -8,6 +8,8 @@ pub(crate) mod hooks;
 pub(crate) mod invalid_trees;
 pub(crate) mod known_pitfalls;
 pub(crate) mod long_runs;
+pub(crate) mod loop_limits;
+pub(crate) mod notifications;
 pub(crate) mod odd_files;
 pub(crate) mod output;
 pub(crate) mod output_limits;

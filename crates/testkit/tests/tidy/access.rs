@@ -42,6 +42,10 @@ const RULES: &[AccessRule] = &[
             "crates/runner-host/src/agent/scripted_agent.rs",
             // The user's own signing program, with the user's own agent and key.
             "crates/runner-host/src/ops/signing.rs",
+            // The loop itself, in a session of its own; it outlives the command that starts it.
+            "crates/runner-host/src/ops/detach.rs",
+            // A program of the system that runs beside all others, and ends with its input.
+            "crates/runner-host/src/sleep_inhibitor.rs",
         ],
         why: "start programs with `supervise::run`, which bounds their output and time and kills what they leave",
     },

@@ -130,7 +130,7 @@ fn a_loop_announces_every_stage_and_why_it_stops() {
     let timed_out = Attempt { exit: SessionExit::TimedOut, ..overloaded.clone() };
     let mut world = EventRecorder::new(snapshot, vec![overloaded, done, timed_out]);
     let run = world.load().unwrap();
-    let stop = run_loop(&mut world, run, None).unwrap();
+    let stop = run_loop(&mut world, run, &LoopLimits::of_iterations(None)).unwrap();
     assert_eq!(world.loads, 3, "once per iteration");
     assert_eq!(stop, StopReason::TimeLimit { outcome: Outcome::TimedOut });
     let names: Vec<&str> = world.events.iter().filter_map(|event| event["event"].as_str()).collect();
@@ -159,7 +159,10 @@ fn a_loop_stops_at_its_maximum_of_iterations() {
     let retry = attempt("retry", snapshot.tree.root());
     let mut world = EventRecorder::new(snapshot, vec![retry.clone(), retry]);
     let run = world.load().unwrap();
-    assert_eq!(run_loop(&mut world, run, Some(1)), Ok(StopReason::LoopIterations { max: 1 }));
+    assert_eq!(
+        run_loop(&mut world, run, &LoopLimits::of_iterations(Some(1))),
+        Ok(StopReason::LoopIterations { max: 1 })
+    );
     assert_eq!(world.sessions.len(), 1);
 }
 
@@ -184,7 +187,7 @@ fn an_outage_shares_one_commit_and_counts_as_no_iteration() {
     sessions.push(attempt("retry", snapshot.tree.root()));
     let mut world = EventRecorder::new(snapshot, sessions);
     let run = world.load().unwrap();
-    let stop = run_loop(&mut world, run, None).unwrap();
+    let stop = run_loop(&mut world, run, &LoopLimits::of_iterations(None)).unwrap();
     assert_eq!(stop, StopReason::MaxIterations { max: 7 }, "the limit allowed one iteration, outages aside");
     let name = |event: &serde_json::Value| event["event"].as_str().unwrap().to_owned();
     let names: Vec<String> = world.events.iter().map(name).collect();
@@ -211,7 +214,10 @@ fn what_a_failed_session_left_is_committed_and_counts() {
         let sessions = vec![first.clone(), session, attempt("retry", snapshot.tree.root())];
         let mut world = EventRecorder::new(snapshot.clone(), sessions);
         let run = world.load().unwrap();
-        assert_eq!(run_loop(&mut world, run, Some(2)), Ok(StopReason::LoopIterations { max: 2 }));
+        assert_eq!(
+            run_loop(&mut world, run, &LoopLimits::of_iterations(Some(2))),
+            Ok(StopReason::LoopIterations { max: 2 })
+        );
         assert_eq!((world.discarded, world.snapshot.state.progress.outages), (0, 1));
         assert_eq!(world.snapshot.state.next_iter.get(), 10);
     }
@@ -230,7 +236,10 @@ fn a_limit_of_another_kind_is_recorded_although_nothing_changed() {
     ];
     let mut world = EventRecorder::new(snapshot, sessions);
     let run = world.load().unwrap();
-    assert_eq!(run_loop(&mut world, run, Some(1)), Ok(StopReason::LoopIterations { max: 1 }));
+    assert_eq!(
+        run_loop(&mut world, run, &LoopLimits::of_iterations(Some(1))),
+        Ok(StopReason::LoopIterations { max: 1 })
+    );
     assert_eq!(world.snapshot.state.progress.outages, 2, "its wait is on record");
     assert_eq!(world.discarded, 2, "the rest of the outage is not, whatever it reports");
 }
@@ -249,18 +258,22 @@ fn a_run_is_complete_only_after_the_guard_succeeded_in_a_clean_checkout() {
     let mut world = all_passed(vec![ended(1), ended(0)]);
     let run = world.load().unwrap();
     let not_reproducible = StopReason::NotReproducible { exit: "1".to_owned() };
-    assert_eq!(run_loop(&mut world, run, None), Ok(not_reproducible));
+    assert_eq!(run_loop(&mut world, run, &LoopLimits::of_iterations(None)), Ok(not_reproducible));
     let names: Vec<&str> = world.events.iter().filter_map(|event| event["event"].as_str()).collect();
     assert_eq!(names, ["final_check_started", "final_check_ended", "stopped"]);
     for (left, what) in [(0, "the failed check runs again"), (0, "a check that succeeded does not")] {
         let run = world.load().unwrap();
-        assert_eq!(run_loop(&mut world, run, None), Ok(StopReason::Complete), "{what}");
+        assert_eq!(
+            run_loop(&mut world, run, &LoopLimits::of_iterations(None)),
+            Ok(StopReason::Complete),
+            "{what}"
+        );
         assert_eq!(world.final_guards.len(), left, "{what}");
     }
     world.snapshot.user_commits = 1;
     world.final_guards.push(ended(0));
     let run = world.load().unwrap();
-    assert_eq!(run_loop(&mut world, run, None), Ok(StopReason::Complete));
+    assert_eq!(run_loop(&mut world, run, &LoopLimits::of_iterations(None)), Ok(StopReason::Complete));
     assert_eq!(world.final_guards.len(), 0, "a commit of the user's is checked too");
 }
 
@@ -277,7 +290,7 @@ fn a_final_check_without_a_result_records_nothing() {
     ] {
         let mut world = all_passed(vec![guard]);
         let run = world.load().unwrap();
-        assert_eq!(run_loop(&mut world, run.clone(), None), Ok(stop));
+        assert_eq!(run_loop(&mut world, run.clone(), &LoopLimits::of_iterations(None)), Ok(stop));
         assert_eq!(world.snapshot, run.snapshot);
     }
 }
@@ -286,5 +299,5 @@ fn a_final_check_without_a_result_records_nothing() {
 fn the_final_check_is_not_an_iteration() {
     let mut world = all_passed(vec![ended(0)]);
     let run = world.load().unwrap();
-    assert_eq!(run_loop(&mut world, run, Some(0)), Ok(StopReason::Complete));
+    assert_eq!(run_loop(&mut world, run, &LoopLimits::of_iterations(Some(0))), Ok(StopReason::Complete));
 }

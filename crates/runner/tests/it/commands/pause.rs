@@ -70,7 +70,7 @@ fn paused_loop_keeps_running_while_the_plan_is_edited() {
     begun(&sandbox, 1);
     let output = sandbox.runner(&["pause"]).ok().stdout;
     assert!(output.contains("paused=true was_paused=false running_pid="), "{output}");
-    sandbox.runner(&["note", "too early"]).refused(1);
+    sandbox.runner(&["node", "remove", "two"]).refused(1);
     go(&sandbox, 1);
     running.until("paused");
     let output = sandbox.runner(&["pause", "--wait"]).ok().stdout;

@@ -1,0 +1,73 @@
+//! The limits of one command on its loop: iterations, dollars and tokens.
+
+use super::outcome::StopReason;
+use crate::config::Budget;
+use crate::model::cost::{BudgetLimit, ReachedLimit, RunSpending, number, reached};
+
+/// What one loop may use, whatever the run has used before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoopLimits {
+    /// Iterations, outages not counted.
+    pub iterations: Option<u32>,
+    /// Limits on tokens and dollars. Only those of a run apply.
+    pub budget: Budget,
+}
+
+impl LoopLimits {
+    /// At most this many iterations.
+    pub fn of_iterations(iterations: Option<u32>) -> Self {
+        Self { iterations, budget: Budget::default() }
+    }
+
+    /// The limit that a loop has reached that began and stands with these sums of the run. A session whose cost is unknown
+    /// reaches every limit on it: the limit must hold, and nobody can tell whether it does.
+    pub(super) fn reached(&self, began: &RunSpending, now: &RunSpending) -> Option<StopReason> {
+        let spent = now.since(began);
+        for limit in [BudgetLimit::RunTokens, BudgetLimit::RunUsd] {
+            let Some(max) = limit.of(&self.budget) else { continue };
+            let unknown =
+                if limit.is_money() { spent.sessions_without_cost } else { spent.sessions_without_tokens };
+            if number(unknown) > 0 {
+                return Some(StopReason::LoopBudget { limit, spent: None, max });
+            }
+        }
+        let ReachedLimit { limit, spent, max } = reached(&self.budget, &spent, None)?;
+        Some(StopReason::LoopBudget { limit, spent: Some(spent), max })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Usd;
+    use crate::model::cost::SessionCost;
+    use crate::step::CostSource;
+    use crate::strict::BoundedInt;
+
+    fn cost(tokens: Option<u64>, microdollars: Option<u64>) -> SessionCost {
+        SessionCost { tokens, microdollars, basis: CostSource::Reported }
+    }
+
+    #[test]
+    fn only_what_the_loop_used_itself_counts() {
+        let budget = Budget { run_usd: Some(Usd::of_microdollars(5)), ..Budget::default() };
+        let limits = LoopLimits { iterations: None, budget };
+        let began = RunSpending::default().with(cost(None, None)).with(cost(Some(9), Some(100)));
+        assert_eq!(limits.reached(&began, &began), None);
+        let below = began.with(cost(None, Some(4)));
+        assert_eq!(limits.reached(&began, &below), None);
+        let stop = StopReason::LoopBudget { limit: BudgetLimit::RunUsd, spent: Some(5), max: 5 };
+        assert_eq!(limits.reached(&began, &below.with(cost(None, Some(1)))), Some(stop));
+    }
+
+    #[test]
+    fn a_session_of_unknown_cost_ends_a_loop_with_a_limit_on_it() {
+        let budget = Budget { run_tokens: BoundedInt::new(7), ..Budget::default() };
+        let limits = LoopLimits { iterations: None, budget };
+        let began = RunSpending::default();
+        let unknown = began.with(cost(None, Some(1)));
+        let stop = StopReason::LoopBudget { limit: BudgetLimit::RunTokens, spent: None, max: 7 };
+        assert_eq!(limits.reached(&began, &unknown), Some(stop));
+        assert_eq!(LoopLimits::default().reached(&began, &unknown), None);
+    }
+}
