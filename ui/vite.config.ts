@@ -10,7 +10,7 @@ const LAZY_MODULES = new RegExp(
     "/components/(Agent|CodeTokens|CommandPalette|Comparison|Diff|Failure|Gantt|Help|IterationFacts|IterationHeader)",
     "/components/(IterationTabs|Log|Markdown|Meta|NodeTotals|ScrollTable|Share|SuccessRate|Transcript|TreeMap|TrialCell)",
     "/components/Versus",
-    "/lib/(diff|grid-keys|highlight|log-pages|markdown|palette|render-ansi|share|transcript)\\.",
+    "/lib/(diff|grid-keys|highlight|json-fields|log-pages|markdown|palette|render-ansi|share|transcript)[.-]",
     "/state/(log-|transcript-)",
     "/node_modules/virtua/",
   ].join("|"),

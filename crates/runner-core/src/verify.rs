@@ -25,7 +25,7 @@ pub use auditor::Auditor;
 pub use checks::{CheckFileAfter, FrozenFile};
 pub use rule::Rule;
 pub(crate) use snapshot::is_runner_path;
-pub use snapshot::{Files, StepDocuments, is_read, kept, snapshot};
+pub use snapshot::{Files, StepDocuments, all_checks, is_read, kept, snapshot};
 
 use crate::checks::coverage::Coverage;
 use crate::commit_message::CommitKind;

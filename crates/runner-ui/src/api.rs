@@ -3,11 +3,13 @@
 //! Outcomes and results of the guard are texts, because a newer runner may add some: the page shows a word that it does
 //! not know as it is.
 
+mod checks;
 mod detail;
 mod eval;
 mod evidence;
 mod export;
 
+use runner_core::checks::coverage::{Coverage, PointState};
 use runner_core::labels::NodeState;
 use runner_core::run_status::{LifecycleState, RunStatus};
 use runner_core::step::{CostSource, StopReason};
@@ -15,6 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+pub use checks::{CheckResultView, CheckStateName, TaskCheckView};
 pub use detail::{
     DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, ErrorBody, ErrorResponse, FileHistory, FileTouch,
     LogHit, LogHits, LogPage, RunFiles, SearchResults, TreeChange, VerifyFinding, VerifyResult,
@@ -42,6 +45,8 @@ pub struct PageSnapshot {
     /// What agents asked, oldest first.
     pub questions: Vec<QuestionView>,
     pub progress: RunProgress,
+    /// How much of the tasks' acceptance is proven; null where no task has acceptance criteria.
+    pub coverage: Option<Coverage>,
     /// The iteration in progress.
     pub current: Option<CurrentIteration>,
     /// Problems of the run's files.
@@ -163,6 +168,10 @@ pub struct IterationRow {
     pub guard_exit: Option<String>,
     /// The review in one line: `refused 1/2 by claude: no test`.
     pub review: Option<String>,
+    /// Where the guard ran: `in-place`, or `bubblewrap` with its ignored files; null if it did not run to its end.
+    pub room: Option<String>,
+    /// The checks that ran.
+    pub checks: Vec<CheckResultView>,
     /// Whether it used an attempt.
     pub is_charged: bool,
     pub summary: String,
@@ -244,6 +253,9 @@ pub struct NodeDetail {
     pub title: String,
     pub goal: String,
     pub acceptance: Vec<String>,
+    /// How each acceptance criterion of a leaf is decided.
+    pub points: Vec<PointState>,
+    pub checks: Vec<TaskCheckView>,
     pub passes: bool,
     pub is_leaf: bool,
     pub state: NodeState,

@@ -20,7 +20,7 @@ use crate::read::logs;
 use crate::read::repo_reader::{RepoReader, RunSource};
 use crate::read::row_cache::IterationRows;
 use crate::read::snapshot;
-use crate::read::tree_view;
+use crate::read::tree_view::{self, NodeFacts};
 use crate::read::verify;
 use crate::server::{assets, compress};
 
@@ -201,15 +201,16 @@ fn export_tree(
 ) -> Result<(Option<TreeColumns>, Nodes), RequestError> {
     let read = project.tree(run)?;
     let Ok(tree) = read.as_ref() else { return Ok((None, Nodes::new())) };
-    let name = || Some(run.id.to_string());
     let on_stuck = tree_view::on_stuck(project.config(run).as_deref());
-    let columns = tree_view::tree_columns(tree, on_stuck, name());
+    let columns = tree_view::tree_columns(tree, on_stuck, Some(run.id.to_string()));
     let state = project.state(run);
+    let checks = project.checks(run, tree);
+    let facts = NodeFacts { run: &run.id, rows, state: state.as_deref(), checks: &checks, on_stuck };
     omitted.nodes = columns.id.len().saturating_sub(NODES_MAX);
     let mut nodes = Nodes::new();
     for id in columns.id.iter().take(NODES_MAX) {
         let Ok(node) = NodeId::new(id.clone()) else { continue };
-        let detail = tree_view::node_detail(tree, &node, name(), rows, state.as_deref(), on_stuck);
+        let detail = tree_view::node_detail(tree, &node, &facts);
         nodes.extend(detail.map(|detail| (id.clone(), detail)));
     }
     Ok((Some(columns), nodes))

@@ -99,4 +99,36 @@ describe("reads and searches", () => {
     expect(rows.map((row) => row.title)).toEqual(["Explored 2 files, 1 search", "ls", "c.rs"]);
     expect(rows[0]?.folded?.length).toBe(3);
   });
+
+  it("shows baseline, checks, review and final check as sentences", () => {
+    const line = (name: string, more: object) => event({ t_ms: 2000, event: name, iter: 1, ...more });
+    const round = { nth: 1, of: 2 };
+    const rows = transcriptRows(
+      [
+        line("baseline_started", { command: ["just", "ci"] }),
+        line("baseline_ended", { guard: "fail", exit: "1", command: ["just", "ci"] }),
+        planned,
+        line("check_ended", { check: "four", phase: "red", exit: "1", red: "failed" }),
+        line("check_ended", { check: "five", phase: "red", exit: "0", red: "green" }),
+        line("check_ended", { check: "four", phase: "green", exit: "0", red: null }),
+        line("check_ended", { check: "four", phase: "green", exit: "timed-out", red: null }),
+        line("review_started", { agent: "claude", round }),
+        line("review_ended", { result: "refused", reasons: ["no test", "too long"] }),
+        line("final_check_ended", { guard: "pass", exit: "0", command: ["just", "ci"] }),
+      ],
+      [],
+    );
+    expect(rows.map((row) => [row.title, row.body || row.note, row.isFailure])).toEqual([
+      ["just ci", "guard before the first session", false],
+      ["Guard fails before the first session: exit 1", "", true],
+      ["Session on root/a · attempt 1 of 3", "prompt 10 B", false],
+      ["Check four before the work: failed", "", false],
+      ["Check five before the work: green", "", false],
+      ["Check four passed", "", false],
+      ["Check four failed: timed out", "", true],
+      ["Review by claude", "round 1 of 2", false],
+      ["Review: refused", "no test\ntoo long", true],
+      ["Final check passed", "", false],
+    ]);
+  });
 });

@@ -3,7 +3,9 @@
 
 import { stripAnsi } from "./ansi";
 import { bytes, count, dollars, duration } from "./format";
+import { list, number, object, text, type Json } from "./json-fields";
 import { outcomeLabel, spaced, stopLabel, type Tone } from "./labels";
+import { evidenceRow } from "./transcript-evidence";
 
 export interface TranscriptRow {
   /** Unique and stable: a later event with the same key replaces the earlier one. */
@@ -24,21 +26,13 @@ export interface TranscriptRow {
   tab?: "guard" | "prompt" | "diff";
 }
 
-type Json = Record<string, unknown>;
-
-const text = (value: unknown): string => (typeof value === "string" ? value : "");
-const number = (value: unknown): number | null =>
-  typeof value === "number" && Number.isFinite(value) ? value : null;
-const object = (value: unknown): Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
-const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 const JSON_CHARS_MAX = 2000;
 const shortJson = (value: unknown): string => {
   const json = JSON.stringify(value) ?? "";
   return json.length > JSON_CHARS_MAX ? `${json.slice(0, JSON_CHARS_MAX)} …` : json;
 };
 
-type RowParts = Pick<TranscriptRow, "glyph" | "title"> & Partial<TranscriptRow>;
+export type RowParts = Pick<TranscriptRow, "glyph" | "title"> & Partial<TranscriptRow>;
 
 const EXPLORATION: ReadonlySet<string> = new Set(["read", "search"]);
 
@@ -259,7 +253,14 @@ function runnerRow(event: Json): RowParts | null {
         title: `Run stopped: ${stopLabel(text(object(event.stop).reason)).text}`,
       };
     default:
-      return { glyph: "?", kind: "unknown", title: spaced(name || "unknown event"), body: shortJson(event) };
+      return (
+        evidenceRow(name, event) ?? {
+          glyph: "?",
+          kind: "unknown",
+          title: spaced(name || "unknown event"),
+          body: shortJson(event),
+        }
+      );
   }
 }
 

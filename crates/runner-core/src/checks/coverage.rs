@@ -25,7 +25,7 @@ pub struct Coverage {
 }
 
 /// How one acceptance criterion is decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PointState {
     Proven,

@@ -146,8 +146,8 @@ pub(super) fn task_checks(files: &Files, node: &NodeId) -> Option<Result<TaskChe
     }))
 }
 
-/// The valid checks of all tasks of a tree.
-pub(super) fn all_checks(files: &Files, tree: &Tree) -> BTreeMap<NodeId, TaskChecks> {
+/// The valid checks of all tasks of a tree, from the files that a commit has.
+pub fn all_checks(files: &Files, tree: &Tree) -> BTreeMap<NodeId, TaskChecks> {
     let nodes = files.keys().filter_map(|path| {
         let file = CheckFilePath::parse(path).filter(CheckFilePath::is_checks_toml)?;
         tree.path_to(&file.node).is_some().then_some(file.node)

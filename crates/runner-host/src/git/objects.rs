@@ -34,6 +34,10 @@ pub(crate) enum EntryMode {
 }
 
 impl EntryMode {
+    pub(crate) fn is_regular(self) -> bool {
+        matches!(self, Self::File | Self::Executable)
+    }
+
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::File => "100644",

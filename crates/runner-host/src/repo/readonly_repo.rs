@@ -1,17 +1,20 @@
 //! Read-only access to a repository for the web UI and `watch`: runs, their commits and files, and whether a runner is
 //! running. Takes no lock and writes nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use runner_core::commit_message::{CommitKind, MessageParts, Trailer};
-use runner_core::layout::Doc;
+use runner_core::layout::{Doc, NODES_DIR};
 use runner_core::model::agent_output::AgentStatus;
+use runner_core::model::checks::{CheckFilePath, TaskChecks};
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::GuardResult;
+use runner_core::model::tree::Tree;
+use runner_core::verify::{all_checks, kept};
 
 use crate::error::Error;
 use crate::fs::atomic;
@@ -157,6 +160,18 @@ impl ReadonlyRepo {
         let Some(git) = &self.git else { return Ok(None) };
         let bytes = git.file_at(commit, doc.path())?;
         Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
+    }
+
+    /// The valid checks of a run's tasks at a commit.
+    pub fn checks(&self, commit: &CommitId, tree: &Tree) -> Result<BTreeMap<NodeId, TaskChecks>, Error> {
+        let Some(git) = &self.git else { return Ok(BTreeMap::new()) };
+        let mut entries = git.files_of(commit, NODES_DIR)?;
+        entries.retain(|entry| entry.mode.is_regular() && CheckFilePath::parse(&entry.path).is_some());
+        let objects: Vec<&str> = entries.iter().map(|entry| entry.object.as_str()).collect();
+        let blobs = git.blobs(&objects)?;
+        let files =
+            entries.iter().zip(blobs).map(|(entry, bytes)| (entry.path.clone(), kept(&entry.path, bytes)));
+        Ok(all_checks(&files.collect(), tree))
     }
 
     /// The commit with this full id, if the repository has it.

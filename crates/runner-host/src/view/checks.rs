@@ -125,7 +125,8 @@ impl CheckState {
         }
     }
 
-    fn of(passes: bool, rule: RedRule, red: Option<RedKind>) -> Self {
+    /// The state of a check, from its task, the red that it needs, and the red that is on record.
+    pub fn of(passes: bool, rule: RedRule, red: Option<RedKind>) -> Self {
         let is_vacuous = rule == RedRule::Required && red.is_some_and(|red| !red.is_proof());
         match (is_vacuous, passes, red) {
             (true, _, _) => Self::Vacuous,

@@ -5,6 +5,7 @@ use std::io;
 
 use runner_core::commit_message::Trailer;
 use runner_core::labels::annotation_text;
+use runner_core::model::checks::CheckRecord;
 use runner_core::model::id::IterationNumber;
 use runner_core::step::{Annotation, AttemptCharge, Event, GuardExit, RecordedEvent, RecordedIteration};
 use runner_core::text::one_line;
@@ -12,7 +13,7 @@ use runner_host::iteration::log_retention::REMOVED_LOGS;
 use runner_host::repo::readonly_repo::IterationCommit;
 use serde_json::Value;
 
-use crate::api::{AttemptOrdinal, FileSize, IterationDetail, IterationRow};
+use crate::api::{AttemptOrdinal, CheckResultView, FileSize, IterationDetail, IterationRow};
 use crate::error::RequestError;
 use crate::read::confined_fs::{ConfinedDir, RegularFile};
 use crate::read::repo_reader::{RepoReader, RunSource};
@@ -109,6 +110,8 @@ fn commit_row(commit: &IterationCommit) -> IterationRow {
         status: Some(commit.status.as_str().to_owned()),
         guard: Some(commit.guard.as_str().to_owned()),
         guard_exit: exit.map(|exit| if exit.starts_with("signal") { exit } else { format!("exit {exit}") }),
+        room: commit.trailer(Trailer::Room).map(one_line),
+        checks: commit.trailers(Trailer::Check).filter_map(check_result).collect(),
         is_charged: commit.trailer(Trailer::Attempt) == Some(AttemptCharge::Charged.as_str()),
         summary: commit.summary.clone(),
         annotations: commit.trailers(Trailer::Annotation).map(trailer_text).collect(),
@@ -117,6 +120,10 @@ fn commit_row(commit: &IterationCommit) -> IterationRow {
         commit_before: commit.before.as_ref().map(ToString::to_string),
         ..IterationRow::default()
     }
+}
+
+fn check_result(trailer: &str) -> Option<CheckResultView> {
+    CheckRecord::parse(trailer).as_ref().map(CheckResultView::from)
 }
 
 /// An annotation's trailer as a sentence; one of a newer runner as it is.
@@ -153,6 +160,8 @@ fn finished_row(record: RecordedIteration, summary: String, committed: Iteration
         guard: Some(meta.guard.as_str().to_owned()),
         guard_exit: meta.guard_exit.map(exit_text),
         review: meta.review.map(|review| review.text()),
+        room: meta.room.map(|room| room.to_string()),
+        checks: meta.checks.iter().map(CheckResultView::from).collect(),
         is_charged: meta.charge == AttemptCharge::Charged,
         summary: if summary.is_empty() { committed.summary } else { summary },
         findings: meta.findings,

@@ -1,5 +1,6 @@
 //! Reads one repository: its runs, their documents and their commits. What has not changed is read once.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,8 +9,9 @@ use std::time::Instant;
 
 use runner_core::config::Config;
 use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::model::checks::TaskChecks;
 use runner_core::model::goal::Goal;
-use runner_core::model::id::{IterationNumber, RunId};
+use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{BYTES_MAX, Tree};
@@ -55,6 +57,8 @@ struct DocumentCaches {
     states: VersionedCache<RunId, DocVersion, Option<Arc<RunState>>>,
     configs: VersionedCache<RunId, DocVersion, Option<Arc<Config>>>,
     goals: VersionedCache<RunId, DocVersion, String>,
+    /// By the tip of the run's branch: checks count from the commit in which they appear.
+    checks: VersionedCache<RunId, CommitId, RunChecks>,
 }
 
 #[derive(Debug)]
@@ -86,6 +90,7 @@ impl Default for RepoCaches {
                 states: VersionedCache::new(64),
                 configs: VersionedCache::new(64),
                 goals: VersionedCache::new(64),
+                checks: VersionedCache::new(8),
             },
             here: VersionedCache::new(1),
             rows: RowCache::default(),
@@ -94,6 +99,9 @@ impl Default for RepoCaches {
         }
     }
 }
+
+/// The valid checks of a run's tasks.
+pub(crate) type RunChecks = Arc<BTreeMap<NodeId, TaskChecks>>;
 
 /// A tree, or its problems.
 pub(crate) type ReadTree = Arc<Result<Tree, Vec<String>>>;
@@ -270,6 +278,14 @@ impl RepoReader {
         self.parsed(run, Doc::Config, &self.caches.documents.configs, |bytes| {
             Config::decode(bytes).ok().map(Arc::new)
         })
+    }
+
+    /// The checks of a run's tasks; none if they cannot be read.
+    pub(crate) fn checks(&self, run: &RunSource, tree: &Tree) -> RunChecks {
+        let Some(branch) = &run.branch else { return RunChecks::default() };
+        let read = || self.repo.checks(&branch.commit, tree).map(Arc::new);
+        let cache = &self.caches.documents.checks;
+        cache.get_or_read(run.id.clone(), branch.commit.clone(), read).unwrap_or_default()
     }
 
     /// The heading of a run's goal.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use runner_core::checks::coverage::{Coverage, coverage};
 use runner_core::config::{Config, Usd};
 use runner_core::layout::Doc;
 use runner_core::model::cost::{Amount, RunSpending, number};
@@ -96,6 +97,13 @@ impl RunSnapshot {
         let wait = pending_wait(state, config, &next_agent(config, state, Some(selected.leaf)).executor)?;
         let since_ms = self.rows.last()?.ended_ms?;
         (wait.left_ms(since_ms, now_ms()) > 0).then(|| PendingWait { wait, ends_ms: wait.end_ms(since_ms) })
+    }
+
+    /// How much of the acceptance is proven; none where there is nothing to prove.
+    fn coverage(&self, project: &RepoReader, run: &RunSource) -> Option<Coverage> {
+        let (tree, state) = (self.valid_tree()?, self.state.as_deref()?);
+        let coverage = coverage(tree, &project.checks(run, tree), &state.proofs);
+        (coverage.points > 0).then_some(coverage)
     }
 
     fn failed_attempts(&self) -> u32 {
@@ -242,6 +250,7 @@ pub(crate) fn snapshot(
         trust,
         questions: questions(project, &run),
         progress: read.progress(),
+        coverage: read.coverage(project, &run),
         current: read.current(&status),
         problems: read.problems,
         status,
@@ -286,6 +295,7 @@ fn without_run(server: ServerView, blocker: Option<StartBlocker>) -> PageSnapsho
         trust: None,
         questions: Vec::new(),
         progress: RunProgress::default(),
+        coverage: None,
         current: None,
         problems: Vec::new(),
     }

@@ -1,15 +1,21 @@
 //! The tree of a run for the page: in columns, and node by node.
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use runner_core::checks::coverage::point_states;
 use runner_core::config::{Config, OnStuck};
+use runner_core::detect::command_line;
 use runner_core::labels::NodeStates;
-use runner_core::model::id::NodeId;
+use runner_core::model::checks::{Check, TaskChecks, TaskProof};
+use runner_core::model::id::{NodeId, RunId};
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{Node, Selection, Tree, next_selection};
 
-use crate::api::{IterationRow, NodeDetail, NodeHistoryView, NodeName, TreeColumns};
+use runner_host::view::checks::CheckState;
+
+use crate::api::{IterationRow, NodeDetail, NodeHistoryView, NodeName, TaskCheckView, TreeColumns};
 
 pub(crate) const PASSES: u32 = 1;
 pub(crate) const LEAF: u32 = 2;
@@ -93,15 +99,19 @@ fn is_failure(row: &IterationRow) -> bool {
         .is_some_and(|outcome| !matches!(outcome, "passed" | "unconfirmed" | "decomposed" | "replanned"))
 }
 
+/// What is known about the nodes of a run besides the tree.
+#[derive(Clone, Copy)]
+pub(crate) struct NodeFacts<'a> {
+    pub(crate) run: &'a RunId,
+    pub(crate) rows: &'a [Arc<IterationRow>],
+    pub(crate) state: Option<&'a RunState>,
+    pub(crate) checks: &'a BTreeMap<NodeId, TaskChecks>,
+    pub(crate) on_stuck: OnStuck,
+}
+
 /// One node with its history; `None` if the tree has no such node.
-pub(crate) fn node_detail(
-    tree: &Tree,
-    id: &NodeId,
-    run: Option<String>,
-    rows: &[Arc<IterationRow>],
-    state: Option<&RunState>,
-    on_stuck: OnStuck,
-) -> Option<NodeDetail> {
+pub(crate) fn node_detail(tree: &Tree, id: &NodeId, facts: &NodeFacts<'_>) -> Option<NodeDetail> {
+    let NodeFacts { run, rows, state, checks, on_stuck } = *facts;
     let path = tree.path_to(id)?;
     let node = path.last().copied()?;
     let leaves = node.leaves();
@@ -112,13 +122,17 @@ pub(crate) fn node_detail(
         notes: history.note_lines(),
         guard_output: history.guard_output.clone(),
     });
+    let proof = state.and_then(|state| state.proof_of(id));
+    let task_checks = checks.get(id);
     let on_node: Vec<_> = rows.iter().filter(|row| row.node.as_deref() == Some(id.as_str())).collect();
     Some(NodeDetail {
-        run,
+        run: Some(run.to_string()),
         id: id.to_string(),
         title: node.title.clone(),
         goal: node.goal.clone(),
         acceptance: node.acceptance.clone(),
+        points: if node.is_leaf() { point_states(node, task_checks, proof) } else { Vec::new() },
+        checks: task_checks.map(|checks| check_views(node, checks, proof)).unwrap_or_default(),
         passes: node.passes,
         is_leaf: node.is_leaf(),
         state: NodeStates::new(tree, on_stuck).of(node),
@@ -132,6 +146,21 @@ pub(crate) fn node_detail(
         last_failure: on_node.iter().rev().find(|row| is_failure(row)).map(|row| row.iter),
         history,
     })
+}
+
+fn check_views(node: &Node, checks: &TaskChecks, proof: Option<&TaskProof>) -> Vec<TaskCheckView> {
+    let proof = proof.filter(|proof| proof.digest == checks.digest);
+    let view = |check: &Check| {
+        let red = proof.and_then(|proof| proof.red_of(&check.name));
+        TaskCheckView {
+            name: check.name.to_string(),
+            command: command_line(check.command.words()),
+            covers: check.covers.iter().filter_map(|point| usize::try_from(point.get()).ok()).collect(),
+            red,
+            state: CheckState::of(node.passes, check.red, red).into(),
+        }
+    };
+    checks.checks.iter().map(view).collect()
 }
 
 /// The nodes whose id, title or goal contains a text: how many there are, and the first `nodes_max` of them.

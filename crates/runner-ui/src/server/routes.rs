@@ -24,7 +24,7 @@ use crate::read::logs::{self, LetterCase};
 use crate::read::repo_reader::{RepoReader, RunSource};
 use crate::read::search::{self, LogScope};
 use crate::read::snapshot;
-use crate::read::tree_view;
+use crate::read::tree_view::{self, NodeFacts};
 use crate::read::verify;
 use crate::server::download;
 use crate::server::response::{self, Reply};
@@ -251,8 +251,14 @@ async fn get_node(
         let rows = iterations::rows(&state.project, &run)?;
         let run_state = state.project.state(&run);
         let on_stuck = tree_view::on_stuck(state.project.config(&run).as_deref());
-        tree_view::node_detail(tree, &id, Some(run.id.to_string()), &rows, run_state.as_deref(), on_stuck)
-            .ok_or_else(|| RequestError::no_node(&id))
+        let facts = NodeFacts {
+            run: &run.id,
+            rows: &rows,
+            state: run_state.as_deref(),
+            checks: &state.project.checks(&run, tree),
+            on_stuck,
+        };
+        tree_view::node_detail(tree, &id, &facts).ok_or_else(|| RequestError::no_node(&id))
     })
     .await
 }

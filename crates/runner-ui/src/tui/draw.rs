@@ -149,6 +149,8 @@ fn progress_parts(progress: &RunProgress, snapshot: &PageSnapshot, now_ms: u64) 
     parts.extend(cost.map(|cost| cost + estimated));
     let used = known_or_limited(progress.tokens, progress.tokens_max, tokens);
     parts.extend(used.map(|used| format!("{used} tokens")));
+    let coverage = snapshot.coverage.filter(|coverage| coverage.proven > 0);
+    parts.extend(coverage.map(|coverage| format!("{}/{} proven", coverage.proven, coverage.points)));
     if snapshot.server.watching == WatchMethod::Polling {
         parts.push("polling every 2 s".to_owned());
     }

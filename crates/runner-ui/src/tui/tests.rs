@@ -112,6 +112,7 @@ fn snapshot() -> PageSnapshot {
         evidence: None,
         trust: None,
         questions: Vec::new(),
+        coverage: None,
         progress,
         current: Some(current),
         problems: Vec::new(),
