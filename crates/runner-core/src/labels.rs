@@ -70,13 +70,13 @@ impl Symbol {
     /// The symbol for terminals that only show ASCII.
     pub fn ascii(self) -> &'static str {
         match self {
-            Self::Check => "x",
+            Self::Check => "+",
             Self::Cross => "!",
             Self::Pointer => ">",
             Self::Retry => "~",
             Self::Halt => "-",
             Self::Dot => ".",
-            Self::Split => "+",
+            Self::Split => "/",
         }
     }
 }
@@ -352,6 +352,10 @@ mod tests {
             assert!(symbol.ascii().is_ascii() && symbol.ascii().len() == 1, "{symbol:?}");
             assert_eq!(symbol.glyph().chars().count(), 1, "{symbol:?}");
         }
+        let ascii: std::collections::BTreeSet<&str> =
+            Symbol::ALL.iter().map(|symbol| symbol.ascii()).collect();
+        assert_eq!(ascii.len(), Symbol::ALL.len(), "no two are alike");
+        assert_ne!(Symbol::Check.ascii(), "x", "which reads as a failure");
     }
 
     #[test]

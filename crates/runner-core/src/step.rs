@@ -69,7 +69,7 @@ pub use next_state::{GUARD_OUTPUT_BYTES_MAX, NoteList, SUMMARY_BYTES_MAX};
 pub use outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
 pub use plan::{
     Job, NextStep, Ordinal, REPAIRS_MAX, SelectedTask, SessionLimits, SessionMode, SessionPermissions,
-    SessionTarget, plan,
+    SessionTarget, plan, stuck_after,
 };
 pub use recorded_guard::{GuardJob, GuardOccasion, GuardRecord};
 pub use review::{ReviewEvidence, ReviewJob, ReviewPlan, ReviewReport, ReviewRun};

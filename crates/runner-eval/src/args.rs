@@ -44,6 +44,11 @@ pub(crate) use results::ResultsArgs;
 pub(crate) use run::{ExecutionArgs, IsolationMode, RunArgs};
 pub(crate) use submit::{ActionsArgs, ClusterEngine, K8sArgs, SlurmArgs, SubmitArgs, SubmitScope};
 
+/// Where cases are, relative to the project.
+pub(crate) const DEFAULT_CASES: &str = "eval/cases";
+/// Where results are, relative to the project.
+pub(crate) const DEFAULT_RESULTS: &str = "eval/results";
+
 /// Evaluate agents on cases, with statistics
 ///
 /// Runs real loops over the cases in eval/cases. Results go to eval/results/<case>/<id>; each trial has its own repository under
@@ -87,11 +92,11 @@ pub(crate) struct EvalGlobalArgs {
 
 impl EvalGlobalArgs {
     pub(crate) fn cases(&self) -> PathBuf {
-        self.cases.clone().unwrap_or_else(|| self.shared.project_dir.join("eval/cases"))
+        self.cases.clone().unwrap_or_else(|| self.shared.project_dir.join(DEFAULT_CASES))
     }
 
     pub(crate) fn results(&self) -> PathBuf {
-        self.results.clone().unwrap_or_else(|| self.shared.project_dir.join("eval/results"))
+        self.results.clone().unwrap_or_else(|| self.shared.project_dir.join(DEFAULT_RESULTS))
     }
 
     pub(crate) fn workspaces(&self) -> PathBuf {

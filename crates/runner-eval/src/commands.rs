@@ -17,12 +17,28 @@ mod scope;
 mod submit;
 
 use runner_term::cli_docs::{completions, man};
+use runner_term::completion::{Candidate, folder_in};
 use runner_term::{CommandError, CommandExit, CommandOutput, Ui};
 
-use crate::args::{self, EvalCli, EvalCommand};
+use crate::args::{self, DEFAULT_CASES, DEFAULT_RESULTS, EvalCli, EvalCommand};
 
 /// Interrupted by a signal that was not recorded.
 const INTERRUPTED: CommandExit = CommandExit(130);
+
+/// The words for a value: cases, and evaluations with results, in the folders that are used by default.
+pub(crate) fn completed(name: &str, words: &[String]) -> Vec<Candidate> {
+    let folder = match name {
+        "CASE" => DEFAULT_CASES,
+        "BASE" | "NEW" => DEFAULT_RESULTS,
+        _ => return Vec::new(),
+    };
+    let entries = std::fs::read_dir(folder_in(words).join(folder)).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    let mut names: Vec<String> =
+        folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names.into_iter().map(|name| Candidate::new(name, "")).collect()
+}
 
 pub(crate) fn run(cli: &EvalCli, ui: &Ui) -> Result<Box<dyn CommandOutput>, CommandError> {
     let global = &cli.global;
@@ -41,7 +57,9 @@ pub(crate) fn run(cli: &EvalCli, ui: &Ui) -> Result<Box<dyn CommandOutput>, Comm
         EvalCommand::Merge(args) => Box::new(merge::run(global, args)?),
         EvalCommand::Submit(args) => Box::new(submit::run(global, args)?),
         EvalCommand::Clean(args) => Box::new(clean::run(global, args)?),
-        EvalCommand::Completions(shell_args) => Box::new(completions(args::command(), shell_args.shell)),
+        EvalCommand::Completions(shell_args) => {
+            Box::new(completions(args::command(), &["runner-eval"], shell_args.shell))
+        }
         EvalCommand::Man(man_args) => Box::new(man(args::command(), man_args.dir.as_deref())?),
     })
 }

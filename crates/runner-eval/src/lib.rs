@@ -16,12 +16,20 @@ mod stats;
 
 pub use execution::worker;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use runner_term::{Ui, print_clap_error};
+use runner_term::{GlobalArgs, Ui, completion, print_clap_error};
 
 pub fn main() -> ExitCode {
-    let cli = match args::parse(std::env::args_os().collect()) {
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    if let Some(words) = completion::requested_words(&typed) {
+        let found =
+            completion::candidates(args::command(), &words, &|name| commands::completed(name, &words));
+        Ui::new(&GlobalArgs::default()).raw(&completion::lines(&found));
+        return ExitCode::SUCCESS;
+    }
+    let cli = match args::parse(typed) {
         Ok(cli) => cli,
         Err(error) => return print_clap_error(&error),
     };

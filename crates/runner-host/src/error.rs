@@ -15,6 +15,7 @@ use thiserror::Error;
 use crate::git::GitOperation;
 use crate::ops::land::LandError;
 use crate::ops::preflight::PreflightProblem;
+use crate::ops::pull_request::PullRequestError;
 
 /// Why a command failed. A command that fails has changed nothing.
 #[derive(Debug, Error)]
@@ -82,8 +83,22 @@ pub enum UserError {
     /// Some of git's output is line-based and cannot carry such a path.
     #[error("the repository's path contains a line break")]
     LineBreak,
+    #[error("`{}` is inside the repository's git folder", .dir.display())]
+    InsideGitFolder {
+        dir: PathBuf,
+        /// The work tree around it.
+        root: Option<PathBuf>,
+    },
     #[error("the repository has no commit yet")]
     NoCommit,
+    /// Nothing but HEAD would lead to the commits that a run starts from.
+    #[error("HEAD is detached at {0}, which is on no branch")]
+    DetachedHead(String),
+    /// A new run without a test command.
+    #[error("no test command found in this repository")]
+    NoGuard,
+    #[error("you may not write to `{}`", .0.display())]
+    ReadOnly(PathBuf),
     #[error("a {0} is in progress")]
     Busy(GitOperation),
     /// Another git process holds the lock, or died holding it.
@@ -139,8 +154,12 @@ pub enum UserError {
     TooLarge { path: PathBuf, bytes: u64, max: u64 },
     #[error("the session replaced or removed the git folder `{}`", .0.display())]
     GitFolderGone(PathBuf),
-    #[error(transparent)]
-    Identity(IdentityError),
+    #[error("{error}")]
+    Identity {
+        error: IdentityError,
+        /// The newest run with a branch here, which the user may have meant.
+        newest: Option<RunId>,
+    },
     /// Changes under `.runner/` take effect only when `runner start` commits them.
     #[error("files under `{RUNNER_DIR}/` changed since the last start")]
     RunnerChanged {
@@ -234,6 +253,8 @@ pub enum UserError {
     SetKey(SetKeyError),
     #[error(transparent)]
     Land(LandError),
+    #[error(transparent)]
+    PullRequest(PullRequestError),
     /// A new run would contain the commits of this one.
     #[error("the branch of run `{run}` is checked out")]
     OnRunBranch {
@@ -246,6 +267,8 @@ pub enum UserError {
     /// Removing the run would remove its work.
     #[error("the work of run `{0}` is on no other branch")]
     RunNotLanded(RunId),
+    #[error("a loop is already running here (pid {0})")]
+    LoopRunning(u32),
     #[error("no loop is running in this work tree")]
     NothingRuns,
     #[error("`{id}` cannot be a run id: {why}")]
@@ -260,6 +283,13 @@ pub enum UserError {
         /// The last lines of its output.
         output: Vec<String>,
     },
+}
+
+impl UserError {
+    /// An error of identity where no other run can be meant.
+    pub(crate) fn identity(error: IdentityError) -> Self {
+        Self::Identity { error, newest: None }
+    }
 }
 
 fn preflight_text(problems: &[PreflightProblem]) -> String {

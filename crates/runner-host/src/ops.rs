@@ -20,6 +20,7 @@ pub mod new_run;
 pub mod pass_rerun;
 pub mod pause;
 pub mod preflight;
+pub mod pull_request;
 pub mod replay;
 pub mod run_list;
 pub mod signed_tip;

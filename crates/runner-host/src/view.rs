@@ -2,5 +2,7 @@
 
 pub mod checks;
 pub mod inspect;
+pub mod known_names;
 pub mod newest_events;
+pub mod run_folder;
 pub mod run_view;

@@ -26,11 +26,6 @@ impl GeneratedText {
     fn new(name: &'static str, bytes: &[u8]) -> Self {
         Self { name, text: String::from_utf8_lossy(bytes).into_owned() }
     }
-
-    pub fn followed_by(mut self, text: &str) -> Self {
-        self.text.push_str(text);
-        self
-    }
 }
 
 impl CommandOutput for GeneratedText {
@@ -47,12 +42,25 @@ impl CommandOutput for GeneratedText {
     }
 }
 
-/// Generates a shell's completion script.
-pub fn completions(mut command: Command, shell: Shell) -> GeneratedText {
-    let mut bytes = Vec::new();
-    let program = command.get_name().to_owned();
-    clap_complete::generate(shell, &mut command, program, &mut bytes);
-    GeneratedText::new("completions", &bytes)
+/// Generates a shell's completion script for these programs, the first of which is the one of `command`. In the usual
+/// shells the program itself completes its command lines; the others get a fixed list.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the list of shells may grow")]
+pub fn completions(mut command: Command, programs: &[&str], shell: Shell) -> GeneratedText {
+    let script = match shell {
+        Shell::Bash => include_str!("../completions/bash"),
+        Shell::Zsh => include_str!("../completions/zsh"),
+        Shell::Fish => include_str!("../completions/fish"),
+        _ => {
+            let mut bytes = Vec::new();
+            let program = command.get_name().to_owned();
+            clap_complete::generate(shell, &mut command, program, &mut bytes);
+            return GeneratedText::new("completions", &bytes);
+        }
+    };
+    let of_program =
+        |program: &&str| script.replace("FUNCTION", &program.replace('-', "_")).replace("PROGRAM", program);
+    let scripts: Vec<String> = programs.iter().map(of_program).collect();
+    GeneratedText::new("completions", scripts.join("\n").as_bytes())
 }
 
 /// Generates the program's manual page, or writes one page per command into a directory and returns no text.

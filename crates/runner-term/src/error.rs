@@ -1,5 +1,6 @@
 //! User-facing errors: what failed, why, and what to type next, for every error of the host and of the commands.
 
+mod plan_advice;
 mod setup_advice;
 
 use std::error::Error as StdError;
@@ -7,16 +8,20 @@ use std::io;
 use std::path::Path;
 
 use runner_core::layout::Doc;
-use runner_core::runs::edit::EditError;
+use runner_core::model::id::RunId;
+use runner_core::runs::identity::IdentityError;
 use runner_core::runs::import::InsertError;
-use runner_core::runs::start::StartError;
 use runner_host::Error;
 use runner_host::UserError;
 use serde_json::{Value, json};
 
-use self::setup_advice::{land_advice, preflight_advice, set_key_advice};
+use self::plan_advice::{edit_error_advice, insert_error_advice, start_error_advice};
+use self::setup_advice::{land_advice, preflight_advice, pull_request_advice, set_key_advice};
 use crate::output::CommandExit;
 use crate::style::{Styler, TextRole};
+
+/// The code of a guard that fails before any agent ran.
+pub const RED_BASELINE: &str = "red_baseline";
 
 /// The error that a command ends with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,6 +132,16 @@ impl CommandError {
         self
     }
 
+    /// Replaces what the user can type or change.
+    pub fn with_hints<T: Into<String>>(self, hints: impl IntoIterator<Item = T>) -> Self {
+        Self { hints: hints.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// The stable identifier for scripts.
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
     pub fn exit(&self) -> CommandExit {
         self.exit
     }
@@ -144,15 +159,19 @@ impl CommandError {
     }
 
     pub fn render(&self, styler: &Styler) -> String {
-        let mut text = format!("{} {}\n", styler.paint(TextRole::Bad, "error:"), self.what);
+        let line = |role: TextRole, label: &str, body: &str| {
+            let body = styler.wrap_commands(body, label.len() + 1);
+            format!("{} {body}\n", styler.paint(role, label))
+        };
+        let mut text = line(TextRole::Bad, "error:", &self.what);
         for cause in &self.causes {
-            text.push_str(&format!("{} {cause}\n", styler.paint(TextRole::Strong, "caused by:")));
+            text.push_str(&line(TextRole::Strong, "caused by:", cause));
         }
         for detail in &self.details {
             text.push_str(&format!("  {detail}\n"));
         }
         for hint in &self.hints {
-            text.push_str(&format!("{} {hint}\n", styler.paint(TextRole::Active, "hint:")));
+            text.push_str(&line(TextRole::Active, "hint:", hint));
         }
         text
     }
@@ -224,11 +243,20 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
             "change to a repository, or create one: git init && git commit --allow-empty -m root",
         )
         .with_details(lines(stderr)),
-        UserError::Bare(_) => advice("bare", "run the command in a clone or a work tree of that repository"),
+        UserError::Bare(_) => advice("bare", "work in a clone of it: git clone REPOSITORY"),
         UserError::LineBreak => advice("line_break", "move the repository to a path without line breaks"),
-        UserError::NoCommit => advice(
-            "no_commit",
-            "create a commit: git commit --allow-empty -m root, then run 'runner start'",
+        UserError::InsideGitFolder { root, .. } => {
+            let root = root.as_ref().map_or("..".to_owned(), |root| root.display().to_string());
+            ErrorAdvice::new("inside_git_folder", format!("change to the work tree: cd {root}"))
+        }
+        UserError::NoCommit => {
+            advice("no_commit", "create a commit: git add -A && git commit --allow-empty -m root")
+        }
+        UserError::DetachedHead(_) => advice("detached_head", "create a branch here: git switch -c NAME"),
+        UserError::NoGuard => advice("no_guard", "name your test command: --guard \"COMMAND\""),
+        UserError::ReadOnly(path) => ErrorAdvice::new(
+            "read_only",
+            format!("allow it: chmod u+w {0}, or take the files over: sudo chown -R \"$USER\" {0}", path.display()),
         ),
         UserError::Busy(operation) => {
             ErrorAdvice::new("busy", format!("finish it, or abort it with '{}'", operation.abort()))
@@ -240,7 +268,7 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
         .with_details(vec![lock.display().to_string()]),
         UserError::Dirty { paths, more } => {
             let rest = (*more > 0).then(|| format!("and {more} more"));
-            let hint = "commit them, or stash them with 'git stash -u', then run 'runner start'";
+            let hint = "commit them, or stash them with 'git stash -u', then run it again";
             advice("dirty", hint).with_details(paths.iter().cloned().chain(rest).collect())
         }
         UserError::HiddenChanges { paths, more } => {
@@ -313,7 +341,7 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
         UserError::GitFolderGone(_) => {
             advice("git_folder_gone", "find out what happened to it before you run anything else")
         }
-        UserError::Identity(_) => ErrorAdvice { code: "identity", details: Vec::new(), hints: Vec::new() },
+        UserError::Identity { error, newest } => identity_advice(error, newest.as_ref()),
         UserError::RunnerChanged { paths, .. } => {
             advice("runner_changed", "commit the changes with 'runner start', or undo them with git")
                 .with_details(paths.clone())
@@ -358,6 +386,7 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
         UserError::Preflight(problems) => preflight_advice(problems),
         UserError::SetKey(error) => set_key_advice(error),
         UserError::Land(error) => land_advice(error),
+        UserError::PullRequest(error) => pull_request_advice(error),
         UserError::OnRunBranch { base, .. } => {
             let base = base.as_deref().unwrap_or("YOUR-BRANCH");
             let mut advice = ErrorAdvice::new("on_run_branch", "to continue that run: runner loop");
@@ -372,11 +401,16 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
             advice.hints.push(format!("or remove it with its work: runner clean {run} --force"));
             advice
         }
+        UserError::LoopRunning(_) => {
+            let mut advice = advice("loop_running", "to stop it: runner stop");
+            advice.hints.push("to see what it does: runner watch".to_owned());
+            advice
+        }
         UserError::NothingRuns => advice("nothing_runs", "see the run's status with 'runner status'"),
         UserError::BadRunId { .. } => advice("bad_run_id", "use letters, digits, `-`, `_` and `.`"),
         UserError::PathTaken(_) => advice("path_taken", "choose a folder that does not exist yet"),
         UserError::RedBaseline { output, .. } => {
-            let mut advice = advice("red_baseline", "fix it first; no task can pass until it succeeds");
+            let mut advice = advice(RED_BASELINE, "fix it first; no task can pass until it succeeds");
             advice.hints.push("or let the agent fix it: runner loop --allow-red".to_owned());
             advice.with_details(output.clone())
         }
@@ -387,6 +421,19 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
     }
 }
 
+/// `runner start` fixes every error of identity. If there is a run, the user more likely wants to go on with it.
+fn identity_advice(error: &IdentityError, newest: Option<&RunId>) -> ErrorAdvice {
+    let run = match error {
+        IdentityError::WrongBranch { run, .. } => Some(run),
+        IdentityError::ProtectedBranch(_)
+        | IdentityError::NoGitignore
+        | IdentityError::NoRun
+        | IdentityError::OtherGoal { .. } => newest,
+    };
+    let hints = run.map(|run| format!("to continue run `{run}`: runner switch {run}"));
+    ErrorAdvice { code: "identity", details: Vec::new(), hints: hints.into_iter().collect() }
+}
+
 fn run_hint(wanted: &str, runs: &[String]) -> String {
     let known: Vec<&str> = runs.iter().map(String::as_str).collect();
     match runner_core::strict::nearest(wanted, &known) {
@@ -395,99 +442,6 @@ fn run_hint(wanted: &str, runs: &[String]) -> String {
             "this repository has no runs: fetch the run's branch, or start one with 'runner start'".to_owned()
         }
         None => format!("runs in this repository: {}", runs.join(", ")),
-    }
-}
-
-fn start_error_advice(error: &StartError) -> ErrorAdvice {
-    const FIX_TREE: &str =
-        "fix .runner/state/tree.json, or undo the edit: git checkout -- .runner/state/tree.json";
-    match error {
-        StartError::Goal(_) => ErrorAdvice::new("goal", "fix .runner/GOAL.md, then run 'runner start'"),
-        StartError::GoalTaken => {
-            let mut advice = ErrorAdvice::new(
-                "goal_taken",
-                "for a new run: remove `id` from .runner/GOAL.md, write the new goal there, then run 'runner start'",
-            );
-            advice.hints.push("to continue with the current goal, omit --goal".to_owned());
-            advice
-        }
-        StartError::GoalEmpty => ErrorAdvice::new("goal_empty", "write what the run has to achieve"),
-        StartError::Config(problems) => {
-            ErrorAdvice::new("config", "fix .runner/state/config.toml, then run 'runner start'")
-                .with_details(texts(problems))
-        }
-        StartError::Tree(problems) => ErrorAdvice::new("tree", FIX_TREE).with_details(texts(problems)),
-        StartError::Notes(problems) => ErrorAdvice::new("notes", "restore .runner/state/notes.json with git")
-            .with_details(texts(problems)),
-        StartError::RunState(problems) => {
-            ErrorAdvice::new("run_state", "restore it from an earlier commit of the run's branch")
-                .with_details(texts(problems))
-        }
-        StartError::TreeEdit(violations) => {
-            ErrorAdvice::new("tree_edit", FIX_TREE).with_details(texts(violations))
-        }
-        StartError::Plan(error) => insert_error_advice(error),
-        StartError::WouldLose(docs) => {
-            ErrorAdvice::new("would_lose", "move them away or undo the changes, then run 'runner start'")
-                .with_details(docs.iter().map(|doc| doc.path().to_owned()).collect())
-        }
-    }
-}
-
-fn insert_error_advice(error: &InsertError) -> ErrorAdvice {
-    let advice = |hint: &str| ErrorAdvice::new("plan", hint);
-    match error {
-        InsertError::NoSuchNode(_) => advice("run 'runner tree' to list the tasks"),
-        InsertError::Passed(_) => {
-            advice("choose an open task with --under, or start a new run with 'runner start'")
-        }
-        InsertError::Nothing(_) => advice("to import completed items as open tasks, add --include-done"),
-        InsertError::Tree(problems) => {
-            advice("import a smaller part, or under another task").with_details(texts(problems))
-        }
-    }
-}
-
-fn edit_error_advice(error: &EditError) -> ErrorAdvice {
-    let advice = |hint: &str| ErrorAdvice::new("edit", hint);
-    match error {
-        EditError::Tree(problems) => {
-            advice("choose an id, numbers and texts within the limits").with_details(texts(problems))
-        }
-        EditError::RunnerOwned(violations) => {
-            advice("leave that task as it is and add a new one").with_details(texts(violations))
-        }
-        EditError::NoSuchNode(_) => advice("run 'runner tree' to list the tasks"),
-        EditError::Passed(_) => {
-            advice("add a new task for what is missing: runner node add PARENT --title \"…\"")
-        }
-        EditError::PassedBelow { .. } => {
-            advice("remove the open tasks under it one by one ('runner tree --open' lists them)")
-        }
-        EditError::UnderPassed(_) => advice(
-            "choose an open task ('runner tree --open' lists them); if all have passed, write a new goal and run \
-             'runner start'",
-        ),
-        EditError::Root(_) => advice("reword it with 'runner node edit', or edit .runner/GOAL.md"),
-        EditError::NotALeaf(_) => {
-            advice("choose one of its subtasks (see 'runner tree'), or add one with 'runner node add'")
-        }
-        EditError::UnderItself { .. } => advice("choose a parent that is not under it"),
-        EditError::NotASibling { .. } => advice("choose a direct child of that task (see 'runner tree')"),
-        EditError::NoRoom(_) => advice("set its position explicitly: --order N"),
-        EditError::Taken(_) => advice("choose another id: --id ID"),
-        EditError::Notes(_) => advice("restore .runner/state/notes.json with git"),
-        EditError::Nothing => advice("run 'runner show NODE' to see its current values"),
-        EditError::NoTitle | EditError::NoText => advice("write some text"),
-        EditError::TooLong { .. } => {
-            advice("put long text into .runner/nodes/<id>/context.md, then run 'runner start'")
-        }
-        EditError::TooFewParts => {
-            advice("repeat --into at least twice, or reword the task with 'runner node edit'")
-        }
-        EditError::BelowAttempts { .. } => advice("choose that number or a larger one"),
-        EditError::NoSuchQuestion { count: 0, .. } => advice("no agent has asked a question yet"),
-        EditError::NoSuchQuestion { .. } => advice("run 'runner questions' to list the numbers"),
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod agent_event_line;
 pub mod cli_docs;
+pub mod completion;
 mod error;
 mod global_args;
 pub mod help_pages;
@@ -17,7 +18,7 @@ mod ui;
 
 pub use runner_core::format;
 
-pub use error::CommandError;
+pub use error::{CommandError, RED_BASELINE};
 pub use global_args::{ColorChoice, GlobalArgs};
 pub use output::{CommandExit, CommandOutput, KeyValueLine};
 pub use style::{Glyph, Styler, TextRole};

@@ -100,6 +100,13 @@ impl Styler {
         Self::new(global, std::io::stdout().is_terminal())
     }
 
+    /// For errors. Lines break only where a person reads them.
+    pub(crate) fn for_stderr(global: &GlobalArgs) -> Self {
+        let on_terminal = std::io::stderr().is_terminal();
+        let styler = Self::new(global, on_terminal);
+        Self { width: if on_terminal { styler.width } else { usize::MAX }, ..styler }
+    }
+
     /// The same with the terminal's current width, which changes when the user resizes it.
     pub(crate) fn with_current_width(&self) -> Self {
         Self { width: crate::terminal::columns().unwrap_or(DEFAULT_WIDTH), ..self.clone() }
@@ -176,9 +183,19 @@ impl Styler {
     /// Breaks a text between words so that it fits the terminal behind `indent` cells. Each line but the first starts
     /// with that many spaces.
     pub fn wrap(&self, text: &str, indent: usize) -> String {
+        self.wrap_parts(text.split(' '), indent)
+    }
+
+    /// The same without breaking commands, which would not be copyable then: text in quotes, and what follows a colon up to
+    /// the end.
+    pub fn wrap_commands(&self, text: &str, indent: usize) -> String {
+        self.wrap_parts(unbroken_parts(text).into_iter(), indent)
+    }
+
+    fn wrap_parts<'t>(&self, parts: impl Iterator<Item = &'t str>, indent: usize) -> String {
         let mut wrapped = String::new();
         let mut used = indent;
-        for word in text.split(' ') {
+        for word in parts {
             if wrapped.is_empty() {
                 used += word.width();
             } else if used + 1 + word.width() > self.width {
@@ -193,6 +210,37 @@ impl Styler {
         }
         wrapped
     }
+}
+
+/// Programs that hints tell the user to type.
+const TYPED: [&str; 8] = ["runner", "git", "cd", "npm", "chmod", "sudo", "codex", "cargo"];
+
+/// The words of a text, with commands as one part each.
+fn unbroken_parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut quote: Option<char> = None;
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        let is_opening = matches!(c, '\'' | '`') && matches!(before, ' ' | '(');
+        match quote {
+            Some(open) if c == open => quote = None,
+            None if is_opening => quote = Some(c),
+            None if c == ' ' => {
+                parts.extend(text.get(start..at));
+                start = at + 1;
+                let rest = text.get(start..).unwrap_or_default();
+                let program = rest.split(' ').next().unwrap_or_default();
+                if before == ':' && TYPED.contains(&program) {
+                    break;
+                }
+            }
+            Some(_) | None => {}
+        }
+        before = c;
+    }
+    parts.extend(text.get(start..));
+    parts
 }
 
 #[cfg(test)]
@@ -217,6 +265,20 @@ mod tests {
         assert_eq!(styler.wrap("one two three", 4), "one two\n    three");
         assert_eq!(styler.wrap("longer-than-that x", 4), "longer-than-that\n    x");
         assert_eq!(styler.wrap("", 4), "");
+    }
+
+    #[test]
+    fn commands_are_not_broken() {
+        let styler = Styler::plain(24);
+        assert_eq!(
+            styler.wrap_commands("stash them with 'git stash -u', then go on", 6),
+            "stash them with\n      'git stash -u', then\n      go on"
+        );
+        assert_eq!(
+            styler.wrap_commands("to go on: runner switch a-very-long-name", 6),
+            "to go on:\n      runner switch a-very-long-name"
+        );
+        assert_eq!(styler.wrap_commands("it's a: word", 0), "it's a: word");
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Ui {
             format,
             error_format: if global.json { OutputFormat::Json } else { OutputFormat::Human },
             styler: Styler::new(global, on_terminal),
-            error_styler: Styler::new(global, io::stderr().is_terminal()),
+            error_styler: Styler::for_stderr(global),
             uses_pager: !global.no_pager,
         }
     }
@@ -72,6 +72,12 @@ impl Ui {
     /// Whether a person reads the output.
     pub fn is_terminal(&self) -> bool {
         self.format == OutputFormat::Human
+    }
+
+    /// Whether a person reads the output on a terminal that can erase lines.
+    pub fn can_move_cursor(&self) -> bool {
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        self.is_terminal() && !is_dumb
     }
 
     /// Whether the output is JSON.
@@ -121,7 +127,7 @@ impl Ui {
 
     /// Shows what is in progress, on a line that is erased when the returned value is dropped.
     pub fn status_line(&self, what: &str) -> StatusLine<'_> {
-        if self.is_terminal() {
+        if self.can_move_cursor() {
             let styler = self.styler();
             let line = format!("{} {what}", styler.glyph(Glyph::Next));
             self.raw(&styler.paint(TextRole::Faint, &styler.fit(&line, styler.width.saturating_sub(1))));
@@ -162,7 +168,7 @@ pub struct StatusLine<'o>(&'o Ui);
 
 impl Drop for StatusLine<'_> {
     fn drop(&mut self) {
-        if self.0.is_terminal() {
+        if self.0.can_move_cursor() {
             self.0.raw("\r\x1b[K");
         }
     }

@@ -1,5 +1,6 @@
 //! The command line of `runner-ui`: the server, `export` and `watch`.
 
+use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -8,6 +9,8 @@ use std::sync::Arc;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use runner_core::model::id::RunId;
+use runner_host::view::known_names::run_names;
+use runner_term::completion::{self, Candidate};
 use runner_term::help_pages::with_compact_help;
 use runner_term::{ColorChoice, CommandError, CommandExit, GlobalArgs, Ui, print_clap_error};
 use serde_json::json;
@@ -104,7 +107,7 @@ enum UiCommand {
   ssh build -t runner -C app watch   # a run on another machine")]
 struct UiWatchArgs {
     /// Run to watch [default: the one on the current branch]
-    #[arg(conflicts_with = "run_option")]
+    #[arg(value_name = "RUN", conflicts_with = "run_option")]
     run: Option<String>,
     /// The same as an option
     #[arg(id = "run_option", long = "run", value_name = "RUN")]
@@ -129,7 +132,7 @@ struct UiExportArgs {
     /// Format of the exported file
     format: ExportFormat,
     /// Run to export [default: the one on the current branch]
-    #[arg(conflicts_with = "run_option")]
+    #[arg(value_name = "RUN", conflicts_with = "run_option")]
     run: Option<String>,
     /// The same as an option
     #[arg(id = "run_option", long = "run", value_name = "RUN")]
@@ -150,7 +153,24 @@ fn parse() -> Result<UiCli, clap::Error> {
     UiCli::from_arg_matches(&matches)
 }
 
+/// The words for a value, in the repository that `-C` names.
+fn completed(name: &str, words: &[String]) -> Vec<Candidate> {
+    match name {
+        "RUN" => {
+            let runs = run_names(&completion::folder_in(words));
+            runs.into_iter().map(|run| Candidate::new(run.name, run.meaning)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 pub fn main() -> ExitCode {
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    if let Some(words) = completion::requested_words(&typed) {
+        let found = completion::candidates(UiCli::command(), &words, &|name| completed(name, &words));
+        Ui::new(&GlobalArgs::default()).raw(&completion::lines(&found));
+        return ExitCode::SUCCESS;
+    }
     let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => return print_clap_error(&error),

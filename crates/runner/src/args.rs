@@ -175,7 +175,7 @@ const GROUPS: &[CommandGroup] = &[
 ];
 
 /// The program with its help pages.
-fn command() -> Command {
+pub(crate) fn command() -> Command {
     with_compact_help(RunnerCli::command(), GROUPS)
 }
 

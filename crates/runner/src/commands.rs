@@ -38,12 +38,69 @@ mod ui;
 mod validate;
 mod verify;
 
-use runner_term::{CommandError, CommandOutput, Ui};
+use std::path::PathBuf;
+
+use runner_host::ops::config_file::read_config;
+use runner_host::view::run_folder::run_folder;
+use runner_term::{CommandError, CommandOutput, GlobalArgs, Ui};
 
 use crate::args::{ChecksArgs, NodeCommand, RunnerCli, RunnerCommand};
 
-pub(crate) fn run(cli: &RunnerCli, ui: &Ui) -> Result<Box<dyn CommandOutput>, CommandError> {
+/// The folder that a command works in. A command about a run finds it in a linked work tree.
+fn folder_of(cli: &RunnerCli) -> PathBuf {
     let dir = cli.global.project_dir.as_path();
+    match &cli.command {
+        RunnerCommand::Start(_)
+        | RunnerCommand::Fork(_)
+        | RunnerCommand::Runs(_)
+        | RunnerCommand::Switch(_)
+        | RunnerCommand::Clean(_)
+        | RunnerCommand::Init(_)
+        | RunnerCommand::Doctor(_)
+        | RunnerCommand::Demo(_)
+        | RunnerCommand::Completions(_)
+        | RunnerCommand::Man(_)
+        | RunnerCommand::Eval(_)
+        | RunnerCommand::Conformance(_) => dir.to_owned(),
+        RunnerCommand::Run(args) if args.goal.is_some() => dir.to_owned(),
+        RunnerCommand::Land(args) if args.run.is_some() => dir.to_owned(),
+        RunnerCommand::Config(_) if read_config(dir).is_ok_and(|file| file.text.is_some()) => dir.to_owned(),
+        RunnerCommand::Report(args) => run_folder(dir, args.run.as_deref()),
+        RunnerCommand::Log(args) => run_folder(dir, args.run.as_deref()),
+        RunnerCommand::Show(args) => run_folder(dir, args.run.as_deref()),
+        RunnerCommand::Diff(args) => run_folder(dir, args.run.as_deref()),
+        RunnerCommand::Watch(args) => run_folder(dir, args.run.as_deref()),
+        RunnerCommand::Export(args) => run_folder(dir, args.run.as_deref()),
+        RunnerCommand::Blame(args) => run_folder(dir, args.run.as_deref()),
+        RunnerCommand::Verify(args) => run_folder(dir, args.target.as_deref().or(args.run.as_deref())),
+        RunnerCommand::Attest(args) => run_folder(dir, args.target.as_deref().or(args.run.as_deref())),
+        RunnerCommand::Replay(args) => run_folder(dir, args.target.as_deref().or(args.run.as_deref())),
+        RunnerCommand::Run(_)
+        | RunnerCommand::Step(_)
+        | RunnerCommand::Loop(_)
+        | RunnerCommand::Stop(_)
+        | RunnerCommand::Status(_)
+        | RunnerCommand::Tree(_)
+        | RunnerCommand::Select(_)
+        | RunnerCommand::Checks(_)
+        | RunnerCommand::Ui(_)
+        | RunnerCommand::Pause(_)
+        | RunnerCommand::Resume(_)
+        | RunnerCommand::Node(_)
+        | RunnerCommand::Plan(_)
+        | RunnerCommand::Questions(_)
+        | RunnerCommand::Answer(_)
+        | RunnerCommand::Note(_)
+        | RunnerCommand::Land(_)
+        | RunnerCommand::Validate(_)
+        | RunnerCommand::Config(_) => run_folder(dir, None),
+    }
+}
+
+pub(crate) fn run(cli: &RunnerCli, ui: &Ui) -> Result<Box<dyn CommandOutput>, CommandError> {
+    let folder = folder_of(cli);
+    let dir = folder.as_path();
+    let in_folder = || GlobalArgs { project_dir: folder.clone(), ..cli.global.clone() };
     Ok(match &cli.command {
         RunnerCommand::Run(args) => run::run(dir, args, ui)?,
         RunnerCommand::Start(args) => Box::new(start::run(dir, args)?),
@@ -58,9 +115,9 @@ pub(crate) fn run(cli: &RunnerCli, ui: &Ui) -> Result<Box<dyn CommandOutput>, Co
         RunnerCommand::Diff(args) => Box::new(diff::run(dir, args, ui)?),
         RunnerCommand::Select(args) => Box::new(select::run(dir, args)?),
         RunnerCommand::Checks(ChecksArgs {}) => Box::new(checks::run(dir)?),
-        RunnerCommand::Watch(args) => return Err(ui::watch(&cli.global, args)),
-        RunnerCommand::Ui(args) => return Err(ui::serve(&cli.global, args)),
-        RunnerCommand::Export(args) => return Err(ui::export(&cli.global, args)),
+        RunnerCommand::Watch(args) => return Err(ui::watch(&in_folder(), args)),
+        RunnerCommand::Ui(args) => return Err(ui::serve(&in_folder(), args)),
+        RunnerCommand::Export(args) => return Err(ui::export(&in_folder(), args)),
         RunnerCommand::Pause(args) => Box::new(pause::pause(dir, args)?),
         RunnerCommand::Resume(_) => Box::new(pause::resume(dir)?),
         RunnerCommand::Node(args) => match &args.command {

@@ -5,17 +5,23 @@
 
 pub mod args;
 mod commands;
+mod complete;
 mod live_display;
 mod render;
 mod target_arg;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use runner_term::{Ui, print_clap_error};
+use runner_term::{Ui, completion, print_clap_error};
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
-    let cli = match args::parse(std::env::args_os().collect()) {
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    if let Some(words) = completion::requested_words(&typed) {
+        return complete::complete(&words);
+    }
+    let cli = match args::parse(typed) {
         Ok(cli) => cli,
         Err(error) => return print_clap_error(&error),
     };

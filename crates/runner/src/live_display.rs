@@ -3,6 +3,8 @@
 //!
 //! Only the footer is redrawn; everything above it is ordinary scrollback. The display never queries the terminal.
 
+mod heartbeat;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,8 +14,10 @@ use runner_core::step::{CheckPhase, Event, Ordinal};
 use runner_term::agent_event_line;
 use runner_term::format::clock;
 use runner_term::progress::bar;
-use runner_term::{CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
+use runner_term::{CommandOutput, Glyph, Styler, TextRole, Ui};
+use serde_json::Value;
 
+use self::heartbeat::Heartbeat;
 use crate::render::clean;
 use crate::render::cost::spent_text;
 use crate::render::event::{EventOutput, FinishedIteration};
@@ -64,6 +68,8 @@ struct LiveView {
     started: Instant,
     last_printed: Instant,
     footer_rows: usize,
+    /// The events of a command that prints one document at its end; none if each is printed at once.
+    events: Option<Vec<Value>>,
     /// Whether the user asked to stop after the current iteration.
     is_stopping: bool,
 }
@@ -115,7 +121,10 @@ impl<'a> LiveDisplay<'a> {
         view.apply(event);
         view.last_printed = Instant::now();
         if !self.ui.is_terminal() {
-            self.ui.print_now(&EventOutput(event));
+            match &mut view.events {
+                Some(events) => events.push(EventOutput(event).json()),
+                None => self.ui.print_now(&EventOutput(event)),
+            }
             return;
         }
         if matches!(event, Event::Agent { .. }) {
@@ -140,8 +149,21 @@ impl<'a> LiveDisplay<'a> {
 
     /// Prints output that is not an event. The footer is not drawn yet.
     pub(crate) fn print(&self, output: &dyn CommandOutput) {
-        let Ok(_view) = self.view.lock() else { return };
-        self.ui.print_now(output);
+        let Ok(mut view) = self.view.lock() else { return };
+        match &mut view.events {
+            Some(events) => events.push(output.json()),
+            None => self.ui.print_now(output),
+        }
+    }
+
+    /// Keeps the events for a document instead of printing them.
+    pub(crate) fn collect_events(&self) {
+        let Ok(mut view) = self.view.lock() else { return };
+        view.events = Some(Vec::new());
+    }
+
+    pub(crate) fn take_events(&self) -> Option<Vec<Value>> {
+        self.view.lock().ok()?.events.take()
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -157,7 +179,7 @@ impl<'a> LiveDisplay<'a> {
             }
             if self.ui.is_terminal() {
                 self.redraw(&mut view, "");
-            } else if view.last_printed.elapsed() >= HEARTBEAT {
+            } else if view.last_printed.elapsed() >= HEARTBEAT && view.events.is_none() {
                 view.last_printed = Instant::now();
                 self.ui.print_now(&view.heartbeat());
             }
@@ -190,6 +212,11 @@ impl<'a> LiveDisplay<'a> {
     }
 
     fn redraw(&self, view: &mut LiveView, text: &str) {
+        if !self.ui.can_move_cursor() {
+            // A footer could not be replaced.
+            self.ui.raw(text);
+            return;
+        }
         let footer = self.footer(view);
         self.ui.raw(&replace_footer(view.footer_rows, text, &footer));
         view.footer_rows = footer.len();
@@ -243,6 +270,7 @@ impl LiveView {
             started,
             last_printed: started,
             footer_rows: 0,
+            events: None,
             is_stopping: false,
         }
     }
@@ -413,29 +441,6 @@ fn replace_footer(old_rows: usize, text: &str, footer: &[String]) -> String {
     bytes.push_str(&footer.join("\r\n"));
     bytes.push_str("\u{1b}[?2026l");
     bytes
-}
-
-/// Printed now and then if there is no terminal and nothing else to print.
-struct Heartbeat {
-    iter: Option<IterationNumber>,
-    phase: &'static str,
-    secs: u64,
-}
-
-impl CommandOutput for Heartbeat {
-    fn json(&self) -> serde_json::Value {
-        serde_json::json!({ "event": "alive", "iter": self.iter, "phase": self.phase, "secs": self.secs })
-    }
-
-    fn key_values(&self) -> Vec<KeyValueLine> {
-        let line = KeyValueLine::new().with("event", "alive");
-        let line = self.iter.iter().fold(line, |line, iter| line.with("iter", iter));
-        vec![line.with("phase", self.phase).with("secs", self.secs)]
-    }
-
-    fn human(&self, _: &Styler) -> String {
-        String::new()
-    }
 }
 
 #[cfg(test)]

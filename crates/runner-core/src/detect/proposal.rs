@@ -67,6 +67,8 @@ pub struct ProposedConfig {
     pub text: String,
     pub config: Config,
     pub stacks: Vec<Stack>,
+    /// Whether the guard is the user's own or was found, and not only the default.
+    pub has_guard: bool,
     /// Where the guard was found; empty if it is the default or the user's own.
     pub guard_sources: Vec<String>,
     /// The installed agent that was chosen.
@@ -112,6 +114,7 @@ pub fn propose_config(
         (None, _) => {}
     }
     settings.extend(request.model.as_ref().map(|model| ProposedSetting::new("executor.model", json!(model))));
+    let has_guard = detected.is_some() || base.is_some() || request.guard.is_some();
     if base.is_none() && request.is_for_night {
         settings.extend(night_settings());
     }
@@ -123,7 +126,7 @@ pub fn propose_config(
         notes.push("no login found for the agent".to_owned());
     }
     let (stacks, guard_sources) = detected.map(|guard| (guard.stacks, guard.sources)).unwrap_or_default();
-    Ok(ProposedConfig { text, config, stacks, guard_sources, agent: presence, notes })
+    Ok(ProposedConfig { text, config, stacks, has_guard, guard_sources, agent: presence, notes })
 }
 
 /// The protected files are no setting: without a list, they follow from the command.

@@ -111,7 +111,7 @@ pub struct TaskRefusals {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedReview {
-    /// The reviewer.
+    /// The reviewer, by kind and model.
     pub agent: String,
     /// Which review of the task it was, of how many that may refuse.
     pub round: Ordinal,

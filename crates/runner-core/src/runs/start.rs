@@ -266,7 +266,7 @@ fn choose_tree(
         let Some(edited) = work.filter(|edited| sources.on_branch && *edited != committed) else {
             return Ok(if is_untouched_seed(&before, sources) { seed(goal, config) } else { before });
         };
-        let after = Tree::decode(edited).map_err(StartError::Tree)?;
+        let after = Tree::decode_and_sort(edited).map_err(StartError::Tree)?;
         let violations = user_edit_violations(&before, &after);
         return if violations.is_empty() { Ok(after) } else { Err(StartError::TreeEdit(violations)) };
     }
@@ -274,7 +274,7 @@ fn choose_tree(
     let is_of_old_run = state.is_some_and(|state| state.run_id.is_some());
     let plan = work.filter(|tree| **tree != Doc::Tree.scaffold() && (options.keep_plan || !is_of_old_run));
     let Some(plan) = plan else { return Ok(seed(goal, config)) };
-    let plan = Tree::decode(plan).map_err(StartError::Tree)?;
+    let plan = Tree::decode_and_sort(plan).map_err(StartError::Tree)?;
     if is_of_old_run {
         let id = plan.root().id.clone();
         return Ok(seeded_tree(id, goal.summary(), config, open_part(plan.root())));

@@ -94,7 +94,7 @@ pub enum Event {
     GuardEnded { iter: IterationNumber, end: GuardEnd, exit: Option<GuardExit> },
     /// A reviewer is about to look at the work.
     ReviewStarted { iter: IterationNumber, agent: String, round: Ordinal },
-    /// The review ended.
+    /// A reviewer gave a verdict, or none.
     ReviewEnded {
         iter: IterationNumber,
         #[serde(flatten)]

@@ -9,6 +9,7 @@ use super::final_check;
 use super::outcome::StopReason;
 use super::recorded_guard::{GuardJob, GuardOccasion};
 use super::review::{self, ReviewPlan};
+use super::settle::Transition;
 use super::snapshot::Snapshot;
 use crate::config::{Config, GuardConfig, OnStuck};
 use crate::model::cost::{ReachedLimit, reached};
@@ -260,6 +261,16 @@ struct PlannedSession<'t> {
     target: SessionTarget,
     /// The selected leaf; `None` in a repair.
     selected: Option<SelectedLeaf<'t>>,
+}
+
+/// Whether the next session is impossible because a task has no attempts left.
+pub fn stuck_after(snapshot: &Snapshot, transition: &Transition) -> Option<StopReason> {
+    let tree = transition.tree.clone();
+    let after = Snapshot { tree, state: transition.state.clone(), ..snapshot.clone() };
+    match next_session(&after) {
+        Err(stop @ StopReason::Stuck { .. }) => Some(stop),
+        Err(_) | Ok(_) => None,
+    }
 }
 
 /// The next session, or the first reason to stop, in a fixed order.

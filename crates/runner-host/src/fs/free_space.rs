@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::error::Error;
+use crate::error::{Error, UserError};
 
 /// What must be free for a session to begin: room for its commit, its documents and the beginning of its logs.
 const BYTES_MIN: u64 = 8 << 20;
@@ -14,6 +14,15 @@ struct FreeSpace {
     bytes: u64,
     /// None where files are not counted.
     files: Option<u64>,
+}
+
+/// Refuses if the user may not create files in any of these folders.
+pub(crate) fn refuse_read_only(folders: &[&Path]) -> Result<(), Error> {
+    let is_closed = |folder: &&&Path| rustix::fs::access(**folder, rustix::fs::Access::WRITE_OK).is_err();
+    match folders.iter().find(is_closed) {
+        Some(folder) => Err(UserError::ReadOnly((*folder).to_owned()).into()),
+        None => Ok(()),
+    }
 }
 
 /// Refuses if the file system of any of these folders has too little space.

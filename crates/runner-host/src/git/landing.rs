@@ -6,7 +6,7 @@ use std::path::Path;
 use runner_core::layout::RUNNER_DIR;
 use runner_core::model::object_id::{CommitId, TreeId};
 
-use super::{Git, GitCommand, IndexEntry, PathSet, REFLOG_MESSAGE, lossy, paths_in};
+use super::{Git, GitCommand, IndexEntry, PathSet, REFLOG_MESSAGE, TreeEntry, lossy, paths_in};
 use crate::error::Error;
 use crate::fs::atomic;
 
@@ -29,6 +29,20 @@ impl Git {
         let tree = self.write_tree(&index)?;
         atomic::remove_file(&index)?;
         Ok(tree)
+    }
+
+    /// The tree of a commit with this file of another commit; none if it has the same file already.
+    pub(crate) fn tree_with_file(
+        &self,
+        commit: &CommitId,
+        file: &TreeEntry,
+    ) -> Result<Option<TreeId>, Error> {
+        let index = self.paths().private_index("land");
+        self.read_into_index(&index, commit)?;
+        self.edit_index(&index, &[IndexEntry::Put(file.clone())])?;
+        let tree = self.write_tree(&index)?;
+        atomic::remove_file(&index)?;
+        Ok((tree != self.tree_of(commit)?).then_some(tree))
     }
 
     /// Rebases the commits after `base` up to `tip` onto another commit, in a work tree at `scratch` that is removed

@@ -17,6 +17,13 @@ pub(super) struct RepoLocation {
     pub(super) id_digits: usize,
 }
 
+/// The work tree that has its git folder around `dir`.
+fn work_tree_around(dir: &Path) -> Option<PathBuf> {
+    let dir = dir.canonicalize().ok()?;
+    let git_folder = dir.ancestors().find(|path| path.file_name().is_some_and(|name| name == ".git"))?;
+    git_folder.parent().map(Path::to_owned)
+}
+
 /// Finds the repository that contains `dir`.
 pub(super) fn discover(program: &Path, dir: &Path) -> Result<RepoLocation, Error> {
     // Checked first: a process that cannot enter its folder fails with the same error as a missing program.
@@ -30,8 +37,11 @@ pub(super) fn discover(program: &Path, dir: &Path) -> Result<RepoLocation, Error
     let lines: Vec<&[u8]> = output.stdout.split(|byte| *byte == b'\n').collect();
     if !output.status.success() {
         let is_bare = lines.first() == Some(&b"true".as_slice());
+        let is_outside_work_tree = lines.get(1) == Some(&b"false".as_slice());
         return Err(if is_bare {
             UserError::Bare(dir.to_owned()).into()
+        } else if is_outside_work_tree {
+            UserError::InsideGitFolder { dir: dir.to_owned(), root: work_tree_around(dir) }.into()
         } else {
             UserError::NoRepository { dir: dir.to_owned(), stderr: lossy(&output.stderr) }.into()
         });

@@ -3,6 +3,7 @@
 use runner_core::config::Config;
 use runner_core::layout::Doc;
 use runner_core::model::goal::Goal;
+use runner_core::model::id::RunId;
 use runner_core::model::object_id::{BranchName, CommitId};
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
@@ -17,6 +18,7 @@ use crate::error::{Error, UserError};
 use crate::git::{Git, RepoStatus};
 use crate::repo::commit_files::unstarted_changes;
 use crate::repo::documents::{first_paths, refuse_changed_documents, refuse_dirty, refuse_hidden};
+use crate::repo::readonly_repo::ReadonlyRepo;
 
 /// Loads the run in the work tree, for a command that needs it once.
 pub(crate) fn load_work_tree(git: &Git) -> Result<LoadedRun, Error> {
@@ -59,14 +61,20 @@ fn check(git: &Git, docs: &DocSet, status: &RepoStatus) -> Result<(), Error> {
     };
     let first_fault = identity.errors().into_iter().next();
     if let Some(fault @ IdentityError::ProtectedBranch(_)) = first_fault {
-        return Err(UserError::Identity(fault).into());
+        return Err(UserError::Identity { error: fault, newest: newest_run(git) }.into());
     }
     refuse_dirty(&status.outside)?;
     if let Some(fault) = first_fault {
-        return Err(UserError::Identity(fault).into());
+        return Err(UserError::Identity { error: fault, newest: newest_run(git) }.into());
     }
     refuse_changed_documents(&status.inside)?;
     git.operation().map_or(Ok(()), |operation| Err(UserError::Busy(operation).into()))
+}
+
+/// The newest run with a branch here; none if the branches cannot be listed, which is not what the user asked about.
+fn newest_run(git: &Git) -> Option<RunId> {
+    let runs = ReadonlyRepo::open(git.root()).and_then(|repo| repo.runs()).unwrap_or_default();
+    runs.into_iter().next().map(|branch| branch.run)
 }
 
 /// Refuses commits of the user's that change guard, configuration or another file of the run: the rules of a run are those of

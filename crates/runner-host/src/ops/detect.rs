@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runner_core::config::SetKeyError;
+use runner_core::config::{Config, SetKeyError};
 use runner_core::detect::{
     ConfigRequest, DEPTH_MAX, LOCAL_FOLDERS, PROGRAMS, ProposedConfig, RepoListing, is_manifest,
     propose_config,
@@ -10,6 +10,7 @@ use runner_core::detect::{
 use runner_core::layout::Doc;
 use runner_core::model::id::RunId;
 use runner_core::model::protection::Protection;
+use runner_core::runs::start::StartError;
 use supervise::executables;
 
 use super::init::ExistingFiles;
@@ -75,6 +76,9 @@ pub(crate) fn propose_in(git: &Git, request: &ConfigRequest) -> Result<SetupProp
         Ok(proposed) => Ok(SetupProposal::new(git, proposed, source)),
         // An earlier run's configuration that this version cannot read is no reason to stop.
         Err(SetKeyError::Invalid(_)) if matches!(source, ConfigSource::Run(_)) => detect_in(git, request),
+        Err(SetKeyError::Invalid(problems)) if Config::decode(base.as_bytes()).is_err() => {
+            Err(StartError::Config(problems).into())
+        }
         Err(error) => Err(UserError::SetKey(error).into()),
     }
 }

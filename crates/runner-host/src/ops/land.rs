@@ -21,7 +21,7 @@ use super::base_branch::base_branch;
 use super::guard_rerun::{CommitCheck, GuardRerunOutcome, GuardRerunner};
 use super::verify::verify;
 use crate::error::{Error, UserError};
-use crate::git::{Git, RebaseResult, lossy};
+use crate::git::{Git, RebaseResult, TreeEntry, lossy};
 use crate::repo::documents::{docs_at_commit, first_paths};
 use crate::repo::locked_repo::LockedRepo;
 use crate::repo::run_history::{RunSelector, resolve, run_history};
@@ -29,6 +29,9 @@ use crate::view::run_view::{IterationView, RunView};
 
 /// How many violations of the audit an error lists.
 const FINDINGS_MAX: usize = 5;
+
+/// The subject of the commit with the configuration.
+const CONFIG_TITLE: &str = "Configure runner";
 
 /// What the user asked for.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +42,15 @@ pub struct LandRequest {
     pub onto: Option<String>,
     pub target: LandTarget,
     pub style: LandStyle,
+    pub config: LandedConfig,
+}
+
+/// Whether the run's configuration is landed too, so that later runs start from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LandedConfig {
+    #[default]
+    LeftOut,
+    OwnCommit,
 }
 
 /// The branch that gets the commits.
@@ -125,6 +137,8 @@ pub struct LandBase {
     tip: CommitId,
     /// How many commits it got since the run started.
     pub newer_commits: usize,
+    /// Whether it has a configuration that runs start from.
+    pub has_config: bool,
 }
 
 /// A landed commit and its subject.
@@ -178,6 +192,11 @@ pub fn prepare_land(dir: &Path, request: &LandRequest) -> Result<PreparedLand, E
     if tip == onto_tip {
         return Err(LandError::NothingPassed(target.run).into());
     }
+    let has_config = docs_at_commit(git, &onto_tip)?.contains_key(&Doc::Config);
+    let tip = match (request.config, tasks.last()) {
+        (LandedConfig::OwnCommit, Some(last)) => with_config(git, &tip, &target.tip, &stack.origin(last))?,
+        (LandedConfig::LeftOut, _) | (LandedConfig::OwnCommit, None) => tip,
+    };
     let newer_commits = git.commits_between(&base, &onto_tip)?.len();
     Ok(PreparedLand {
         run: target.run,
@@ -185,12 +204,27 @@ pub fn prepare_land(dir: &Path, request: &LandRequest) -> Result<PreparedLand, E
         tasks: tasks.into_iter().map(|task| task.landed).collect(),
         is_complete,
         verified,
-        base: LandBase { branch: onto, tip: onto_tip, newer_commits },
+        base: LandBase { branch: onto, tip: onto_tip, newer_commits, has_config },
         branch,
         tip,
         config,
         repo,
     })
+}
+
+/// Adds a commit with the run's configuration, unless `tip` has the same.
+fn with_config(
+    git: &Git,
+    tip: &CommitId,
+    run_tip: &CommitId,
+    origin: &LandedOrigin,
+) -> Result<CommitId, Error> {
+    let is_config = |file: &TreeEntry| Doc::at(&file.path) == Some(Doc::Config);
+    let Some(file) = git.runner_files(run_tip)?.into_iter().find(is_config) else { return Ok(tip.clone()) };
+    match git.tree_with_file(tip, &file)? {
+        Some(tree) => git.store_commit(&tree, tip, &landed_message(CONFIG_TITLE, "", origin)),
+        None => Ok(tip.clone()),
+    }
 }
 
 fn verified_commits(dir: &Path, target: &RunSelector) -> Result<usize, Error> {

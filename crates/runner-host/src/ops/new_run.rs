@@ -4,19 +4,23 @@ use std::path::{Path, PathBuf};
 
 use runner_core::config::Config;
 use runner_core::detect::ConfigRequest;
-use runner_core::layout::Doc;
+use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::goal::Goal;
 use runner_core::model::id::RunId;
+use runner_core::model::object_id::CommitId;
 use runner_core::runs::identity;
-use runner_core::runs::start::{StartError, StartOptions};
+use runner_core::runs::start::{self, StartError, StartOptions};
 
-use super::base_branch::base_branch_of;
+use super::base_branch::{base_branch, base_branch_of};
 use super::detect::{SetupProposal, propose_in};
 use super::preflight::preflight_config;
 use super::start::{StartResult, clean_status, refuse_old_git, runs_with_branches, start};
 use crate::error::{Error, UserError};
-use crate::git::{Git, Head};
-use crate::repo::documents::{docs_at_commit, read_doc};
+use crate::fs::atomic;
+use crate::git::{Git, Head, RepoStatus};
+use crate::repo::documents::{docs_at_commit, read_doc, read_docs};
+use crate::repo::locked_repo::LockedRepo;
+use crate::repo::paths::RUNNER_FOLDERS;
 
 /// What the user asked for.
 #[derive(Clone, Debug)]
@@ -48,6 +52,20 @@ pub struct NewRun {
     pub root: PathBuf,
     /// Whether that work tree must be created.
     needs_worktree: bool,
+    /// What HEAD is at before the start.
+    head: Head,
+    /// What the runner's folder was before the start.
+    folder: RunnerFolder,
+}
+
+/// The runner's folder in a work tree, before a run starts there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RunnerFolder {
+    Missing,
+    /// It holds nothing that git does not have, but ignored files.
+    Committed,
+    /// The user changed it, and the start commits that.
+    Changed,
 }
 
 impl NewRun {
@@ -66,6 +84,7 @@ pub fn plan_run(dir: &Path, request: &NewRunRequest) -> Result<NewRun, Error> {
     let status = clean_status(&git)?;
     let head = status.head.commit().ok_or(UserError::NoCommit)?;
     refuse_run_branch(&git, &status.head)?;
+    refuse_lost_head(&git, &status.head)?;
     refuse_edited_goal(&git, &status.head, &request.goal)?;
     let id = match &request.id {
         Some(id) => chosen_id(&git, id)?,
@@ -78,6 +97,9 @@ pub fn plan_run(dir: &Path, request: &NewRunRequest) -> Result<NewRun, Error> {
         }
     };
     let setup = propose_in(&git, &request.config)?;
+    if !setup.proposed.has_guard {
+        return Err(UserError::NoGuard.into());
+    }
     preflight_config(&git, &setup.proposed.config)?;
     let (root, needs_worktree) = match &request.place {
         RunPlace::Here => (git.root().to_owned(), false),
@@ -88,7 +110,28 @@ pub fn plan_run(dir: &Path, request: &NewRunRequest) -> Result<NewRun, Error> {
         Head::Detached { commit } => commit.prefix(8).to_owned(),
         Head::Unborn => return Err(UserError::NoCommit.into()),
     };
-    Ok(NewRun { id, goal: request.goal.clone(), setup, base, root, needs_worktree })
+    let folder = runner_folder(&git, &status);
+    let goal = request.goal.clone();
+    Ok(NewRun { id, goal, setup, base, root, needs_worktree, head: status.head, folder })
+}
+
+fn runner_folder(git: &Git, status: &RepoStatus) -> RunnerFolder {
+    if git.root().join(RUNNER_DIR).symlink_metadata().is_err() {
+        RunnerFolder::Missing
+    } else if status.inside.is_empty() {
+        RunnerFolder::Committed
+    } else {
+        RunnerFolder::Changed
+    }
+}
+
+/// Refuses a commit that only HEAD leads to: when the run is checked out, the user would not find it again.
+fn refuse_lost_head(git: &Git, head: &Head) -> Result<(), Error> {
+    let Head::Detached { commit } = head else { return Ok(()) };
+    match base_branch(git, commit)? {
+        Some(_) => Ok(()),
+        None => Err(UserError::DetachedHead(commit.prefix(8).to_owned()).into()),
+    }
 }
 
 /// Starts a planned run: creates its branch, and its work tree if it has one of its own.
@@ -109,6 +152,90 @@ pub fn start_run(dir: &Path, run: &NewRun) -> Result<StartResult, Error> {
         // The error that is returned matters more than one of the clean-up.
         let _ = git.remove_worktree(&run.root);
     })
+}
+
+/// Undoes a start after which no iteration began: HEAD is back where it was, and the run's branch is gone. Returns false, with
+/// everything as it is, if the start committed changes of the user's.
+pub fn undo_start(dir: &Path, run: &NewRun, started: &CommitId) -> Result<bool, Error> {
+    let repo = LockedRepo::open(dir)?;
+    let git = repo.git();
+    let branch = run.id.branch();
+    if git.branch_tip(&branch)?.as_ref() != Some(started) {
+        return Ok(false);
+    }
+    if run.needs_worktree {
+        git.remove_worktree(&run.root)?;
+    } else {
+        match &run.head {
+            _ if run.folder == RunnerFolder::Changed => return Ok(false),
+            Head::Branch { name, .. } => {
+                git.call(&["switch", "--quiet", "--no-guess", name.as_str()]).run()?
+            }
+            Head::Detached { commit } => {
+                git.call(&["switch", "--quiet", "--detach", commit.as_str()]).run()?
+            }
+            Head::Unborn => return Ok(false),
+        };
+        let leftover = match run.folder {
+            RunnerFolder::Missing => git.root().join(RUNNER_DIR),
+            RunnerFolder::Committed | RunnerFolder::Changed => git.paths().iterations().join(run.id.as_str()),
+        };
+        atomic::remove_any(&leftover)?;
+    }
+    git.remove_ref(&branch.reference(), started.as_str())?;
+    Ok(true)
+}
+
+/// A run that was started in a linked work tree.
+#[derive(Debug)]
+pub struct WorktreeStart {
+    pub root: PathBuf,
+    pub started: StartResult,
+}
+
+/// Starts or resumes the run that GOAL.md names in a new linked work tree. What the user wrote under `.runner/` goes there
+/// too, and stays here as it is.
+pub fn start_in_worktree(
+    dir: &Path,
+    path: Option<&Path>,
+    options: &StartOptions,
+) -> Result<WorktreeStart, Error> {
+    let git = Git::open(dir)?;
+    refuse_old_git(&git)?;
+    let status = clean_status(&git)?;
+    let head = status.head.commit().ok_or(UserError::NoCommit)?;
+    let docs = read_docs(&git)?;
+    let goal = start::goal_file(&docs, options)?;
+    let named = Goal::parse(&goal).map_err(StartError::from)?.id().cloned();
+    let run = match named {
+        Some(run) => run,
+        None => identity::generate(head.as_str(), &runs_with_branches(&git.runner_branches()?)?)
+            .ok_or(Error::Internal("no run id could be generated"))?,
+    };
+    if let Some(worktree) = git.worktree_holding(&run.branch())? {
+        return Err(UserError::HeldElsewhere { branch: run.branch().to_string(), worktree }.into());
+    }
+    let root = new_worktree_path(&git, dir, path, &run)?;
+    git.add_worktree(&root, head)?;
+    let begin = || {
+        let linked = Git::open(&root)?;
+        for folder in RUNNER_FOLDERS {
+            atomic::ensure_folder(&linked.root().join(folder))?;
+        }
+        let committed = docs_at_commit(&git, head)?;
+        for (doc, bytes) in docs.iter().filter(|(doc, bytes)| committed.get(doc) != Some(bytes)) {
+            atomic::write(&linked.paths().doc(*doc), bytes)?;
+        }
+        start(&root, options)
+    };
+    match begin() {
+        Ok(started) => Ok(WorktreeStart { root: root.clone(), started }),
+        Err(error) => {
+            // The error that is returned matters more than one of the clean-up.
+            let _ = git.remove_worktree(&root);
+            Err(error)
+        }
+    }
 }
 
 /// Refuses to mix a new run with the commits of another one.

@@ -4,20 +4,21 @@ use std::path::Path;
 
 use runner_core::agents::{AgentSandbox, AgentSpec};
 use runner_core::config::{Budget, Config, Executor, RoomMode, SandboxMode};
-use runner_core::detect::{LoginState, login_places};
+use runner_core::detect::{AgentPresence, LoginState, login_places};
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::cost::{RunSpending, unenforceable_limits};
 use runner_core::model::goal::Goal;
 use supervise::executables;
 
 use super::signed_tip::signing_obstacle;
-use crate::agent::login::executor_login;
+use crate::agent::login::{executor_login, installed_agents};
 use crate::agent::sandbox::{Bubblewrap, SANDBOX_FIX};
 use crate::error::{Error, UserError};
-use crate::fs::free_space::refuse_full_disk;
+use crate::fs::free_space::{refuse_full_disk, refuse_read_only};
 use crate::git::Git;
 use crate::repo::documents::read_docs;
 use crate::repo::journal::{self, JournalState};
+use crate::repo::readonly_repo::ReadonlyRepo;
 
 /// Something that must be fixed before a loop starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,10 +36,52 @@ impl PreflightProblem {
     }
 }
 
+/// Whether a run has a configuration file that `runner config` can change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SetupStage {
+    /// Options of `runner run` decide.
+    NewRun,
+    Configured,
+}
+
+impl SetupStage {
+    /// What to type for another test command.
+    fn set_guard(self, command: &str) -> String {
+        match self {
+            Self::NewRun => format!("name your test command: --guard \"{command}\""),
+            Self::Configured => {
+                format!("set your test command: runner config set guard.command {command} && runner start")
+            }
+        }
+    }
+
+    /// What to type for another agent.
+    fn set_agent(self, installed: &[AgentPresence]) -> String {
+        let name = installed.first().map_or("COMMAND", |presence| presence.agent.name);
+        match (self, installed.first()) {
+            (Self::NewRun, _) => format!("name an agent that is installed: --agent {name}"),
+            (Self::Configured, Some(presence)) => {
+                let keys = if presence.agent.is_preset() {
+                    format!("executor.kind=command executor.preset={name}")
+                } else {
+                    format!("executor.kind={name}")
+                };
+                format!("choose one that is installed: runner config set {keys} && runner start")
+            }
+            (Self::Configured, None) => {
+                "choose another: runner config set executor.command PROGRAM && runner start".to_owned()
+            }
+        }
+    }
+}
+
 /// Refuses to start a loop in this repository if it could not do any work. Nothing is written.
 pub fn preflight(dir: &Path, loop_budget: &Budget) -> Result<(), Error> {
     // The loop reports a repository that cannot be opened, after it has tried to repair what a crash left.
     let Ok(git) = Git::open(dir) else { return Ok(()) };
+    if let Some(pid) = ReadonlyRepo::open(git.root())?.lock_holder() {
+        return Err(UserError::LoopRunning(pid).into());
+    }
     // After a crash the documents may be half written: recovery comes first, and then every iteration checks them.
     if journal::read(&git.paths().journal())? != JournalState::Empty {
         return Ok(());
@@ -49,16 +92,17 @@ pub fn preflight(dir: &Path, loop_budget: &Budget) -> Result<(), Error> {
     }
     // A full disk is the cause of many other problems.
     refuse_full_disk(&[git.root(), git.common_dir()])?;
+    refuse_read_only(&[git.root(), git.common_dir()])?;
     let docs = read_docs(&git)?;
     let mut problems = Vec::new();
     let goal = docs.get(&Doc::Goal).and_then(|bytes| Goal::parse(bytes).ok());
     if goal.is_some_and(|goal| !goal.is_written()) {
-        let fix = format!("write it into {}, then run 'runner start'", Doc::Goal.path());
+        let fix = "write it there, or here: runner start --goal \"GOAL\"";
         problems.push(PreflightProblem::new("goal", "GOAL.md still holds the template", fix));
     }
     // An invalid configuration is reported by the loop itself.
     if let Some(config) = docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok()) {
-        problems.extend(config_problems(&git, &config));
+        problems.extend(config_problems(&git, &config, SetupStage::Configured));
         problems.extend(loop_limit_problem(&config, loop_budget));
     }
     refuse(problems)
@@ -67,7 +111,8 @@ pub fn preflight(dir: &Path, loop_budget: &Budget) -> Result<(), Error> {
 /// The same for a run that does not exist yet.
 pub(crate) fn preflight_config(git: &Git, config: &Config) -> Result<(), Error> {
     refuse_full_disk(&[git.root(), git.common_dir()])?;
-    refuse(config_problems(git, config))
+    refuse_read_only(&[git.root(), git.common_dir()])?;
+    refuse(config_problems(git, config, SetupStage::NewRun))
 }
 
 /// Refuses a limit of the command on something that the agents of this configuration do not report.
@@ -79,14 +124,14 @@ fn refuse(problems: Vec<PreflightProblem>) -> Result<(), Error> {
     if problems.is_empty() { Ok(()) } else { Err(UserError::Preflight(problems).into()) }
 }
 
-fn config_problems(git: &Git, config: &Config) -> Vec<PreflightProblem> {
+fn config_problems(git: &Git, config: &Config, stage: SetupStage) -> Vec<PreflightProblem> {
     let mut problems = Vec::new();
     let agents = config.agents();
     for (rung, executor) in agents.clone().enumerate() {
         let is_repeated = agents.clone().take(rung).any(|earlier| is_same_program(earlier, executor));
-        problems.extend(agent_problem(git.root(), executor).filter(|_| !is_repeated));
+        problems.extend(agent_problem(git.root(), executor, stage).filter(|_| !is_repeated));
     }
-    problems.extend(guard_problem(git.root(), config));
+    problems.extend(guard_problem(git.root(), config, stage));
     problems.extend(limit_problem(config));
     problems.extend(sandbox_problem(git.root(), config));
     problems.extend(signing_obstacle(git, &config.proof).map(|why| {
@@ -101,16 +146,18 @@ fn is_same_program(one: &Executor, other: &Executor) -> bool {
         == (other.kind, &other.program, &other.command, other.preset, &other.base_url)
 }
 
-fn agent_problem(root: &Path, executor: &Executor) -> Option<PreflightProblem> {
+fn agent_problem(root: &Path, executor: &Executor, stage: SetupStage) -> Option<PreflightProblem> {
     let problem = |found: String, fix: String| Some(PreflightProblem::new("agent", found, fix));
+    if let Some(scenario) = executor.scenario.as_deref().filter(|scenario| !root.join(scenario).is_file()) {
+        let fix = "name a scenario that exists: runner config set executor.scenario FILE && runner start";
+        return problem(format!("there is no scenario `{scenario}`"), fix.to_owned());
+    }
     let Some(agent) = executor.agent() else {
         let program = executor.command.as_ref()?.program();
-        let fix = "check it, or choose another: runner config set executor.command PROGRAM".to_owned();
-        return if executables::find(program, Some(root)).is_some() {
-            None
-        } else {
-            problem(format!("`{program}` is not on PATH"), fix)
-        };
+        if executables::find(program, Some(root)).is_some() {
+            return None;
+        }
+        return problem(format!("`{program}` is not on PATH"), stage.set_agent(&installed_agents(root)));
     };
     let program = executor.program.as_deref().unwrap_or(agent.program);
     if executables::find(program, Some(root)).is_none() {
@@ -136,16 +183,20 @@ fn install_fix(executor: &Executor, agent: &AgentSpec) -> String {
     }
 }
 
-fn guard_problem(root: &Path, config: &Config) -> Option<PreflightProblem> {
+fn guard_problem(root: &Path, config: &Config, stage: SetupStage) -> Option<PreflightProblem> {
     let program = config.guard.command.program();
+    let problem = |found: String, fix: String| Some(PreflightProblem::new("guard", found, fix));
+    let is_installed = |program: &str| executables::find(program, Some(root)).is_some();
+    if let Some((first, _)) = program.split_once(' ').filter(|(first, _)| is_installed(first)) {
+        let found = format!("`{program}` is one word of the command, but `{first}` is the program");
+        return problem(found, stage.set_guard(program));
+    }
     // A program inside the repository may be made by the setup, or by an agent.
-    if program.contains('/') && !program.starts_with('/') || executables::find(program, Some(root)).is_some()
-    {
+    if program.contains('/') && !program.starts_with('/') || is_installed(program) {
         return None;
     }
-    let fix =
-        format!("install `{program}`, or set your test command: runner config set guard.command COMMAND");
-    Some(PreflightProblem::new("guard", format!("`{program}` is not on PATH"), fix))
+    let fix = format!("install `{program}`, or {}", stage.set_guard("COMMAND"));
+    problem(format!("`{program}` is not on PATH"), fix)
 }
 
 /// Limits on money that nothing can measure, because an agent is known not to report its cost.

@@ -39,7 +39,7 @@ pub struct SignedTip {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TipSignature {
     pub tag: String,
-    /// The signed commit.
+    /// The id of the commit that the tag signs.
     pub commit: String,
     pub place: SignedPlace,
     /// Whether the signature fits the tag. Whose key it is, `git verify-tag` says.

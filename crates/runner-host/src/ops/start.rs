@@ -135,11 +135,11 @@ pub fn import(dir: &Path, plan: PlanImport) -> Result<StartResult, Error> {
 /// must contain the import alone.
 fn refuse_import(run: &RunId, status: &RepoStatus, exists: bool) -> Result<(), Error> {
     if !exists {
-        return Err(UserError::Identity(IdentityError::NoRun).into());
+        return Err(UserError::identity(IdentityError::NoRun).into());
     }
     if status.head.branch() != Some(&run.branch()) {
         let branch = status.head.branch().map(ToString::to_string);
-        return Err(UserError::Identity(IdentityError::WrongBranch { run: run.clone(), branch }).into());
+        return Err(UserError::identity(IdentityError::WrongBranch { run: run.clone(), branch }).into());
     }
     Ok(refuse_changed_documents(&status.inside)?)
 }

@@ -4,6 +4,7 @@ use runner_core::config::SetKeyError;
 use runner_core::layout::Doc;
 use runner_host::ops::land::LandError;
 use runner_host::ops::preflight::PreflightProblem;
+use runner_host::ops::pull_request::PullRequestError;
 
 use super::ErrorAdvice;
 
@@ -53,6 +54,19 @@ pub(super) fn land_advice(error: &LandError) -> ErrorAdvice {
             "the base branch may break the run's work: fix it on the run's branch",
         )
         .with_details(output.clone()),
+    }
+}
+
+pub(super) fn pull_request_advice(error: &PullRequestError) -> ErrorAdvice {
+    match error {
+        PullRequestError::NoRemote => ErrorAdvice::new("no_remote", "add one: git remote add origin URL"),
+        PullRequestError::NoProgram(program) => {
+            let hint = format!("install {program} and log in, or land without --open");
+            ErrorAdvice::new("no_review_program", hint)
+        }
+        PullRequestError::Failed { output, .. } => {
+            ErrorAdvice { code: "pull_request", details: output.clone(), hints: Vec::new() }
+        }
     }
 }
 

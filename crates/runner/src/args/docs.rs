@@ -7,10 +7,12 @@ use clap_complete::Shell;
 
 /// Print a completion script for a shell
 ///
-/// In bash, zsh and fish, the script also completes `runner eval` once `runner eval completions` is installed.
+/// Completes runs, tasks, iterations and configuration keys too, also behind `runner eval` and `runner ui`. The script for
+/// bash and fish is for runner-ui and runner-eval as well.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner completions bash > ~/.local/share/bash-completion/completions/runner
+  runner completions zsh > ~/.zfunc/_runner   # a folder of $fpath
   runner completions fish > ~/.config/fish/completions/runner.fish")]
 pub(crate) struct CompletionsArgs {
     /// Shell to generate completions for

@@ -13,7 +13,9 @@ use clap::Args;
   runner land --squash         # one commit for the whole run
   runner land --onto develop --branch oauth
   runner land --into main      # moves main, if it is not checked out
-  runner land --pr             # also print a title and text for a pull request")]
+  runner land --pr             # also print a title and text for a pull request
+  runner land --open           # push it and open the pull request with gh or glab
+  runner land --with-config    # later runs start from this configuration")]
 pub(crate) struct LandArgs {
     /// Run to land [default: the one on the current branch]
     #[arg(value_name = "RUN")]
@@ -33,4 +35,10 @@ pub(crate) struct LandArgs {
     /// Print a title and text for a pull request
     #[arg(long)]
     pub(crate) pr: bool,
+    /// Push the branch and open a pull request with gh or glab
+    #[arg(long, conflicts_with = "into")]
+    pub(crate) open: bool,
+    /// Add a commit with the run's config.toml
+    #[arg(long)]
+    pub(crate) with_config: bool,
 }

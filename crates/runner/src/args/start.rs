@@ -13,7 +13,8 @@ use clap::Args;
   runner start
   runner start --goal \"Make the parser twice as fast\"
   runner start --goal-file docs/plan.md
-  runner start --keep-plan   # carry the open tasks over into a new run")]
+  runner start --keep-plan   # carry the open tasks over into a new run
+  runner start --worktree    # keep your own checkout free")]
 pub(crate) struct StartArgs {
     /// Goal text (only if GOAL.md is still empty)
     #[arg(long, value_name = "TEXT", conflicts_with = "goal_file")]
@@ -24,4 +25,7 @@ pub(crate) struct StartArgs {
     /// Carry the open tasks over into the new run
     #[arg(long)]
     pub(crate) keep_plan: bool,
+    /// Work in a linked work tree [default folder: beside the repository]
+    #[arg(long, value_name = "DIR", num_args = 0..=1)]
+    pub(crate) worktree: Option<Option<PathBuf>>,
 }

@@ -7,19 +7,13 @@ use runner_term::cli_docs::{self, GeneratedText};
 
 use crate::args::{CompletionsArgs, ManArgs, RunnerCli};
 
-pub(crate) fn completions(args: &CompletionsArgs) -> GeneratedText {
-    cli_docs::completions(RunnerCli::command(), args.shell).followed_by(eval_completions(args.shell))
-}
+/// The programs whose command lines one script completes. `runner eval` and `runner ui` need nothing of their own.
+const PROGRAMS: [&str; 3] = ["runner", "runner-ui", "runner-eval"];
 
-/// Delegates `runner eval` to the completion of `runner-eval`, whose commands this program does not know.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the other shells cannot delegate")]
-fn eval_completions(shell: Shell) -> &'static str {
-    match shell {
-        Shell::Bash => include_str!("../../completions/eval.bash"),
-        Shell::Zsh => include_str!("../../completions/eval.zsh"),
-        Shell::Fish => include_str!("../../completions/eval.fish"),
-        _ => "",
-    }
+pub(crate) fn completions(args: &CompletionsArgs) -> GeneratedText {
+    // In zsh, a file holds the completion of one program.
+    let programs = if args.shell == Shell::Zsh { &PROGRAMS[..1] } else { &PROGRAMS };
+    cli_docs::completions(RunnerCli::command(), programs, args.shell)
 }
 
 pub(crate) fn man(args: &ManArgs) -> Result<GeneratedText, CommandError> {

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use runner_host::ops::land::{
-    LandRequest, LandStyle, LandTarget, LandedCommit, LandedTask, PreparedLand, prepare_land,
+    LandRequest, LandStyle, LandTarget, LandedCommit, LandedConfig, LandedTask, PreparedLand, prepare_land,
 };
+use runner_host::ops::pull_request::{PullRequestOpener, PullRequestSpec};
 use runner_host::repo::own_output::ignore_own_output;
 use runner_term::format::counted;
 use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
@@ -19,11 +20,14 @@ pub(crate) struct LandOutput {
     land: PreparedLand,
     commits: Vec<LandedCommit>,
     has_pull_request: bool,
+    /// The address of the pull request that was opened.
+    opened: Option<String>,
 }
 
 pub(crate) fn run(dir: &Path, args: &LandArgs, ui: &Ui) -> Result<LandOutput, CommandError> {
     let failed = |error| CommandError::from_host(WHAT, error);
     ignore_own_output(dir).map_err(failed)?;
+    let opener = if args.open { Some(PullRequestOpener::find(dir).map_err(failed)?) } else { None };
     let status_line = ui.status_line("verifying the run");
     let land = prepare_land(dir, &request(args)).map_err(failed)?;
     drop(status_line);
@@ -32,7 +36,24 @@ pub(crate) fn run(dir: &Path, args: &LandArgs, ui: &Ui) -> Result<LandOutput, Co
     land.check_guard(dir).map_err(failed)?;
     drop(status_line);
     let commits = land.publish().map_err(failed)?;
-    Ok(LandOutput { land, commits, has_pull_request: args.pr })
+    let opened = opener.map(|opener| open_pull_request(&opener, &land, ui)).transpose()?;
+    Ok(LandOutput { land, commits, has_pull_request: args.pr, opened })
+}
+
+fn open_pull_request(
+    opener: &PullRequestOpener,
+    land: &PreparedLand,
+    ui: &Ui,
+) -> Result<String, CommandError> {
+    let _status_line = ui.status_line("opening the pull request");
+    let PullRequest { title, body } = PullRequest::of(land);
+    let request =
+        PullRequestSpec { branch: &land.branch, base: &land.base.branch, title: &title, body: &body };
+    opener.open(&request).map_err(|error| {
+        let what = format!("the branch {} is created, but not the pull request", land.branch);
+        CommandError::from_host(&what, error)
+            .hint(format!("to open it by hand: {}", opener.by_hand(&request)))
+    })
 }
 
 fn request(args: &LandArgs) -> LandRequest {
@@ -46,6 +67,7 @@ fn request(args: &LandArgs) -> LandRequest {
         onto: args.into.clone().or_else(|| args.onto.clone()),
         target,
         style: if args.squash { LandStyle::Squash } else { LandStyle::CommitPerTask },
+        config: if args.with_config { LandedConfig::OwnCommit } else { LandedConfig::LeftOut },
     }
 }
 
@@ -109,6 +131,7 @@ impl CommandOutput for LandOutput {
             "complete": land.is_complete,
             "verified_commits": land.verified,
             "newer_commits": land.base.newer_commits,
+            "opened": self.opened,
         });
         if self.has_pull_request
             && let Value::Object(document) = &mut document
@@ -131,6 +154,7 @@ impl CommandOutput for LandOutput {
                 KeyValueLine::new().with("commit", &landed.commit).with("subject", clean(&landed.subject)),
             );
         }
+        lines.extend(self.opened.as_ref().map(|url| line("pull_request", clean(url))));
         if self.has_pull_request {
             lines.extend(PullRequest::of(&self.land).text().lines().map(KeyValueLine::verbatim));
         }
@@ -168,6 +192,16 @@ impl CommandOutput for LandOutput {
         }
         if self.has_pull_request {
             text.push_str(&format!("\n{}\n", PullRequest::of(land).text()));
+        }
+        if let Some(url) = &self.opened {
+            text.push_str(&format!("\n{tick} pull request {}\n", clean(url)));
+        }
+        if !land.base.has_config {
+            let offer = format!(
+                "To let later runs start from this configuration, put it on {} with --with-config.",
+                clean(&land.base.branch)
+            );
+            text.push_str(&format!("\n{}\n", styler.wrap(&offer, 0)));
         }
         text.push_str(&format!("\nNext: git log -p {}..{}\n", clean(&land.base.branch), clean(&land.branch)));
         if land.branch != land.base.branch {

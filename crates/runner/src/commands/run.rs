@@ -4,10 +4,10 @@ use std::path::Path;
 
 use runner_core::detect::{AgentRequest, ConfigRequest, guard_words};
 use runner_host::ops::doctor::{CheckVerdict, DoctorCheck, sandbox_checks};
-use runner_host::ops::new_run::{NewRun, NewRunRequest, RunPlace, plan_run, start_run};
+use runner_host::ops::new_run::{NewRun, NewRunRequest, RunPlace, plan_run, start_run, undo_start};
 use runner_host::ops::preflight::refuse_unmeasurable;
 use runner_host::repo::own_output::ignore_own_output;
-use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
+use runner_term::{CommandError, CommandOutput, KeyValueLine, RED_BASELINE, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
 use super::run_loop;
@@ -16,6 +16,10 @@ use crate::render::clean;
 use crate::render::setup::{SetupRow, draw_notes, draw_rows, setup_rows};
 
 const WHAT: &str = "could not start the run";
+
+/// What to do about a guard that fails before the start of a run, which is then as if it had not been started.
+const RED_HINTS: [&str; 2] =
+    ["fix it first; no task can pass until it succeeds", "or let the agent fix it: add --allow-red"];
 
 pub(crate) fn run(dir: &Path, args: &RunGoalArgs, ui: &Ui) -> Result<Box<dyn CommandOutput>, CommandError> {
     let Some(goal) = &args.goal else { return run_loop::run(dir, &args.options, ui) };
@@ -28,9 +32,15 @@ pub(crate) fn run(dir: &Path, args: &RunGoalArgs, ui: &Ui) -> Result<Box<dyn Com
     if !args.yes {
         confirm(ui)?;
     }
-    start_run(dir, &planned).map_err(failed)?;
+    let started = start_run(dir, &planned).map_err(failed)?;
     let options = LoopOptions { no_questions: args.yes, ..args.options.clone() };
-    run_loop::run(&planned.root, &options, ui)
+    match run_loop::run(&planned.root, &options, ui) {
+        Err(error) if error.code() == RED_BASELINE => {
+            let is_undone = undo_start(dir, &planned, &started.commit).map_err(failed)?;
+            Err(if is_undone { error.with_hints(RED_HINTS) } else { error })
+        }
+        ended => ended,
+    }
 }
 
 fn request(goal: &str, args: &RunGoalArgs) -> NewRunRequest {

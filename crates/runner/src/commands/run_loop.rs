@@ -46,6 +46,8 @@ pub(crate) struct LoopOutput {
     status: Option<RunStatus>,
     summary: LoopSummary,
     took: Duration,
+    /// The events of a step that prints one JSON document.
+    events: Option<Vec<Value>>,
     /// What came of signing a complete run, if it is to be signed.
     signed: Option<String>,
 }
@@ -91,6 +93,9 @@ pub(super) fn run_iterations(
     let log_of = |phase| if phase == DisplayPhase::Guard { "guard.log" } else { "executor.log" };
     let display =
         LiveDisplay::new(ui, Box::new(|run, iter, phase| last_line(root.get()?, run, iter, log_of(phase))));
+    if mode == RunMode::OneStep && ui.is_json() {
+        display.collect_events();
+    }
     let stop_requested = AtomicBool::new(false);
     let (key_sender, keys) = channel();
     let on_key = move |key| {
@@ -120,7 +125,7 @@ pub(super) fn run_iterations(
         let stop = stop.map_err(|error| CommandError::from_host("cannot run the next iteration", error))?;
         let status = stop.as_ref().map(|stop| status_after(dir, stop, &summary));
         let signed = if stop == Some(StopReason::Complete) { signed_text(dir) } else { None };
-        Ok(LoopOutput { stop, status, summary, took, signed })
+        Ok(LoopOutput { stop, status, summary, took, signed, events: display.take_events() })
     })
 }
 
@@ -212,9 +217,10 @@ fn run_in_repo(
         }
         RunMode::OneStep => Ok(match step::step(&mut world, &run)? {
             StepResult::Stopped(stop) => Some(stop),
-            StepResult::Iterated(iterated) => match iterated.transition.next {
-                NextAction::Stop(stop) => Some(stop),
-                NextAction::Go | NextAction::Wait(_) | NextAction::Unknown => None,
+            StepResult::Iterated(iterated) => match &iterated.transition.next {
+                NextAction::Stop(stop) => Some(stop.clone()),
+                NextAction::Go => step::stuck_after(&run.snapshot, &iterated.transition),
+                NextAction::Wait(_) | NextAction::Unknown => None,
             },
             StepResult::OutageContinues(_) => None,
         }),
@@ -281,6 +287,11 @@ impl CommandOutput for LoopOutput {
         if let Some(status) = &self.status {
             insert_status(&mut document, status);
         }
+        if let (Some(events), Value::Object(document)) = (&self.events, &mut document) {
+            document.insert("schema".to_owned(), json!("runner.step/1"));
+            document.remove("event");
+            document.insert("events".to_owned(), json!(events));
+        }
         document
     }
 
@@ -308,7 +319,7 @@ impl CommandOutput for LoopOutput {
     }
 
     fn ends_json_lines(&self) -> bool {
-        true
+        self.events.is_none()
     }
 
     fn exit(&self) -> CommandExit {

@@ -1,11 +1,12 @@
 //! `runner start`
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use runner_core::layout::Doc;
 use runner_core::model::id::RunId;
 use runner_core::model::protection::Protection;
 use runner_core::runs::start::StartOptions;
+use runner_host::ops::new_run::start_in_worktree;
 use runner_host::ops::start::{StartKind, StartResult, start};
 use runner_host::repo::own_output::ignore_own_output;
 use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
@@ -17,6 +18,8 @@ use crate::render::recovery::{recovered_json, recovered_line, recovered_text};
 
 pub(crate) struct StartOutput {
     started: StartResult,
+    /// The linked work tree that was created for the run.
+    worktree: Option<PathBuf>,
 }
 
 pub(crate) fn run(dir: &Path, args: &StartArgs) -> Result<StartOutput, CommandError> {
@@ -26,9 +29,14 @@ pub(crate) fn run(dir: &Path, args: &StartArgs) -> Result<StartOutput, CommandEr
     };
     let options = StartOptions { goal, keep_plan: args.keep_plan, ..StartOptions::default() };
     ignore_own_output(dir).map_err(|error| CommandError::from_host("could not start the run", error))?;
-    let started =
-        start(dir, &options).map_err(|error| CommandError::from_host("could not start the run", error))?;
-    Ok(StartOutput { started })
+    let failed = |error| CommandError::from_host("could not start the run", error);
+    match &args.worktree {
+        None => Ok(StartOutput { started: start(dir, &options).map_err(failed)?, worktree: None }),
+        Some(path) => {
+            let linked = start_in_worktree(dir, path.as_deref(), &options).map_err(failed)?;
+            Ok(StartOutput { started: linked.started, worktree: Some(linked.root) })
+        }
+    }
 }
 
 fn read_goal(path: &Path) -> Result<String, CommandError> {
@@ -60,6 +68,7 @@ impl CommandOutput for StartOutput {
             "other_runs": self.started.other_runs,
             "protected": self.started.protection.names(),
             "recovered": recovered,
+            "worktree": self.worktree.as_ref().map(|path| path.display().to_string()),
         })
     }
 
@@ -74,6 +83,8 @@ impl CommandOutput for StartOutput {
         lines.push(KeyValueLine::new().with("kind", word(self.started.kind)));
         lines.push(KeyValueLine::new().with("protected", self.started.protection.names().join(",")));
         lines.push(KeyValueLine::new().with("goal_written", !self.started.goal_unwritten));
+        let worktree = self.worktree.as_ref();
+        lines.extend(worktree.map(|path| KeyValueLine::new().with("worktree", path.display())));
         lines
     }
 
@@ -89,6 +100,10 @@ impl CommandOutput for StartOutput {
             word(self.started.kind),
             self.started.run.branch()
         ));
+        if let Some(path) = &self.worktree {
+            let path = clean(&path.display().to_string());
+            text.push_str(&format!("  {} {path}\n", styler.paint(TextRole::Faint, "work tree:")));
+        }
         text.push_str(&protected_text(&self.started.protection, styler));
         if self.started.goal_unwritten {
             let warning = styler.paint(TextRole::Warn, "GOAL.md still holds the template.");

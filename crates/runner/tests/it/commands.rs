@@ -2,12 +2,14 @@
 
 pub(crate) mod attest;
 pub(crate) mod blame;
+pub(crate) mod completion;
 pub(crate) mod config;
 pub(crate) mod conformance;
 pub(crate) mod demo;
 pub(crate) mod detach;
 pub(crate) mod edit;
 pub(crate) mod fork;
+pub(crate) mod fresh_projects;
 pub(crate) mod inspect;
 pub(crate) mod land;
 pub(crate) mod log_show_diff;
@@ -25,3 +27,5 @@ pub(crate) mod start;
 pub(crate) mod start_safety;
 pub(crate) mod step_and_loop;
 pub(crate) mod verify;
+pub(crate) mod worktrees;
+pub(crate) mod wrong_steps;

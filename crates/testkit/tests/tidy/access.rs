@@ -42,6 +42,8 @@ const RULES: &[AccessRule] = &[
             "crates/runner-host/src/agent/scripted_agent.rs",
             // The user's own signing program, with the user's own agent and key.
             "crates/runner-host/src/ops/signing.rs",
+            // The user's own program for pull requests, with the user's own login.
+            "crates/runner-host/src/ops/pull_request.rs",
             // The loop itself, in a session of its own; it outlives the command that starts it.
             "crates/runner-host/src/ops/detach.rs",
             // A program of the system that runs beside all others, and ends with its input.
@@ -65,6 +67,7 @@ const RULES: &[AccessRule] = &[
             "crates/runner/src/args/",
             "crates/runner/src/commands/demo.rs",
             "crates/runner-term/src/error.rs",
+            "crates/runner-term/src/error/plan_advice.rs",
             "crates/runner/src/render/summary.rs",
             "crates/runner-core/src/prompt/template.rs",
         ],

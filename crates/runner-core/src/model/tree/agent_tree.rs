@@ -35,6 +35,20 @@ impl AgentTree {
     }
 }
 
+impl Tree {
+    /// Decodes a tree that a user wrote: as strictly as any, but the runner sorts the children.
+    pub fn decode_and_sort(bytes: &[u8]) -> Result<Self, Vec<TreeProblem>> {
+        let (mut root, faults) = decode::document(bytes).map_err(|problem| vec![problem])?;
+        let mut problems = faults.into_result(&root).err().unwrap_or_default();
+        problems.retain(|problem| !matches!(problem.fault, TreeError::Unsorted { .. }));
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        sort(&mut root);
+        Ok(Self::of(root))
+    }
+}
+
 /// The runner sorts children, and takes the fields that it owns from the tree before the session.
 fn is_fixed_by_runner(fault: &TreeError) -> bool {
     matches!(
@@ -71,6 +85,20 @@ mod tests {
         let tree = AgentTree::decode(document([2, 1], true).as_bytes()).unwrap();
         let ids: Vec<&str> = tree.root().children.iter().map(|child| child.id.as_str()).collect();
         assert_eq!(ids, ["n1", "n2"]);
+    }
+
+    #[test]
+    fn a_users_tree_is_sorted_and_otherwise_strict() {
+        let text = document([2, 1], false).replace("\"attempts\": 9", "\"attempts\": 0");
+        assert!(Tree::decode(text.as_bytes()).is_err());
+        let tree = Tree::decode_and_sort(text.as_bytes()).unwrap();
+        assert_eq!(tree, Tree::decode(tree.bytes()).unwrap());
+        let ids: Vec<&str> = tree.root().children.iter().map(|child| child.id.as_str()).collect();
+        assert_eq!(ids, ["n1", "n2"]);
+        assert!(
+            Tree::decode_and_sort(document([2, 1], false).as_bytes()).is_err(),
+            "attempts over the maximum"
+        );
     }
 
     #[test]

@@ -50,7 +50,9 @@ fn failing_baseline_is_reported_at_once_and_in_later_prompts() {
         status.contains("baseline=\"the guard already failed before the first session (exit 1)\""),
         "{status}"
     );
-    assert!(!sandbox.iteration_file(1, "prompt.md").contains("the door is open"));
+    let first = sandbox.iteration_file(1, "prompt.md");
+    assert!(first.contains("`sh guard.sh` failed before the first session of this run"), "{first}");
+    assert!(first.contains("the door is open"), "{first}");
     let prompt = sandbox.iteration_file(2, "prompt.md");
     assert!(
         prompt.contains(

@@ -1,7 +1,7 @@
 //! `runner land`: what it makes, and that every refusal leaves everything as it was.
 
 use testkit::run_builder::{RUN, RunBuilder};
-use testkit::test_repo::TestRepo;
+use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 use crate::fixtures::{json, on_terminal};
@@ -154,4 +154,94 @@ fn screen_fits_80_columns() {
     let output = on_terminal(&sandbox, 80, "land");
     assert!(output.stdout.contains("git merge --ff-only land/demo"), "{}", output.stdout);
     assert!(output.stdout.lines().all(|line| line.chars().count() <= 80), "{}", output.stdout);
+}
+
+/// Programs that record how they are called; `gh` and `glab` print an address.
+fn with_review_program(sandbox: &TestRepo, program: &str) -> String {
+    let bin = sandbox.outside().join("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    let script = format!(
+        "#!/bin/sh\n{{ echo \"$@\"; cat; }} > {}/called\necho Creating...\necho https://host.example/pull/7\n",
+        sandbox.outside().display()
+    );
+    std::fs::write(bin.join(program), script).unwrap();
+    run(sandbox.command("chmod").arg("755").arg(bin.join(program))).ok();
+    format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())
+}
+
+fn with_remote(sandbox: &TestRepo, name: &str) {
+    let remote = sandbox.outside().join(name);
+    run(sandbox.command("git").args(["init", "-q", "--bare"]).arg(&remote)).ok();
+    sandbox.git(&["remote", "add", "origin", remote.to_str().unwrap()]);
+}
+
+#[test]
+fn pull_request_is_opened_with_the_program_of_the_server() {
+    for (remote, program, call) in [
+        (
+            "github.git",
+            "gh",
+            "pr create --head land/demo --base main --title Port it --body-file -\n### Tasks",
+        ),
+        (
+            "gitlab.git",
+            "glab",
+            "mr create --yes --source-branch land/demo --target-branch main --title Port it --description ### Tasks",
+        ),
+    ] {
+        let sandbox = two_tasks();
+        with_remote(&sandbox, remote);
+        let path = with_review_program(&sandbox, program);
+        let landed = run(sandbox.runner_command(&["land", "--open"]).env("PATH", &path)).ok();
+        assert_eq!(landed.value("pull_request"), Some("https://host.example/pull/7"), "{}", landed.stdout);
+        let called = std::fs::read_to_string(sandbox.outside().join("called")).unwrap();
+        assert!(called.starts_with(call), "{called}");
+        let pushed = sandbox.git(&["ls-remote", "origin", "refs/heads/land/demo"]);
+        assert!(pushed.starts_with(&sandbox.git(&["rev-parse", "land/demo"])), "{pushed}");
+    }
+}
+
+#[test]
+fn pull_request_that_cannot_be_opened_is_refused_before_anything_is_landed() {
+    let sandbox = two_tasks();
+    assert_refused(&sandbox, &["--open"], "the repository has no remote to push to");
+    with_remote(&sandbox, "github.git");
+    let without = run(sandbox.runner_command(&["land", "--open"]).env("PATH", "/usr/bin:/bin"));
+    if without.code == Some(2) {
+        assert!(without.stderr.contains("`gh` is not on PATH"), "{}", without.stderr);
+        assert!(!references(&sandbox).contains("land/demo"));
+    }
+    // A server that refuses: the branch is there, and the rest can be done by hand.
+    let path = with_review_program(&sandbox, "gh");
+    std::fs::write(sandbox.outside().join("bin/gh"), "#!/bin/sh\necho 'not logged in' >&2; exit 4\n")
+        .unwrap();
+    let failed = run(sandbox.runner_command(&["land", "--open"]).env("PATH", &path));
+    assert_eq!(failed.code, Some(2), "{}", failed.stderr);
+    for text in
+        ["the branch land/demo is created", "not logged in", "git push origin land/demo && gh pr create"]
+    {
+        assert!(failed.stderr.contains(text), "{text}: {}", failed.stderr);
+    }
+}
+
+#[test]
+fn configuration_can_be_landed_so_that_later_runs_start_from_it() {
+    let sandbox = two_tasks();
+    let shown = on_terminal(&sandbox, 80, "land --branch without").stdout;
+    assert!(shown.contains("--with-config"), "{shown}");
+    sandbox.runner(&["land", "--with-config"]).ok();
+    assert_eq!(sandbox.subjects("main..land/demo"), ["Configure runner", "b", "a"]);
+    let config = ".runner/state/config.toml";
+    let files = sandbox.git(&["diff", "--name-only", "main", "land/demo"]);
+    assert_eq!(files.lines().collect::<Vec<_>>(), [config, "a.txt", "b.txt"]);
+    let of = |branch: &str| sandbox.git(&["show", &format!("{branch}:{config}")]);
+    assert_eq!(of("land/demo"), of("runner/demo"));
+    sandbox.git(&["switch", "-q", "main"]);
+    sandbox.git(&["merge", "-q", "--ff-only", "land/demo"]);
+    sandbox.runner(&["clean", "demo", "--yes"]).ok();
+    let output = sandbox.runner(&["run", "Two", "--yes", "--max-iterations", "1"]);
+    assert!(output.stdout.contains("config=\"your config.toml\""), "{}", output.stdout);
+    // A base branch that has it is offered nothing.
+    let shown = on_terminal(&sandbox, 80, "land").stdout;
+    assert!(!shown.contains("--with-config"), "{shown}");
 }

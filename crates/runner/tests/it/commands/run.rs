@@ -1,10 +1,9 @@
-//! `runner init`, `runner run` and `runner land` in fresh repositories of several kinds: from nothing to a branch that a
-//! reviewer would accept.
+//! `runner init` and `runner run`: what they detect, show, ask and start.
 
 use testkit::test_repo::{RunOutput, TestRepo, run};
 
 use crate::RUNNER;
-use crate::fixtures::{assert_proved, json, on_terminal};
+use crate::fixtures::{json, on_terminal};
 
 /// A repository with these files in its first commit.
 fn repository(files: &[(&str, &str)]) -> TestRepo {
@@ -27,91 +26,6 @@ fn agent(sandbox: &TestRepo, script: &str) -> String {
 fn run_goal(sandbox: &TestRepo, goal: &str, agent: &str, more: &[&str]) -> RunOutput {
     let args = [&["run", goal, "--yes", "--agent", agent][..], more].concat();
     sandbox.runner(&args)
-}
-
-/// Runs the goal to its end and lands it; the landed branch has exactly these files beside those of the base.
-fn assert_lands(sandbox: &TestRepo, goal: &str, agent: &str, added: &[&str]) {
-    let base = sandbox.git(&["rev-parse", "main"]);
-    let output = run_goal(sandbox, goal, agent, &[]).ok();
-    assert!(output.stdout.contains("stop=complete"), "{}", output.stdout);
-    assert_proved(sandbox);
-    let landed = sandbox.runner(&["land"]).ok();
-    let branch = landed.value("branch").unwrap().to_owned();
-    let changed = sandbox.git(&["diff", "--name-only", &format!("main..{branch}")]);
-    assert_eq!(changed.lines().collect::<Vec<_>>(), added, "without .runner/");
-    assert_eq!(sandbox.git(&["rev-parse", &format!("{branch}~1")]), base, "one commit on top of main");
-    let message = sandbox.git(&["log", "-1", "--format=%B", &branch]);
-    assert!(message.starts_with(&format!("{goal}\n\ndid it\n\nRunner-Run: ")), "{message}");
-    assert_eq!(sandbox.git(&["rev-parse", "main"]), base, "the base branch does not move");
-    assert_eq!(sandbox.git(&["worktree", "list"]).lines().count(), 1, "no scratch work tree is left");
-    assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
-}
-
-#[test]
-fn rust_repository_goes_from_nothing_to_a_landed_branch() {
-    let manifest = "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
-    let sandbox = repository(&[
-        ("Cargo.toml", manifest),
-        ("Cargo.lock", "version = 4\n\n[[package]]\nname = \"x\"\nversion = \"0.1.0\"\n"),
-        ("src/lib.rs", "pub fn one() -> u8 { 1 }\n"),
-        (".gitignore", "/target\n"),
-    ]);
-    // The fake cargo keeps the test fast; which command is chosen is what matters.
-    let agent = agent(&sandbox, "echo 'pub fn two() -> u8 { 2 }' > src/two.rs");
-    let bin = sandbox.outside().join("bin");
-    std::fs::create_dir(&bin).unwrap();
-    write_program(&bin.join("cargo"), "[ \"$1\" = test ] && test -f Cargo.toml");
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let mut command = sandbox.runner_command(&["run", "Add two", "--yes", "--agent", &agent]);
-    let output = run(command.env("PATH", &path)).ok();
-    assert!(output.stdout.contains("stack=\"Cargo (Cargo.toml)\" guard=\"cargo test\""), "{}", output.stdout);
-    assert!(output.stdout.contains("stop=complete"), "{}", output.stdout);
-    assert_eq!(sandbox.git(&["branch", "--show-current"]), "runner/add-two");
-    let landed = run(sandbox.runner_command(&["land"]).env("PATH", &path)).ok();
-    assert_eq!(landed.value("branch"), Some("land/add-two"));
-    assert_eq!(sandbox.git(&["diff", "--name-only", "main..land/add-two"]), "src/two.rs");
-}
-
-fn write_program(path: &std::path::Path, script: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-#[test]
-fn node_repository_goes_from_nothing_to_a_landed_branch() {
-    let sandbox =
-        repository(&[("package.json", r#"{"scripts": {"test": "node check.js"}}"#), ("check.js", "")]);
-    let agent = agent(&sandbox, "echo 1 > made.js");
-    assert_lands(&sandbox, "Make it", &agent, &["made.js"]);
-    assert!(sandbox.read(".runner/state/config.toml").contains("command = [\"npm\", \"test\"]"));
-}
-
-#[test]
-fn python_repository_goes_from_nothing_to_a_landed_branch() {
-    let test = "import unittest\n\nclass T(unittest.TestCase):\n    def test_it(self):\n        pass\n";
-    let sandbox =
-        repository(&[("setup.py", ""), ("tests/test_it.py", test), (".gitignore", "__pycache__\n")]);
-    let agent = agent(&sandbox, "echo 'x = 1' > made.py");
-    assert_lands(&sandbox, "Make it", &agent, &["made.py"]);
-    let config = sandbox.read(".runner/state/config.toml");
-    assert!(
-        config.contains("command = [\"python3\", \"-m\", \"unittest\", \"discover\", \"-s\", \"tests\"]"),
-        "{config}"
-    );
-}
-
-#[test]
-fn makefile_monorepo_goes_from_nothing_to_a_landed_branch() {
-    let sandbox = repository(&[
-        ("Makefile", "test:\n\tcd api && test -f go.mod\n\tcd web && test -f package.json\n"),
-        ("api/go.mod", "module x\n"),
-        ("web/package.json", "{}"),
-    ]);
-    let agent = agent(&sandbox, "echo 1 > api/made.go; echo 'test:' > Makefile");
-    assert_lands(&sandbox, "Make it", &agent, &["api/made.go"]);
-    let config = sandbox.read(".runner/state/config.toml");
-    assert!(config.contains("command = [\"make\", \"test\"]"), "{config}");
 }
 
 #[test]
