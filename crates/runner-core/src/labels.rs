@@ -281,6 +281,10 @@ pub fn annotation_text(annotation: &Annotation) -> String {
         Annotation::MemoryRestored { path } => {
             format!("the agent changed earlier text of `{path}` (append-only): restored")
         }
+        Annotation::KeyRedacted { path } => format!("the agent wrote a key into `{path}`: redacted"),
+        Annotation::KeyCommitted { path } => {
+            format!("`{path}` contains what looks like a key: look at it before you push")
+        }
         Annotation::PlanEdited { added, removed, moved, reordered, reworded } => {
             let counts = [
                 ("added", *added),

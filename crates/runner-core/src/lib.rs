@@ -17,6 +17,7 @@ pub mod labels;
 pub mod layout;
 pub mod model;
 pub mod prompt;
+pub mod redact;
 pub mod replay;
 pub mod run_status;
 pub mod runs;

@@ -46,7 +46,7 @@ mod unchanged;
 
 pub use annotations::Annotation;
 pub use attempt::{
-    Attempt, ChangeScope, CostSource, FileChanges, GuardExit, GuardRun, LeftFile, ProtectedPath,
+    Attempt, ChangeScope, CostSource, FileChanges, GuardExit, GuardRun, KeyReport, LeftFile, ProtectedPath,
     ProviderError, SessionExit, Usage,
 };
 pub use backoff::{Backoff, Wait};

@@ -5,3 +5,4 @@ pub mod command;
 pub mod login;
 pub(crate) mod sandbox;
 pub mod scripted_agent;
+mod user_sockets;

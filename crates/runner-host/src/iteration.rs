@@ -24,6 +24,7 @@ mod recorded_guard;
 pub(crate) mod recovered_session;
 mod red_baseline;
 mod red_check;
+mod redacted_docs;
 pub(crate) mod repo_world;
 mod restored_index;
 mod review;

@@ -270,6 +270,7 @@ impl Room {
         for path in hidden_programs(&command, &root) {
             argv.mount("--ro-bind", &path, &path);
         }
+        argv.hide_user_sockets(&root, &guard.sockets);
         argv.mount("--bind", tree, &root);
         argv.mount("--bind", &self.folder.join("git"), &root.join(".git"));
         for (nth, objects) in self.object_folders.iter().enumerate() {

@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 use crate::api::WatchMethod;
 use crate::error::RequestError;
 use crate::evaluation::{EntryName, EvalPaths, Evaluation, LATEST};
-use crate::export::{ExportError, RunExporter};
+use crate::export::{ExportError, RunExporter, without_keys};
 use crate::read::repo_reader::RepoReader;
 use crate::server::access::AccessPolicy;
 use crate::server::app::{AppState, SiteSubject};
@@ -283,7 +283,7 @@ fn export(args: &UiExportArgs, project: &RepoReader) -> Result<(), CommandError>
         ExportFormat::Html => run.html(&mut out, |done| print_progress(done, total)),
         ExportFormat::Json => {
             run.json(|done| print_progress(done, total)).map_err(ExportError::from).and_then(|run| {
-                serde_json::to_writer(&mut out, &run).map_err(io::Error::from)?;
+                out.write_all(&without_keys(&run))?;
                 Ok(writeln!(out).and_then(|()| out.flush())?)
             })
         }

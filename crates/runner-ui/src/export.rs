@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
+use runner_host::redaction::redactor;
 
 use crate::api::{
     DiffPatch, DiffView, IterationExport, IterationList, IterationRow, LogExport, LogHit, LogHits,
@@ -141,7 +142,7 @@ impl<'p> RunExporter<'p> {
                 writeln!(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"{EXPORT_POLICY}\" />")?;
                 for (done, row) in self.rows.clone().iter().rev().enumerate() {
                     let iteration = export_iteration(self.project, &self.run, row, &mut self.omitted)?;
-                    let data = packed(&serde_json::to_vec(&iteration).unwrap_or_default());
+                    let data = packed(&without_keys(&iteration));
                     writeln!(
                         out,
                         "<script type=\"text/plain\" id=\"iteration-{}\">{data}</script>",
@@ -149,7 +150,7 @@ impl<'p> RunExporter<'p> {
                     )?;
                     progress(done + 1);
                 }
-                let data = packed(&serde_json::to_vec(&self.document(BTreeMap::new())?).unwrap_or_default());
+                let data = packed(&without_keys(&self.document(BTreeMap::new())?));
                 writeln!(out, "<script type=\"text/plain\" id=\"run\">{data}</script>")?;
                 writeln!(
                     out,
@@ -169,6 +170,11 @@ impl<'p> RunExporter<'p> {
 /// The page's index, style and the script that needs no other file.
 fn page_parts<'t>(text: impl Fn(&str) -> Option<&'t str>) -> Option<(&'t str, &'t str, &'t str)> {
     Some((text("/index.html")?, text("/assets/app.css")?, text("/export/app.js")?))
+}
+
+/// A document as JSON, without keys.
+pub(crate) fn without_keys(document: &impl serde::Serialize) -> Vec<u8> {
+    redactor().redact(&serde_json::to_vec(document).unwrap_or_default()).into_owned()
 }
 
 /// Bytes as text that can be in a script element: compressed, in base 64.

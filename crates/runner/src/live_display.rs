@@ -327,6 +327,7 @@ impl LiveView {
             | Event::Committed { .. }
             | Event::OutageContinues { .. }
             | Event::BudgetUnenforceable { .. }
+            | Event::SandboxChosen { .. }
             | Event::GuardInPlace { .. }
             | Event::RoomProposal { .. }
             | Event::Unknown => {}

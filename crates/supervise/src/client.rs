@@ -40,7 +40,7 @@ pub fn run(
         return Ok(stopped_before_start());
     }
     let request = spawn_request(spec)?;
-    let (pump, writers) = Pump::open(&spec.output, spec.jsonl_copy.as_ref(), started)?;
+    let (pump, writers) = Pump::open(spec, started)?;
     let mut process = SupervisedProcess::start(&request, &writers, pump, slot.0.take())?;
     drop(writers);
     cancel.begin_handling_suspend();

@@ -65,7 +65,8 @@ pub use error::IoError;
 pub use protocol::LeftoverProcesses;
 pub use result::{ExitReason, ProcessResult};
 pub use spec::{
-    OutputLog, OutputSource, OutputTarget, ProcessSpec, SignalTarget, StopPolicy, StopSignal, TimeLimits,
+    OutputFilter, OutputLog, OutputSource, OutputTarget, ProcessSpec, SignalTarget, StopPolicy, StopSignal,
+    TimeLimits,
 };
 
 /// The hidden first argument that makes this binary a supervisor.

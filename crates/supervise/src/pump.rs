@@ -14,7 +14,7 @@ use crate::bounded_log::{BoundedLog, ByteCounts};
 use crate::error::IoError;
 use crate::output_jsonl::OutputJsonl;
 use crate::poll_until;
-use crate::spec::{OutputLog, OutputSource, OutputTarget};
+use crate::spec::{OutputFilter, OutputLog, OutputSource, OutputTarget, ProcessSpec};
 
 const CHUNK_BYTES_MAX: usize = 64 << 10;
 /// How long reading the rest of the pipes may take after the program has ended.
@@ -26,6 +26,8 @@ pub(super) struct Pump {
     channels: Vec<PumpChannel>,
     jsonl_copy: Option<(OutputJsonl<File>, PathBuf)>,
     chunk: Vec<u8>,
+    /// What a filter passes on of a chunk.
+    filtered: Vec<u8>,
 }
 
 struct PumpChannel {
@@ -33,6 +35,7 @@ struct PumpChannel {
     log: BoundedLog<File>,
     path: PathBuf,
     source: OutputSource,
+    filter: Option<Box<dyn OutputFilter>>,
 }
 
 /// The write ends, for the program.
@@ -50,31 +53,29 @@ pub(super) struct PumpResult {
 
 impl Pump {
     /// Creates the files and the pipes.
-    pub(super) fn open(
-        output: &OutputTarget,
-        jsonl_copy: Option<&OutputLog>,
-        started: Instant,
-    ) -> Result<(Self, PipeWriters), IoError> {
+    pub(super) fn open(spec: &ProcessSpec<'_>, started: Instant) -> Result<(Self, PipeWriters), IoError> {
         let mut channels = Vec::new();
-        let writers = match output {
+        let filter = || spec.output_filter.map(|filter| filter());
+        let writers = match &spec.output {
             OutputTarget::Combined(log) => {
-                let (channel, stdout) = PumpChannel::open(log, OutputSource::Stdout)?;
+                let (channel, stdout) = PumpChannel::open(log, OutputSource::Stdout, filter())?;
                 channels.push(channel);
                 let stderr = stdout.try_clone().map_err(IoError::wrap("open", "a pipe"))?;
                 PipeWriters { stdout, stderr }
             }
             OutputTarget::Separate { stdout, stderr } => {
-                let (stdout_channel, stdout) = PumpChannel::open(stdout, OutputSource::Stdout)?;
-                let (stderr_channel, stderr) = PumpChannel::open(stderr, OutputSource::Stderr)?;
+                let (stdout_channel, stdout) = PumpChannel::open(stdout, OutputSource::Stdout, filter())?;
+                let (stderr_channel, stderr) = PumpChannel::open(stderr, OutputSource::Stderr, filter())?;
                 channels.extend([stdout_channel, stderr_channel]);
                 PipeWriters { stdout, stderr }
             }
         };
-        let jsonl_copy = match jsonl_copy {
+        let jsonl_copy = match &spec.jsonl_copy {
             Some(log) => Some((OutputJsonl::new(create(log)?, log.bytes_max), log.path.clone())),
             None => None,
         };
-        Ok((Self { started, channels, jsonl_copy, chunk: vec![0; CHUNK_BYTES_MAX] }, writers))
+        let chunk = vec![0; CHUNK_BYTES_MAX];
+        Ok((Self { started, channels, jsonl_copy, chunk, filtered: Vec::new() }, writers))
     }
 
     /// The pipes that are still open, for polling.
@@ -85,20 +86,21 @@ impl Pump {
     /// Reads one chunk from each pipe that has one; returns whether any had.
     pub(super) fn read(&mut self, on_output: &dyn Fn(OutputSource, &[u8])) -> bool {
         let mut has_read = false;
-        for channel in &mut self.channels {
+        let Self { started, channels, jsonl_copy, chunk, filtered } = self;
+        for channel in channels {
             let Some(pipe) = &mut channel.pipe else { continue };
-            match pipe.read(&mut self.chunk) {
+            match pipe.read(chunk) {
                 Ok(0) => channel.pipe = None,
                 Ok(count) => {
-                    let bytes = self.chunk.get(..count).unwrap_or_default();
                     has_read = true;
-                    channel.log.push(bytes);
-                    on_output(channel.source, bytes);
-                    if channel.source == OutputSource::Stdout
-                        && let Some((copy, _)) = &mut self.jsonl_copy
-                    {
-                        copy.push(bytes, elapsed_ms(self.started));
-                    }
+                    let bytes = chunk.get(..count).unwrap_or_default();
+                    let Some(filter) = &mut channel.filter else {
+                        channel.pass_on(bytes, on_output, jsonl_copy.as_mut(), *started);
+                        continue;
+                    };
+                    filtered.clear();
+                    filter.push(bytes, filtered);
+                    channel.pass_on(filtered, on_output, jsonl_copy.as_mut(), *started);
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
                 Err(_) => channel.pipe = None,
@@ -111,6 +113,14 @@ impl Pump {
     pub(super) fn finish(mut self, on_output: &dyn Fn(OutputSource, &[u8])) -> PumpResult {
         let deadline = Instant::now() + DRAIN_TIMEOUT;
         while self.read(on_output) && Instant::now() < deadline {}
+        let Self { started, channels, jsonl_copy, filtered, .. } = &mut self;
+        for channel in channels {
+            filtered.clear();
+            if let Some(filter) = &mut channel.filter {
+                filter.finish(filtered);
+                channel.pass_on(filtered, on_output, jsonl_copy.as_mut(), *started);
+            }
+        }
         let mut error = None;
         if let Some((copy, path)) = self.jsonl_copy {
             error = copy.finish(elapsed_ms(self.started)).map(IoError::wrap("write", path));
@@ -133,12 +143,35 @@ impl Pump {
 }
 
 impl PumpChannel {
-    fn open(log: &OutputLog, source: OutputSource) -> Result<(Self, PipeWriter), IoError> {
+    fn open(
+        log: &OutputLog,
+        source: OutputSource,
+        filter: Option<Box<dyn OutputFilter>>,
+    ) -> Result<(Self, PipeWriter), IoError> {
         let wrap = || IoError::wrap::<std::io::Error>("open", Path::new("a pipe"));
         let (pipe, writer) = std::io::pipe().map_err(wrap())?;
         rustix::io::ioctl_fionbio(&pipe, true).map_err(|errno| wrap()(errno.into()))?;
         let bounded_log = BoundedLog::new(create(log)?, log.bytes_max);
-        Ok((Self { pipe: Some(pipe), log: bounded_log, path: log.path.clone(), source }, writer))
+        let channel = Self { pipe: Some(pipe), log: bounded_log, path: log.path.clone(), source, filter };
+        Ok((channel, writer))
+    }
+
+    /// Writes output to the logs, and shows it to the observer.
+    fn pass_on(
+        &mut self,
+        bytes: &[u8],
+        on_output: &dyn Fn(OutputSource, &[u8]),
+        jsonl_copy: Option<&mut (OutputJsonl<File>, PathBuf)>,
+        started: Instant,
+    ) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.log.push(bytes);
+        on_output(self.source, bytes);
+        if let (OutputSource::Stdout, Some((copy, _))) = (self.source, jsonl_copy) {
+            copy.push(bytes, elapsed_ms(started));
+        }
     }
 }
 

@@ -21,6 +21,16 @@ pub struct ProcessSpec<'a> {
     pub(crate) stop_policy: StopPolicy,
     pub(crate) has_changed_files: &'a dyn Fn() -> bool,
     pub(crate) on_output: &'a dyn Fn(OutputSource, &[u8]),
+    pub(crate) output_filter: Option<&'a dyn Fn() -> Box<dyn OutputFilter>>,
+}
+
+/// Changes the output of a program, one stream of it, before anything is written or observed.
+pub trait OutputFilter {
+    /// Takes a piece of output, and appends what can be passed on to `out`.
+    fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>);
+
+    /// Appends the rest to `out`: the output has ended.
+    fn finish(&mut self, out: &mut Vec<u8>);
 }
 
 impl<'a> ProcessSpec<'a> {
@@ -37,6 +47,7 @@ impl<'a> ProcessSpec<'a> {
             stop_policy: StopPolicy::default(),
             has_changed_files: &|| false,
             on_output: &|_, _| (),
+            output_filter: None,
         }
     }
 
@@ -78,6 +89,13 @@ impl<'a> ProcessSpec<'a> {
     #[must_use]
     pub fn file_activity(mut self, has_changed_files: &'a dyn Fn() -> bool) -> Self {
         self.has_changed_files = has_changed_files;
+        self
+    }
+
+    /// Passes the output through a filter, one for each stream. Logs and the observer get only what it passes on.
+    #[must_use]
+    pub fn output_filter(mut self, filter: &'a dyn Fn() -> Box<dyn OutputFilter>) -> Self {
+        self.output_filter = Some(filter);
         self
     }
 

@@ -11,9 +11,10 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
@@ -82,18 +83,47 @@ fn errno_of(error: &io::Error) -> i32 {
 /// Starts the program in a process group of its own.
 fn spawn(request: &SpawnRequest, [stdout, stderr]: Streams<OwnedFd>) -> io::Result<Pid> {
     let (program, args) = request.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let input = Input::open(request)?;
     let child = Command::new(program)
         .args(args)
         .env_clear()
         .envs(request.env.iter().map(|(name, value)| (name, value)))
         .current_dir(&request.working_dir)
-        .stdin(File::open(&request.stdin)?)
+        .stdin(input.reader)
         .stdout(stdout)
         .stderr(stderr)
         .process_group(0)
         .spawn()?;
+    if let Some(copy) = input.copy {
+        // Ends with the program: nothing reads the pipe then.
+        thread::spawn(copy);
+    }
     Ok(Pid::from_child(&child))
 }
+
+/// The standard input of a program.
+struct Input {
+    reader: Stdio,
+    /// Writes the file into the pipe.
+    copy: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl Input {
+    /// A pipe with the content of the file. A program that had the file itself could open it again for writing, through
+    /// `/proc/self/fd/0`, although it may not write to its path.
+    fn open(request: &SpawnRequest) -> io::Result<Self> {
+        let mut file = File::open(&request.stdin)?;
+        if request.stdin == NO_INPUT {
+            return Ok(Self { reader: file.into(), copy: None });
+        }
+        let (reader, mut writer) = io::pipe()?;
+        let copy = move || drop(io::copy(&mut file, &mut writer));
+        Ok(Self { reader: reader.into(), copy: Some(Box::new(copy)) })
+    }
+}
+
+/// The file that is always empty.
+const NO_INPUT: &str = "/dev/null";
 
 /// Why the supervisor stops watching.
 enum WatchEnd {

@@ -33,7 +33,7 @@ pub(super) const SUBJECTS: [(&str, &str); 7] = [
 ];
 
 /// The annotations as their trailer has them, and what they mean.
-const ANNOTATIONS: [(&str, &str); 11] = [
+const ANNOTATIONS: [(&str, &str); 13] = [
     ("guard-file-restored <path>", "the agent changed a protected file; the runner restored it"),
     ("guard-file-changed <path>", "the agent changed a protected file; `protect = \"flag\"` allows it"),
     ("guard-file-created <path>", "the agent created a guard file; it is pinned from this pass on"),
@@ -42,6 +42,8 @@ const ANNOTATIONS: [(&str, &str); 11] = [
         "plan-edited added=<n> removed=<n> moved=<n> reordered=<n> reworded=<n>",
         "the agent edited the plan: how many nodes, by kind of edit",
     ),
+    ("key-redacted <path>", "the agent wrote a key into a document of the run; the runner replaced it"),
+    ("key-committed <path>", "a file of the commit contains what looks like a key"),
     ("selected-task-edited", "the agent changed the goal or the acceptance criteria of its own task"),
     ("check-file-restored <path>", "the agent changed checks or a check file; the runner restored it"),
     (

@@ -42,6 +42,7 @@ impl<'e> RunActivity<'e> {
             Event::Waiting { wait, ends_unix_ms } => Some(Self::Waiting { wait, ends_ms: *ends_unix_ms }),
             Event::Paused => Some(Self::Paused),
             Event::BudgetUnenforceable { .. }
+            | Event::SandboxChosen { .. }
             | Event::GuardInPlace { .. }
             | Event::RoomProposal { .. }
             | Event::HookRan { .. }

@@ -28,6 +28,10 @@ pub enum Annotation {
     GuardFilesOmitted { count: usize },
     /// The agent changed earlier text of a memory file, which is append-only; the runner restored it.
     MemoryRestored { path: RepoPath },
+    /// The agent wrote a key into a document of the run; the runner replaced it.
+    KeyRedacted { path: RepoPath },
+    /// A file of the commit contains what looks like a key.
+    KeyCommitted { path: RepoPath },
     /// The agent edited the plan: how many nodes, by kind of edit.
     PlanEdited { added: usize, removed: usize, moved: usize, reordered: usize, reworded: usize },
     /// The agent changed the goal or the acceptance criteria of its own task.
@@ -61,6 +65,8 @@ impl Annotation {
             Self::CheckFileRestored { .. } => "check-file-restored",
             Self::GuardFilesOmitted { .. } => "guard-files-omitted",
             Self::MemoryRestored { .. } => "memory-restored",
+            Self::KeyRedacted { .. } => "key-redacted",
+            Self::KeyCommitted { .. } => "key-committed",
             Self::PlanEdited { .. } => "plan-edited",
             Self::SelectedTaskEdited => "selected-task-edited",
             Self::CheckUnproven { .. } => "check-unproven",
@@ -88,6 +94,8 @@ impl Annotation {
             "check-file-restored" => Self::CheckFileRestored { path: path()? },
             "guard-files-omitted" => Self::GuardFilesOmitted { count: details.parse().ok()? },
             "memory-restored" => Self::MemoryRestored { path: path()? },
+            "key-redacted" => Self::KeyRedacted { path: path()? },
+            "key-committed" => Self::KeyCommitted { path: path()? },
             "plan-edited" => plan_edited(details)?,
             "selected-task-edited" => Self::SelectedTaskEdited,
             "check-unproven" => check_unproven(details)?,
@@ -128,6 +136,8 @@ impl fmt::Display for Annotation {
             | Self::GuardFileChanged { path }
             | Self::GuardFileCreated { path }
             | Self::CheckFileRestored { path }
+            | Self::KeyRedacted { path }
+            | Self::KeyCommitted { path }
             | Self::MemoryRestored { path } => write!(f, "{kind} {path}"),
             Self::CheckUnproven { check, red } => write!(f, "{kind} {check} {red}"),
             Self::GuardFilesOmitted { count } => write!(f, "{kind} {count}"),
@@ -152,6 +162,7 @@ impl Settling<'_> {
         let mut annotations = self.guard_file_annotations();
         let memory = self.claim.protected.memory.iter();
         annotations.extend(memory.map(|path| Annotation::MemoryRestored { path: path.clone() }));
+        annotations.extend(self.key_annotations());
         annotations.extend(self.plan_edited());
         if self.edits_selected_task() {
             annotations.push(Annotation::SelectedTaskEdited);
@@ -171,6 +182,15 @@ impl Settling<'_> {
             annotations.push(Annotation::ReviewOverruled);
         }
         annotations
+    }
+
+    /// Where the session wrote keys. A file that the runner restored is not in the commit.
+    fn key_annotations(&self) -> Vec<Annotation> {
+        let protected = &self.claim.protected;
+        let redacted =
+            protected.keys.redacted.iter().map(|path| Annotation::KeyRedacted { path: path.clone() });
+        let committed = protected.keys.committed.iter().filter(|path| !protected.restore.contains(path));
+        redacted.chain(committed.map(|path| Annotation::KeyCommitted { path: path.clone() })).collect()
     }
 
     fn guard_file_annotations(&self) -> Vec<Annotation> {
@@ -249,7 +269,9 @@ mod tests {
             Annotation::GuardFileRestored { path: path.clone() },
             Annotation::GuardFileChanged { path: path.clone() },
             Annotation::GuardFileCreated { path: path.clone() },
-            Annotation::MemoryRestored { path },
+            Annotation::MemoryRestored { path: path.clone() },
+            Annotation::KeyRedacted { path: path.clone() },
+            Annotation::KeyCommitted { path },
             Annotation::CheckFileRestored { path: RepoPath::of_bytes(b"tests/a.rs") },
             Annotation::CheckUnproven { check: CheckName::new("a").unwrap(), red: RedKind::Green },
             Annotation::GuardFilesOmitted { count: 7 },

@@ -35,6 +35,9 @@ pub struct Attempt {
     /// Memory files in which the session changed earlier text, which the runner restored.
     #[serde(default)]
     pub memory: Vec<RepoPath>,
+    /// Keys in what the session wrote.
+    #[serde(default, skip_serializing_if = "KeyReport::is_empty")]
+    pub keys: KeyReport,
     /// Tokens and cost, as far as the agent reported them.
     pub usage: Usage,
     /// How many processes of the session were still running at its end and were killed.
@@ -51,6 +54,25 @@ pub enum LeftFile {
     NotAFile,
     /// Its size, which is beyond the limit.
     TooLarge(u64),
+}
+
+/// Where a session wrote keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct KeyReport {
+    /// Documents of the run in which the runner replaced a key.
+    pub redacted: Vec<RepoPath>,
+    /// Files of the commit that contain what looks like a key.
+    pub committed: Vec<RepoPath>,
+}
+
+impl KeyReport {
+    /// How many files are named.
+    pub const FILES_MAX: usize = 20;
+
+    pub fn is_empty(&self) -> bool {
+        self.redacted.is_empty() && self.committed.is_empty()
+    }
 }
 
 /// How a session ended.

@@ -124,6 +124,9 @@ pub enum Event {
     Resumed,
     /// The agent does not report what these budget limits need, so that they cannot be enforced.
     BudgetUnenforceable { limits: Vec<BudgetLimit>, agent: String },
+    /// What confines the agent, as `sandbox` in meta.json has it: at the first session of a loop, and when it changes. Without a
+    /// sandbox, `why` is the reason.
+    SandboxChosen { sandbox: String, why: Option<String> },
     /// The guard runs in the work tree, without a room, although the configuration allows one; `why` is the reason.
     GuardInPlace { why: String },
     /// The guard fails in the room before the first session and succeeds in the work tree: keys for `[guard]` with which it
@@ -313,6 +316,7 @@ impl Event {
             Self::Paused => "paused",
             Self::Resumed => "resumed",
             Self::BudgetUnenforceable { .. } => "budget_unenforceable",
+            Self::SandboxChosen { .. } => "sandbox_chosen",
             Self::GuardInPlace { .. } => "guard_in_place",
             Self::RoomProposal { .. } => "room_proposal",
             Self::HookRan { .. } => "hook_ran",

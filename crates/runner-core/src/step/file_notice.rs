@@ -12,7 +12,7 @@ pub struct FileNotice {
     pub action: FileAction,
     /// Why, as a clause: "larger than 50 MiB".
     pub reason: String,
-    /// A shell command, for the repository's root, that gets the file back.
+    /// A shell command, for the repository's root, that gets the file back; for a committed file, one that shows it.
     pub restore: Option<String>,
 }
 
@@ -32,6 +32,8 @@ pub enum FileAction {
     KeptIgnored,
     /// A file of the run that only the user may change: the runner kept the change and undid it.
     EditKept,
+    /// It is committed, and contains what looks like a key.
+    HasKey,
     /// The session changed this ignored file.
     IgnoredChanged,
     /// The session deleted this ignored file.
@@ -49,6 +51,7 @@ impl FileAction {
             Self::LeftInPlace => "left in place, not committed",
             Self::KeptIgnored => "kept ignored",
             Self::EditKept => "kept, but not in effect yet",
+            Self::HasKey => "committed with what looks like a key",
             Self::IgnoredChanged => "changed by the session",
             Self::IgnoredDeleted => "deleted by the session",
             Self::IgnoredRestored => "deleted by the session, restored",
@@ -57,6 +60,11 @@ impl FileAction {
 }
 
 impl FileNotice {
+    /// What [`FileNotice::restore`] does, before a colon.
+    pub fn command_label(&self) -> &'static str {
+        if self.action == FileAction::HasKey { "look at it" } else { "get it back" }
+    }
+
     /// What happened and why, in one line, without the command.
     pub fn text(&self) -> String {
         format!("`{}` {} ({})", self.path, self.action.text(), self.reason)

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::attempt::{Attempt, ChangeScope, FileChanges, LeftFile, ProtectedPath, SessionExit, Usage};
+use super::attempt::{
+    Attempt, ChangeScope, FileChanges, KeyReport, LeftFile, ProtectedPath, SessionExit, Usage,
+};
 use super::growth_rules::growth_violations;
 use super::left_checks::LeftChecks;
 use super::merge::{PlanEdit, merge, plan_edits};
@@ -90,6 +92,8 @@ pub struct ProtectedReport {
     pub unpinned: Vec<RepoPath>,
     /// Memory files in which the session changed earlier text: the runner restored it.
     pub memory: Vec<RepoPath>,
+    /// Keys in what the session wrote.
+    pub keys: KeyReport,
 }
 
 impl Claim {
@@ -125,7 +129,7 @@ impl SessionFinding {
 /// Parses what a session left, strictly, and checks it against all rules at once.
 pub fn interpret(snapshot: &Snapshot, job: &Job, attempt: Attempt) -> Claim {
     let protected = protected_report(snapshot, job, attempt.protected);
-    let protected = ProtectedReport { memory: attempt.memory, ..protected };
+    let protected = ProtectedReport { memory: attempt.memory, keys: attempt.keys, ..protected };
     let finding = match parse_answer(&attempt.exit, &attempt.answer) {
         Ok(answer) => {
             let left = LeftState { tree: &attempt.tree, protected: &protected, checks: &attempt.new_checks };

@@ -87,6 +87,7 @@ fn attempt(status: &str, root: &Node) -> Attempt {
         changes: FileChanges { work_files: 1, runner_files: 0 },
         protected: Vec::new(),
         memory: Vec::new(),
+        keys: Default::default(),
         usage: Usage::default(),
         new_checks: BTreeMap::new(),
         processes_left: 0,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::auditor::Auditor;
 use super::checks;
 use super::compare::{self, Difference, PromptCheck, shown};
-use super::reconstruct::{self, RecordedFacts, reconstruct};
+use super::reconstruct::{self, AnnotatedFiles, RecordedFacts, reconstruct};
 use super::snapshot::{self, is_runner_path};
 use super::{AuditedCommit, FileAfter, Rule};
 use crate::commit_message::{CommitKind, IterationTarget, MessageParts, Trailer};
@@ -20,8 +20,8 @@ use crate::model::run_state::RunState;
 use crate::model::tree::Tree;
 use crate::prompt;
 use crate::step::{
-    Annotation, FileChanges, GuardExit, GuardPlace, Job, Outcome, ProtectedPath, RoomLevel, SessionFinding,
-    SessionTarget, Snapshot, Transition, settle,
+    Annotation, FileChanges, GuardExit, GuardPlace, Job, KeyReport, Outcome, ProtectedPath, RoomLevel,
+    SessionFinding, SessionTarget, Snapshot, Transition, settle,
 };
 
 /// The documents that the runner itself changes in every iteration.
@@ -69,7 +69,7 @@ impl IterationAudit<'_> {
             changes,
             protected: protected.paths,
             checks: &records,
-            memory: restored_memory(&parts),
+            annotated: self.annotated_files(&parts),
         };
         let session = reconstruct(self.snapshot, self.job, &facts);
         let transition = settle(self.snapshot, self.job, &session.claim, &session.evidence);
@@ -194,6 +194,33 @@ impl IterationAudit<'_> {
         ProtectedPaths { paths, restored }
     }
 
+    /// The files that annotations name and nothing else tells: documents that agents write to, and files that the commit has
+    /// changed.
+    fn annotated_files(&self, parts: &MessageParts<'_>) -> AnnotatedFiles {
+        let annotations: Vec<Annotation> = parts.values(Trailer::Annotation).map(Annotation::parse).collect();
+        let is_document = |path: &RepoPath| Doc::at(&path.to_bytes()).is_some_and(Doc::is_for_agents);
+        let is_committed = |path: &RepoPath| {
+            let bytes = path.to_bytes();
+            let mut changes = self.commit.changes.iter();
+            changes.any(|change| change.path == bytes && change.now != FileAfter::Deleted)
+        };
+        let mut keys = KeyReport::default();
+        for annotation in &annotations {
+            if let Annotation::KeyRedacted { path } = annotation
+                && is_document(path)
+            {
+                keys.redacted.push(path.clone());
+            }
+            if let Annotation::KeyCommitted { path } = annotation
+                && is_committed(path)
+            {
+                keys.committed.push(path.clone());
+            }
+        }
+        keys.committed.truncate(KeyReport::FILES_MAX);
+        AnnotatedFiles { memory: restored_memory(&annotations), keys }
+    }
+
     /// Whether the commit itself pinned the file, where the start cannot be reached to compare with.
     fn became_pinned(&self, path: &[u8]) -> bool {
         let path = RepoPath::of_bytes(path);
@@ -204,8 +231,7 @@ impl IterationAudit<'_> {
 }
 
 /// The memory files that the annotations name, in the order of the documents.
-fn restored_memory(parts: &MessageParts<'_>) -> Vec<RepoPath> {
-    let annotations: Vec<Annotation> = parts.values(Trailer::Annotation).map(Annotation::parse).collect();
+fn restored_memory(annotations: &[Annotation]) -> Vec<RepoPath> {
     let memory = Doc::ALL.into_iter().filter(|doc| doc.owner() == DocOwner::Memory);
     let paths = memory.map(|doc| RepoPath::of_bytes(doc.path().as_bytes()));
     paths.filter(|path| annotations.contains(&Annotation::MemoryRestored { path: path.clone() })).collect()

@@ -13,8 +13,9 @@ use crate::model::run_state::{NodeHistory, RunState};
 use crate::step::review::recorded_exit;
 use crate::step::{
     Annotation, Attempt, ChangeScope, CheckEvidence, CheckResult, Claim, CostSource, Evidence, FileChanges,
-    GreenRun, GuardExit, GuardPlace, GuardRun, Interruption, Job, LeftFile, NoteList, Outcome, ProtectedPath,
-    ProviderError, ReviewEvidence, SessionExit, SessionFinding, SessionTarget, Snapshot, Usage, interpret,
+    GreenRun, GuardExit, GuardPlace, GuardRun, Interruption, Job, KeyReport, LeftFile, NoteList, Outcome,
+    ProtectedPath, ProviderError, ReviewEvidence, SessionExit, SessionFinding, SessionTarget, Snapshot,
+    Usage, interpret,
 };
 use crate::strict::canonical_json;
 
@@ -34,8 +35,15 @@ pub(super) struct RecordedFacts<'c> {
     pub(super) protected: Vec<ProtectedPath>,
     /// What the commit records about the checks of the task.
     pub(super) checks: &'c [CheckRecord],
-    /// Memory files whose earlier text the runner restored, as the annotations name them.
+    pub(super) annotated: AnnotatedFiles,
+}
+
+/// The files that only the annotations name: nothing else in the commit tells them.
+#[derive(Clone, Debug)]
+pub(super) struct AnnotatedFiles {
+    /// Memory files whose earlier text the runner restored.
     pub(super) memory: Vec<RepoPath>,
+    pub(super) keys: KeyReport,
 }
 
 /// What an agent and a guard must have returned for the commit to be as it is.
@@ -55,7 +63,8 @@ pub(super) fn reconstruct(snapshot: &Snapshot, job: &Job, facts: &RecordedFacts<
         changes: facts.changes,
         protected: facts.protected.clone(),
         new_checks: BTreeMap::new(),
-        memory: facts.memory.clone(),
+        memory: facts.annotated.memory.clone(),
+        keys: facts.annotated.keys.clone(),
         usage: usage(&snapshot.state.spent, &facts.state.spent, facts.state.review.last.as_ref()),
         processes_left: 0,
     };
@@ -355,6 +364,8 @@ pub(super) fn restored_files(
             Annotation::GuardFileChanged { .. } | Annotation::GuardFileCreated { .. } => {}
             Annotation::PlanEdited { .. }
             | Annotation::MemoryRestored { .. }
+            | Annotation::KeyRedacted { .. }
+            | Annotation::KeyCommitted { .. }
             | Annotation::SelectedTaskEdited
             | Annotation::CheckUnproven { .. }
             | Annotation::RepairAbandoned

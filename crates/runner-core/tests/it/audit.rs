@@ -164,6 +164,7 @@ impl AuditedRun {
             changes: FileChanges { work_files: 1, runner_files: 0 },
             protected: Vec::new(),
             memory: Vec::new(),
+            keys: Default::default(),
             usage: Usage::default(),
             new_checks: std::collections::BTreeMap::new(),
             processes_left: 0,

@@ -130,6 +130,7 @@ fn attempt(status: &str, tree: Vec<u8>) -> Attempt {
         changes: FileChanges { work_files: 1, runner_files: 0 },
         protected: Vec::new(),
         memory: Vec::new(),
+        keys: Default::default(),
         usage: Usage::default(),
         new_checks: BTreeMap::new(),
         processes_left: 0,

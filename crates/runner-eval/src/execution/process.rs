@@ -167,7 +167,8 @@ impl CommandRunner {
             .env(env)
             .stop_policy(stop_policy)
             .time_limits(TimeLimits::wall(command.timeout))
-            .on_output(&on_output);
+            .on_output(&on_output)
+            .output_filter(&runner_host::redaction::output_filter);
         let result = supervise::run(&spec, &self.cancel, &self.supervisor)?;
         let (stdout, stderr) = match &command.log {
             Some(path) => (read_text(path), String::new()),

@@ -17,6 +17,7 @@ use runner_core::step::Job;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::command::PreparedCommand;
+use crate::agent::user_sockets;
 use crate::error::Error;
 use crate::git::{Git, PathSet, path_of};
 use crate::repo::paths::RUNNER_FOLDERS;
@@ -63,7 +64,7 @@ pub(crate) struct Bubblewrap {
 pub(crate) struct SandboxSpec {
     pub(crate) root: PathBuf,
     pub(crate) access: RepositoryAccess,
-    /// The folder that becomes `/tmp`; without one, the sandbox shares the system's.
+    /// The folder that becomes `/tmp`; without one, `/tmp` is empty.
     pub(crate) temporary: Option<PathBuf>,
     pub(crate) writable: Vec<PathBuf>,
     pub(crate) read_only: Vec<PathBuf>,
@@ -75,7 +76,7 @@ pub(crate) struct SandboxSpec {
 const NAME: &str = "bwrap";
 
 /// The flags of every sandbox. Without capabilities, root has no more rights than the owner of its files.
-const ALWAYS: [&str; 13] = [
+const ALWAYS: [&str; 16] = [
     "--die-with-parent",
     "--unshare-user-try",
     "--unshare-pid",
@@ -89,6 +90,10 @@ const ALWAYS: [&str; 13] = [
     "/dev",
     "--proc",
     "/proc",
+    // As root, a program could otherwise set what the kernel runs outside when a process crashes.
+    "--ro-bind",
+    "/proc/sys",
+    "/proc/sys",
 ];
 
 /// Where the session's temporary folder is mounted.
@@ -96,7 +101,7 @@ const TEMP_DIR: &str = "/tmp";
 /// Folders whose content is hidden inside.
 const HIDDEN_FOLDERS: [&str; 2] = [TEMP_DIR, "/dev/shm"];
 /// The variables with the path of the temporary folder.
-const TEMP_DIR_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
+pub(crate) const TEMP_DIR_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
 
 /// Sockets of services that start programs outside of the sandbox on request.
 pub(crate) const SERVICE_SOCKETS: [&str; 5] = [
@@ -140,7 +145,7 @@ impl Bubblewrap {
 
     /// The words to put before a command to run it in the sandbox, in the current folder.
     pub(crate) fn command_prefix(&self, spec: &SandboxSpec) -> Vec<OsString> {
-        let mut argv = self.sandbox_argv(spec, &[]);
+        let mut argv = self.sandbox_argv(spec, &hidden_folders_of_user(&spec.root));
         argv.words(&["--"]);
         argv.0
     }
@@ -159,12 +164,14 @@ impl Bubblewrap {
 
     fn sandbox_argv(&self, spec: &SandboxSpec, needed: &[PathBuf]) -> ArgvBuilder {
         let mut argv = self.base_argv(spec.has_network, &[]);
-        if let Some(temporary) = &spec.temporary {
-            argv.mount("--bind", temporary, Path::new(TEMP_DIR));
+        match &spec.temporary {
+            Some(temporary) => argv.mount("--bind", temporary, Path::new(TEMP_DIR)),
+            None => argv.empty_folder(Path::new(TEMP_DIR)),
         }
         for path in needed {
             argv.mount("--ro-bind", path, path);
         }
+        argv.hide_user_sockets(&spec.root, &[]);
         let root_flag = match spec.access {
             RepositoryAccess::Writable => "--bind",
             RepositoryAccess::ReadOnly => "--ro-bind",
@@ -218,6 +225,19 @@ impl ArgvBuilder {
         if Path::new(SERVICE_FOLDER).exists() {
             self.words(&["--tmpfs", SERVICE_FOLDER]);
         }
+        let trigger = Path::new("/proc/sysrq-trigger");
+        if trigger.exists() {
+            self.empty_file(trigger);
+        }
+    }
+
+    /// Hides the sockets of services in the user's home: container services, agents of ssh and gpg. Their folders are hidden,
+    /// because a socket can vanish before the sandbox starts.
+    pub(crate) fn hide_user_sockets(&mut self, root: &Path, allowed: &[String]) {
+        let home = std::env::var_os("HOME").map(|home| canonical(Path::new(&home))).unwrap_or_default();
+        for folder in user_sockets::folders(&home, root, allowed) {
+            self.empty_folder(&folder);
+        }
     }
 }
 
@@ -243,6 +263,15 @@ pub(crate) fn hidden_programs(command: &PreparedCommand, root: &Path) -> Vec<Pat
     let mut paths = hidden_but_needed(&command.argv, &[], root);
     paths.extend(hidden_but_needed(&words, &[], root));
     paths
+}
+
+/// The user's home and the folders of PATH, as far as they are in hidden folders.
+fn hidden_folders_of_user(root: &Path) -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).map(whole_environment);
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let words: Vec<OsString> = home.into_iter().chain(folders).map(OsString::from).collect();
+    hidden_but_needed(&words, &[], root)
 }
 
 /// The virtual environment of Python that a folder of programs belongs to, or else the folder: the programs need its packages.
@@ -308,22 +337,13 @@ impl SandboxSpec {
         Self { access, ..self }
     }
 
-    /// The sandbox around the commands of an agent that stays outside: it shares the agent's temporary files, and the agent's
-    /// setup files stay read-only.
+    /// The sandbox around the commands of an agent that stays outside: it shares the agent's own temporary files and nothing
+    /// else of `/tmp`, where services of the user have their sockets. The agent's setup files stay read-only.
     pub(crate) fn for_commands(git: &Git, job: &Job, protected: &PathSet) -> Result<Self, Error> {
         let mut spec = Self::for_agent(git, job, protected)?;
-        spec.session_files.clear();
-        spec.temporary = None;
-        spec.writable.extend(shared_temp_dirs());
+        spec.session_files = spec.temporary.take().into_iter().collect();
         Ok(spec)
     }
-}
-
-/// The folders for temporary files outside of the sandbox.
-pub(crate) fn shared_temp_dirs() -> Vec<PathBuf> {
-    let configured = std::env::var_os("TMPDIR").map(PathBuf::from);
-    let all = configured.into_iter().chain([PathBuf::from(TEMP_DIR)]);
-    all.filter(|path| path.is_dir()).map(|path| canonical(&path)).collect()
 }
 
 /// The folders outside of the repository that a job's agent may write to, as far as they exist.
@@ -335,7 +355,7 @@ pub(crate) fn writable_folders(job: &Job) -> Vec<PathBuf> {
 }
 
 /// Resolves links, which may point elsewhere inside the sandbox.
-fn canonical(path: &Path) -> PathBuf {
+pub(super) fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 

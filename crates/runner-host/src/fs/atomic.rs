@@ -65,6 +65,16 @@ pub(crate) fn ensure_folder(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// Lets only the owner of a folder into it. A failure is ignored: the folder of another user works as well.
+pub(crate) fn make_private(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let mode =
+        fs::symlink_metadata(folder).ok().filter(fs::Metadata::is_dir).map(|it| it.permissions().mode());
+    if mode.is_some_and(|mode| mode & 0o077 != 0) {
+        let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
+    }
+}
+
 /// Whether there is a folder at `path`. A link or a file in its place is an error.
 pub(crate) fn is_folder(path: &Path) -> Result<bool, Error> {
     match fs::symlink_metadata(path) {

@@ -19,6 +19,7 @@ use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::{EntryMode, Git, Head, IndexEntry, ReplacedFile, TreeEntry};
 use crate::ops::replay::{self, SessionResults};
+use crate::redaction::redactor;
 use crate::repo::journal::PublishEntry;
 use crate::repo::publish::{self, PreparedCommit};
 use crate::repo::worktree::{self, WorktreeState};
@@ -204,7 +205,7 @@ fn write_logs(
     } else {
         Vec::new()
     };
-    setup.dir.write_log("diff.patch", &patch);
+    setup.dir.write_log("diff.patch", &redactor().redact(&patch));
     let findings = &transition.meta.findings;
     if !findings.is_empty() {
         setup.dir.write_log("error.log", (findings.join("\n") + "\n").as_bytes());

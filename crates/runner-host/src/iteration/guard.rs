@@ -17,6 +17,7 @@ use crate::agent::sandbox::exit_inside_sandbox;
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::{Git, PathSet, lossy};
+use crate::redaction::redactor;
 use crate::room::{Candidate, GuardRoom, Room, SetupNeed};
 
 /// The file with the guard's output.
@@ -284,7 +285,7 @@ fn run_program(
     let spec = ProcessSpec::new(argv, git.root(), output)
         .env(environment)
         .time_limits(TimeLimits::wall(program.wall));
-    let result = programs.run(&spec)?;
+    let result = programs.run(spec)?;
     let ended = |exit| GuardRun::Ended { exit, output: fs::read(program.log).unwrap_or_default(), place };
     let exit = if room.is_some() { exit_inside_sandbox(result.exit) } else { result.exit };
     let run = match exit {
@@ -298,6 +299,7 @@ fn run_program(
         ExitReason::Lost => GuardRun::NotStarted { why: "its supervisor died".to_owned() },
     };
     let report = report.and_then(|path| atomic::read(&path, REPORT_BYTES_MAX).ok().flatten());
+    let report = report.map(|bytes| redactor().redact(&bytes).into_owned());
     Ok(TimedGuardRun { run, elapsed: Some(result.active), report, stage: RunStage::Program })
 }
 

@@ -33,7 +33,7 @@ pub(super) fn run(
         .stdin_file(paths.hook_input())
         .time_limits(TimeLimits::wall(wall));
     // A user who stops the run still wants the hook that reports the stop.
-    let result = programs.run_uncancelled(&spec).map_err(|error| error.to_string())?;
+    let result = programs.run_uncancelled(spec).map_err(|error| error.to_string())?;
     atomic::remove_any(&paths.hook_input()).map_err(|error| error.to_string())?;
     if result.exit.is_success() {
         return Ok(());

@@ -87,6 +87,7 @@ impl IterationDir {
             dropped: Mutex::default(),
         };
         dir.tidy()?;
+        atomic::make_private(&paths.iterations());
         Ok(dir)
     }
 

@@ -12,8 +12,8 @@ use runner_core::model::protection::Protection;
 use runner_core::model::repo_path::RepoPath;
 use runner_core::model::tree::{BYTES_MAX, Tree};
 use runner_core::step::{
-    Attempt, ChangeScope, FileChanges, FileNotice, GuardRun, Interruption, Job, LeftFile, LoadedRun,
-    ProtectedPath, SessionExit, Usage,
+    Attempt, ChangeScope, FileAction, FileChanges, FileNotice, GuardRun, Interruption, Job, KeyReport,
+    LeftFile, LoadedRun, ProtectedPath, SessionExit, Usage,
 };
 
 use super::commit::DOCS;
@@ -21,8 +21,9 @@ use super::iteration_dir::{IterationDir, PROMPT};
 use super::laid_files::{CheckChanges, LaidFiles, remove_empty_folders};
 use super::memory_files::restore_memory;
 use super::protected_paths::{ProtectedPaths, SessionChanges, StagedIndex};
+use super::redacted_docs::redact_documents;
 use super::restored_index::RestoredIndex;
-use super::session_files::{answer_path, read_left_file};
+use super::session_files::{answer_path, read_answer, read_left_file};
 use super::stored_attempt::StoredAttempt;
 use crate::agent::sandbox::SandboxKind;
 use crate::error::Error;
@@ -32,10 +33,8 @@ use crate::git::{Git, PathSet, path_of};
 use crate::repo::journal::{self, IterationEntry, IterationPhase, JournalEntry, StoredSession};
 use crate::repo::paths::is_runner_path;
 use crate::repo::repo_guard::RestoreReport;
-use crate::repo::worktree::{self, StagedChanges};
+use crate::repo::worktree::{self, StagedChanges, show_command};
 use crate::room::Candidate;
-
-const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
 /// What is fixed when an iteration begins, except for the times in its directory.
 pub(super) struct IterationSetup {
@@ -98,12 +97,13 @@ impl EndedSession {
     pub(super) fn store(self, git: &Git, job: &Job) -> Result<(OpenIteration, Attempt), Error> {
         let Self { setup, mut entry, outcome, restored, identity } = self;
         atomic::create_folders(git.root(), &git.paths().context())?;
-        let answer = read_left_file(&answer_path(git, job), ANSWER_BYTES_MAX);
+        let answer = read_answer(&answer_path(git, job));
         if let LeftFile::Bytes(bytes) = &answer {
             setup.dir.write_log("output.json", bytes);
         }
+        let redacted = redact_documents(git, &setup)?;
         let tree = read_left_file(&git.paths().doc(Doc::Tree), BYTES_MAX as u64);
-        let StagedChanges { changed: mut staged, mut notices, withheld } =
+        let StagedChanges { changed: mut staged, mut notices, withheld, with_keys } =
             worktree::stage(git, &setup.index, job.iteration)?;
         let memory = restore_memory(git, &setup, &mut staged)?;
         let index = StagedIndex { git, path: &setup.index, base: &setup.base, staged: &staged };
@@ -122,8 +122,14 @@ impl EndedSession {
         changed.retain(|path| !laid_paths.iter().any(|laid| is_replaced_by(laid, path)));
         // What is restored is not in the commit, so that it counts as no change.
         let counted: PathSet = changed.iter().filter(|path| !checks.frozen.contains(path)).cloned().collect();
-        let attempt =
-            Attempt { memory, new_checks: checks.new, ..attempt(outcome, answer, tree, &counted, protected) };
+        let keys = KeyReport { redacted, committed: committed_keys(&with_keys, &counted) };
+        notices.extend(keys.committed.iter().map(key_notice));
+        let attempt = Attempt {
+            memory,
+            keys,
+            new_checks: checks.new,
+            ..attempt(outcome, answer, tree, &counted, protected)
+        };
         let is_unchanged = changed.is_empty() && laid.is_empty();
         let candidate = if is_unchanged { None } else { Some(git.write_candidate(&setup.index)?) };
         let commit = match &candidate {
@@ -149,6 +155,22 @@ impl EndedSession {
             setup,
         };
         Ok((iteration, attempt))
+    }
+}
+
+/// The first files with keys that are in the commit.
+fn committed_keys(with_keys: &[Vec<u8>], counted: &PathSet) -> Vec<RepoPath> {
+    let committed = with_keys.iter().filter(|path| counted.contains(*path));
+    committed.map(|path| RepoPath::of_bytes(path)).take(KeyReport::FILES_MAX).collect()
+}
+
+/// Tells the user at once that a file with a key is committed.
+fn key_notice(path: &RepoPath) -> FileNotice {
+    FileNotice {
+        action: FileAction::HasKey,
+        reason: "if it is real, revoke it, and remove it from the branch before you push".to_owned(),
+        restore: show_command(&path.to_bytes()),
+        path: path.clone(),
     }
 }
 
@@ -179,6 +201,7 @@ fn attempt(
         protected,
         new_checks: BTreeMap::new(),
         memory: Vec::new(),
+        keys: KeyReport::default(),
         usage: outcome.usage,
         processes_left: outcome.processes_left,
     }

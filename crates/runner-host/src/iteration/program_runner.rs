@@ -5,8 +5,9 @@ use supervise::signals::{ShutdownSignal, SignalListener};
 use supervise::{CancelHandle, ProcessResult, ProcessSpec, StopRequest, SupervisorSlot};
 
 use crate::error::Error;
+use crate::redaction::output_filter;
 
-/// Runs agents, guards and hooks, one at a time, in one supervisor process that is reused.
+/// Runs agents, guards and hooks without keys in their output, one at a time, in one supervisor process that is reused.
 pub(crate) struct ProgramRunner {
     cancel: CancelHandle,
     supervisor: SupervisorSlot,
@@ -26,13 +27,15 @@ impl ProgramRunner {
     }
 
     /// Runs a program until it ends, its time is over, or the user interrupts it.
-    pub(super) fn run(&self, spec: &ProcessSpec<'_>) -> Result<ProcessResult, Error> {
-        Ok(supervise::run(spec, &self.cancel, &self.supervisor)?)
+    pub(super) fn run(&self, spec: ProcessSpec<'_>) -> Result<ProcessResult, Error> {
+        let spec = spec.output_filter(&output_filter);
+        Ok(supervise::run(&spec, &self.cancel, &self.supervisor)?)
     }
 
     /// Runs a program that the user's interruption does not stop.
-    pub(super) fn run_uncancelled(&self, spec: &ProcessSpec<'_>) -> Result<ProcessResult, Error> {
-        Ok(supervise::run(spec, &CancelHandle::new()?, &self.supervisor)?)
+    pub(super) fn run_uncancelled(&self, spec: ProcessSpec<'_>) -> Result<ProcessResult, Error> {
+        let spec = spec.output_filter(&output_filter);
+        Ok(supervise::run(&spec, &CancelHandle::new()?, &self.supervisor)?)
     }
 
     /// How the user interrupted the run, if they did.

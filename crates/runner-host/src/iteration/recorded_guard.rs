@@ -99,6 +99,7 @@ fn new_log(git: &Git, job: &GuardJob) -> Result<PathBuf, Error> {
         GuardOccasion::Final => git.paths().final_log(job.run_id.as_str()),
     };
     log.parent().map_or(Ok(()), |folder| atomic::create_folders(git.root(), folder))?;
+    atomic::make_private(&git.paths().iterations());
     atomic::remove_any(&log)?;
     Ok(log)
 }

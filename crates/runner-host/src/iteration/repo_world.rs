@@ -230,6 +230,10 @@ impl World for RepoWorld<'_> {
         let git = self.repo.git();
         refuse_full_disk(&[git.root(), git.common_dir()])?;
         let sandbox = self.sandbox.choose(git, job)?;
+        if let Some(event) = self.sandbox.news(&sandbox) {
+            self.announce(&event);
+        }
+        let git = self.repo.git();
         let base = Candidate { tree: git.tree_of(&run.commit)?, commit: run.commit.clone() };
         self.room.at(git, &job.run_id, &job.guard, &base)?;
         if let Some(why) = self.room.take_reason() {

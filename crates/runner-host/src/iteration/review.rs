@@ -19,7 +19,7 @@ use super::open_iteration::{OpenIteration, SessionOutcome};
 use super::program_runner::ProgramRunner;
 use super::sandboxing::{AgentWrapping, ConfinedCommand, SessionSandbox};
 use super::session::{prepare_command, session_exit, stop_policy};
-use super::session_files::{SessionCheckpoint, read_left_file, read_report_at};
+use super::session_files::{SessionCheckpoint, read_answer, read_report_at};
 use super::transcript_recorder::TranscriptRecorder;
 use crate::agent::command::{SessionPaths, SessionPurpose};
 use crate::agent::sandbox::{exit_inside_sandbox, writable_folders};
@@ -38,7 +38,6 @@ const ERRORS: &str = "review.err.log";
 const STREAM: &str = "review.jsonl";
 const ANSWER: &str = "review.json";
 
-const ANSWER_BYTES_MAX: u64 = 1 << 20;
 /// How many changed files a review names.
 const CHANGED_MAX: usize = 20;
 
@@ -87,7 +86,7 @@ pub(super) fn run(
         GitAccess::Writable => restore_files(git, iteration, &job, &before)?,
     };
     let paths = review_paths(git, &job);
-    let answer = read_left_file(&paths.answer, ANSWER_BYTES_MAX);
+    let answer = read_answer(&paths.answer);
     if let LeftFile::Bytes(bytes) = &answer {
         iteration.setup.dir.write_log(ANSWER, bytes);
     }
@@ -221,7 +220,7 @@ impl ReviewSession<'_> {
                 ..stop_policy(command.agent)
             })
             .on_output(&on_output);
-        let mut result = self.programs.run(&spec)?;
+        let mut result = self.programs.run(spec)?;
         if wrapping == AgentWrapping::Yes {
             result.exit = exit_inside_sandbox(result.exit);
         }

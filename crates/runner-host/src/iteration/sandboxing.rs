@@ -1,13 +1,15 @@
 //! Chooses the sandbox of a session, and puts the agent or its commands into it.
 
+use std::path::Path;
+
 use runner_core::agents::{AgentSandbox, AgentSpec, CommandSandbox, RepositoryAccess};
 use runner_core::config::SandboxMode;
-use runner_core::step::Job;
+use runner_core::step::{Event, Job};
 
 use crate::agent::claude_file_hook;
 use crate::agent::command::PreparedCommand;
 use crate::agent::sandbox::{
-    Bubblewrap, SANDBOX_FIX, SandboxKind, SandboxSpec, obstacle, shared_temp_dirs, writable_folders,
+    Bubblewrap, SANDBOX_FIX, SandboxKind, SandboxSpec, TEMP_DIR_VARIABLES, obstacle, writable_folders,
 };
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
@@ -17,12 +19,16 @@ use crate::git::{Git, PathSet};
 #[derive(Debug, Default)]
 pub(super) struct SandboxProbe {
     result: Option<Result<Bubblewrap, String>>,
+    /// What the user was told last.
+    told: Option<Event>,
 }
 
 /// The sandbox of one session.
 #[derive(Clone, Debug)]
 pub(super) enum SessionSandbox {
-    None,
+    None {
+        why: String,
+    },
     /// The agent's built-in sandbox.
     Own,
     Bubblewrap(Bubblewrap),
@@ -51,7 +57,8 @@ impl SandboxProbe {
     /// or because its node has restrictions that only a sandbox can enforce.
     pub(super) fn choose(&mut self, git: &Git, job: &Job) -> Result<SessionSandbox, Error> {
         if job.agent.executor.sandbox == SandboxMode::Off {
-            return Ok(SessionSandbox::None);
+            let why = "the configuration says sandbox = \"off\"".to_owned();
+            return Ok(SessionSandbox::None { why });
         }
         if agent_sandbox(job) == Some(AgentSandbox::BuiltIn) {
             return Ok(SessionSandbox::Own);
@@ -66,18 +73,33 @@ impl SandboxProbe {
         match bubblewrap {
             Ok(bubblewrap) => Ok(SessionSandbox::Bubblewrap(bubblewrap.clone())),
             Err((why, fix)) if is_needed => Err(UserError::NoSandbox { why, fix }.into()),
-            Err(_) => Ok(SessionSandbox::None),
+            Err((why, fix)) => Ok(SessionSandbox::None { why: format!("{why} ({fix})") }),
         }
+    }
+
+    /// What to tell the user about the sandbox of the next session, unless it is what they were told last.
+    pub(super) fn news(&mut self, sandbox: &SessionSandbox) -> Option<Event> {
+        let event = sandbox.event();
+        (self.told.as_ref() != Some(&event)).then(|| self.told.insert(event).clone())
     }
 }
 
 impl SessionSandbox {
     pub(super) fn kind(&self) -> SandboxKind {
         match self {
-            Self::None => SandboxKind::None,
+            Self::None { .. } => SandboxKind::None,
             Self::Own => SandboxKind::Own,
             Self::Bubblewrap(_) => SandboxKind::Bubblewrap,
         }
+    }
+
+    fn event(&self) -> Event {
+        let (sandbox, why) = match self {
+            Self::None { why } => ("none", Some(why.clone())),
+            Self::Own => ("own", None),
+            Self::Bubblewrap(_) => ("bubblewrap", None),
+        };
+        Event::SandboxChosen { sandbox: sandbox.to_owned(), why }
     }
 
     /// The sandbox for Claude Code: its commands run inside bubblewrap, and a hook refuses files outside. Claude Code itself
@@ -93,8 +115,9 @@ impl SessionSandbox {
         else {
             return Ok(None);
         };
+        new_temporary_folder(git)?;
         let spec = SandboxSpec::for_commands(git, job, protected)?.for_access(access);
-        let folders = writable_folders(job).into_iter().chain(shared_temp_dirs()).collect();
+        let folders = writable_folders(job).into_iter().chain([git.paths().temporary()]).collect();
         let file_hook = claude_file_hook::command(git.root(), folders)?;
         Ok(Some(CommandSandbox { command_prefix: bubblewrap.command_prefix(&spec), file_hook }))
     }
@@ -102,20 +125,40 @@ impl SessionSandbox {
     /// Puts an agent into bubblewrap, unless it is one that sandboxes its commands itself.
     pub(super) fn wrap(
         &self,
-        command: PreparedCommand,
+        mut command: PreparedCommand,
         git: &Git,
         job: &Job,
         protected: &PathSet,
         access: RepositoryAccess,
     ) -> Result<ConfinedCommand, Error> {
-        let (Self::Bubblewrap(bubblewrap), None) = (self, command.agent) else {
-            return Ok(ConfinedCommand { command, wrapping: AgentWrapping::No });
+        let temporary = git.paths().temporary();
+        let bubblewrap = match (self, command.agent, agent_sandbox(job)) {
+            (Self::Bubblewrap(bubblewrap), None, _) => bubblewrap,
+            (Self::Bubblewrap(_), Some(_), Some(AgentSandbox::AroundCommands)) => {
+                // The agent and its commands exchange files there; `/tmp` is not the same for both.
+                set_temporary_folder(&mut command, &temporary);
+                return Ok(ConfinedCommand { command, wrapping: AgentWrapping::No });
+            }
+            _ => return Ok(ConfinedCommand { command, wrapping: AgentWrapping::No }),
         };
         let spec = SandboxSpec::for_agent(git, job, protected)?.for_access(access);
-        if let Some(temporary) = &spec.temporary {
-            atomic::remove_any(temporary)?;
-            atomic::ensure_folder(temporary)?;
-        }
+        new_temporary_folder(git)?;
         Ok(ConfinedCommand { command: bubblewrap.wrap(command, &spec), wrapping: AgentWrapping::Yes })
     }
 }
+
+/// An empty folder for the temporary files of a session.
+fn new_temporary_folder(git: &Git) -> Result<(), Error> {
+    atomic::remove_any(&git.paths().temporary())?;
+    atomic::ensure_folder(&git.paths().temporary())
+}
+
+/// Makes a program, and the commands that it starts, keep their temporary files in a folder.
+fn set_temporary_folder(command: &mut PreparedCommand, folder: &Path) {
+    command.environment.retain(|(name, _)| !TEMP_DIR_VARIABLES.iter().any(|variable| name == variable));
+    let variables = TEMP_DIR_VARIABLES.iter().chain(&[CLAUDE_TEMP_DIR]);
+    command.environment.extend(variables.map(|name| (name.into(), folder.into())));
+}
+
+/// The variable by which Claude Code finds the folder for its own temporary files.
+const CLAUDE_TEMP_DIR: &str = "CLAUDE_CODE_TMPDIR";

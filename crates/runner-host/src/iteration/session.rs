@@ -179,7 +179,7 @@ impl PreparedSession {
             })
             .file_activity(&has_changed_files)
             .on_output(&on_output);
-        let mut result = programs.run(&spec)?;
+        let mut result = programs.run(spec)?;
         if wrapping == AgentWrapping::Yes {
             result.exit = exit_inside_sandbox(result.exit);
         }

@@ -16,6 +16,7 @@ use crate::agent::sandbox::writable_folders;
 use crate::error::{Error, UserError};
 use crate::fs::atomic::{self, FileStamp};
 use crate::git::Git;
+use crate::redaction::redactor;
 use crate::repo::journal::{self, IterationEntry, JournalEntry};
 use crate::repo::publish;
 use crate::repo::repo_guard::FolderIdentity;
@@ -24,6 +25,7 @@ use crate::repo::repo_guard::FolderIdentity;
 pub(super) const OUTPUT: &str = "executor.log";
 
 const REPORT_BYTES_MAX: u64 = 64 << 10;
+const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
 /// The state of the runner's files just before a session. The agent can change the journal, but not this copy.
 pub(super) struct SessionCheckpoint {
@@ -178,8 +180,16 @@ pub(super) fn read_report(git: &Git, job: &Job) -> AgentReport {
 
 pub(super) fn read_report_at(path: &Path) -> AgentReport {
     match read_left_file(path, REPORT_BYTES_MAX) {
-        LeftFile::Bytes(bytes) => AgentReport::decode(&bytes).unwrap_or_default(),
+        LeftFile::Bytes(bytes) => AgentReport::decode(&redactor().redact(&bytes)).unwrap_or_default(),
         LeftFile::Missing | LeftFile::NotAFile | LeftFile::TooLarge(_) => AgentReport::default(),
+    }
+}
+
+/// Reads the answer of an agent, without keys.
+pub(super) fn read_answer(path: &Path) -> LeftFile {
+    match read_left_file(path, ANSWER_BYTES_MAX) {
+        LeftFile::Bytes(bytes) => LeftFile::Bytes(redactor().redact(&bytes).into_owned()),
+        other @ (LeftFile::Missing | LeftFile::NotAFile | LeftFile::TooLarge(_)) => other,
     }
 }
 

@@ -16,6 +16,7 @@ use crate::agent::sandbox::exit_inside_sandbox;
 use crate::error::{Error, UserError};
 use crate::fs::temp_dir::TempDir;
 use crate::git::{Git, lossy};
+use crate::redaction::output_filter;
 use crate::repo::commit_files::protection_at;
 use crate::room::{Candidate, Room, SetupNeed};
 
@@ -145,7 +146,8 @@ impl GuardRerunner {
         let log = place.dir.path().join("guard.log");
         let spec = ProcessSpec::new(wrapped.argv, self.git.root(), log_of(&log, config))
             .env(wrapped.environment)
-            .time_limits(wall_of(config));
+            .time_limits(wall_of(config))
+            .output_filter(&output_filter);
         let result = supervise::run(&spec, &self.cancel, &self.supervisor)?;
         let outcome = self.outcome(exit_inside_sandbox(result.exit));
         let output = fs::read(&log).unwrap_or_default();
@@ -172,7 +174,8 @@ impl GuardRerunner {
         let log = dir.path().join("guard.log");
         let spec = ProcessSpec::new(program.argv, clone, log_of(&log, &check.config))
             .env(program.environment)
-            .time_limits(wall_of(&check.config));
+            .time_limits(wall_of(&check.config))
+            .output_filter(&output_filter);
         let result = supervise::run(&spec, &self.cancel, &self.supervisor)?;
         let outcome = self.outcome(result.exit);
         let output = fs::read(&log).unwrap_or_default();

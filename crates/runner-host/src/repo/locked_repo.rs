@@ -39,6 +39,7 @@ impl PrivateFolder {
         let folder = git.paths().private();
         let exists = folder.symlink_metadata().is_ok();
         atomic::create_folders(git.paths().git_dir(), &folder)?;
+        atomic::make_private(&folder);
         Ok(if exists { Self::Existed } else { Self::Created })
     }
 }

@@ -5,6 +5,7 @@
 
 mod aside;
 mod ignore_rules;
+mod key_files;
 mod obstacles;
 mod permissions;
 mod scan;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use runner_core::model::object_id::CommitId;
 
 pub(crate) use aside::recorded_notices;
+pub(crate) use key_files::show_command;
 pub(crate) use obstacles::remove_blocking_files;
 pub(crate) use scan::{WorktreeState, differing_paths, scan};
 pub(crate) use stage::{StagedChanges, stage, stage_all};

@@ -7,6 +7,7 @@ use runner_core::model::id::IterationNumber;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::{BYTES_MAX, Node, Tree};
 use runner_core::text::one_line;
+use runner_host::redaction::redactor;
 
 use crate::api::{DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, IterationRow, TreeChange};
 use crate::error::RequestError;
@@ -84,7 +85,8 @@ pub(crate) fn file_patch(
     // Both names, so that git recognizes a renamed file.
     let paths: Vec<&str> = [path].into_iter().chain(old.as_deref()).collect();
     let patch = project.repo.patch(&from, &to, &paths, PATCH_BYTES_MAX)?;
-    let text = String::from_utf8_lossy(&patch.bytes);
+    let text = redactor().redact(&patch.bytes);
+    let text = String::from_utf8_lossy(&text);
     Ok(DiffPatch { path: path.to_owned(), lines: patch_lines(&text), is_cut: patch.is_truncated })
 }
 
@@ -102,7 +104,8 @@ pub(crate) fn whole_diff(project: &RepoReader, run: &RunSource, row: &IterationR
     let (from, to) = commit(&row.commit_before).zip(commit(&row.commit))?;
     let patch =
         project.repo.patch(&from, &to, &[], PATCH_BYTES_MAX).ok().filter(|patch| !patch.is_truncated)?;
-    let text = String::from_utf8_lossy(&patch.bytes);
+    let text = redactor().redact(&patch.bytes);
+    let text = String::from_utf8_lossy(&text);
     let mut files = Vec::new();
     let mut patches = BTreeMap::new();
     for part in file_parts(&text) {

@@ -9,6 +9,7 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::channel::Channel;
+use runner_host::redaction::redactor;
 use serde::Serialize;
 
 use crate::error::RequestError;
@@ -98,7 +99,7 @@ fn tagged_with(
 
 pub(crate) fn json(request: &HeaderMap, value: &impl Serialize) -> Reply {
     match serde_json::to_vec(value) {
-        Ok(bytes) => tagged(request, "application/json", bytes),
+        Ok(bytes) => tagged(request, "application/json", redactor().redact(&bytes).into_owned()),
         Err(_) => error(RequestError::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "json",

@@ -225,6 +225,13 @@ fn runner_lines(event: &Event) -> Vec<StyledLine> {
             let text = format!("{} cannot be enforced: {agent} does not report it", limits.join(", "));
             one(Glyph::Open, TextRole::Warn, text)
         }
+        Event::SandboxChosen { sandbox, why: None } => {
+            one(Glyph::Open, TextRole::Faint, format!("sandbox of the agent: {}", one_line(sandbox)))
+        }
+        Event::SandboxChosen { why: Some(why), .. } => {
+            let text = format!("the agent runs without a sandbox: {}", one_line(why));
+            one(Glyph::Open, TextRole::Warn, text)
+        }
         Event::GuardInPlace { why } => {
             let text = format!("the guard runs in the work tree, without a sandbox: {}", one_line(why));
             one(Glyph::Open, TextRole::Warn, text)

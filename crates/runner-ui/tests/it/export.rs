@@ -62,3 +62,14 @@ fn errors_are_reported_and_a_file_in_the_work_tree_causes_a_warning() {
         "{inside:?}"
     );
 }
+
+#[test]
+fn export_has_no_keys_of_committed_files() {
+    let sandbox = finished_run();
+    let token = format!("gh{}", "p_CANARY2a1B2c3D4e5F6g7H8i9J0k1L2m3N4");
+    let log = format!(".runner/iterations/{RUN}/0002/guard.log");
+    std::fs::write(sandbox.path(&log), format!("error: {token}\n")).unwrap();
+    let document = export(&sandbox, &["json"]).stdout;
+    let text = String::from_utf8(document).unwrap();
+    assert!(text.contains("error: [redacted]") && !text.contains("CANARY"), "{text}");
+}

@@ -112,6 +112,10 @@ impl CommandOutput for EventOutput<'_> {
             Event::BudgetUnenforceable { limits, agent } => {
                 line.with("warning", blind_text(limits, &clean(agent)))
             }
+            Event::SandboxChosen { sandbox, why } => {
+                let line = line.with("sandbox", sandbox);
+                why.iter().fold(line, |line, why| line.with("warning", no_sandbox_text(why)))
+            }
             Event::GuardInPlace { why } => line.with("warning", in_place_text(why)),
             Event::RoomProposal { keys, .. } => line.with("keys", clean(&keys.join("; "))),
             Event::Stopped { stop, exit_code } => line.with("reason", stop.as_str()).with("exit", exit_code),
@@ -149,6 +153,11 @@ impl CommandOutput for EventOutput<'_> {
             Event::Paused => indented_notes(["paused ('runner resume' continues)".to_owned()], styler),
             Event::BudgetUnenforceable { limits, agent } => {
                 warning_line(&blind_text(limits, &clean(agent)), styler)
+            }
+            Event::SandboxChosen { why: Some(why), .. } => warning_line(&no_sandbox_text(why), styler),
+            Event::SandboxChosen { sandbox, why: None } => {
+                let text = format!("Sandbox of the agent: {}", sandbox_text(sandbox));
+                format!("{}\n", styler.paint(TextRole::Faint, &styler.fit(&text, styler.width)))
             }
             Event::GuardInPlace { why } => warning_line(&in_place_text(why), styler),
             Event::RoomProposal { command, keys } => proposal_text(command, keys, styler),
@@ -202,6 +211,18 @@ fn phase_word(phase: CheckPhase) -> &'static str {
     }
 }
 
+/// What confines the agent, for people.
+fn sandbox_text(sandbox: &str) -> String {
+    match sandbox {
+        "own" => "the agent's own, around its commands".to_owned(),
+        other => clean(other),
+    }
+}
+
+fn no_sandbox_text(why: &str) -> String {
+    format!("the agent runs without a sandbox, with all rights of your user: {}", clean(why))
+}
+
 /// Why a pass of this run says less than one in a room.
 fn in_place_text(why: &str) -> String {
     format!("the guard runs in the work tree, without a sandbox: {}", clean(why))
@@ -224,7 +245,7 @@ fn proposal_text(command: &CommandArgv, keys: &[String], styler: &Styler) -> Str
 pub(crate) fn notice_lines(notice: &FileNotice, styler: &Styler) -> String {
     let mut text = indented_notes([notice.text()], styler);
     if let Some(command) = &notice.restore {
-        text.push_str(&format!("        get it back: {}\n", clean(command)));
+        text.push_str(&format!("        {}: {}\n", notice.command_label(), clean(command)));
     }
     text
 }

@@ -66,6 +66,7 @@ impl LoopSummary {
             | Event::Asked { .. }
             | Event::QueuedEdit { .. }
             | Event::Notified { .. }
+            | Event::SandboxChosen { .. }
             | Event::GuardInPlace { .. }
             | Event::RoomProposal { .. }
             | Event::BaselineStarted { .. }

@@ -7,5 +7,6 @@ pub(crate) mod guards_of_projects;
 pub(crate) mod hostile_agents;
 pub(crate) mod planted_config;
 pub(crate) mod protection;
+pub(crate) mod redaction;
 pub(crate) mod room;
 pub(crate) mod sandbox;

@@ -205,6 +205,7 @@ impl Sim {
             changes: self.changes(),
             protected: self.protected(),
             memory: Vec::new(),
+            keys: Default::default(),
             usage: self.reported,
             new_checks: BTreeMap::new(),
             processes_left: 0,

@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 
 use runner_core::layout::{Doc, DocOwner, RUNNER_DIR, TOOLS_FILE};
 use runner_core::model::id::IterationNumber;
+use runner_core::redact::FileKey;
 use runner_core::step::{FileAction, FileNotice};
 
 use super::aside::{AsideFolder, AsideItem};
 use super::ignore_rules::keep_ignored;
+use super::key_files::key_in;
 use super::obstacles::{WatchedCall, is_special, watched};
 use super::permissions::{FolderAccess, open_file, open_folder};
 use super::scan::{changed_files, is_refusal, note_removed};
@@ -28,6 +30,8 @@ const FILE_BYTES_MAX: u64 = 50 << 20;
 const SEARCH_CALLS_MAX: u32 = 1_000;
 const SEARCH_TIME_MAX: Duration = Duration::from_secs(60);
 
+/// A session that copies a key of the user's environment into a file must not put it into the history of the branch.
+const ENVIRONMENT_KEY: &str = "it contains a key of your environment";
 const REFUSED_NAME: &str = "git refuses its name";
 const REFUSED_CONTENT: &str = "git could not store it";
 const CONVERSION_FAILED: &str = "git could not apply its attributes";
@@ -41,6 +45,8 @@ pub(crate) struct StagedChanges {
     pub(crate) notices: Vec<FileNotice>,
     /// Files of the run that changed and that an agent may not change: perhaps the user edited them meanwhile.
     pub(crate) withheld: Vec<Vec<u8>>,
+    /// Staged files that contain what looks like a key.
+    pub(crate) with_keys: Vec<Vec<u8>>,
 }
 
 /// Which changes are staged.
@@ -74,6 +80,7 @@ fn stage_scope(git: &Git, index: &Path, name: &str, scope: StageScope) -> Result
     let mut changed = ChangedPaths::new();
     let mut rejected = Vec::new();
     let mut withheld = Vec::new();
+    let mut with_keys = Vec::new();
     for (path, change) in paths {
         if !is_staged(git, &path, scope) {
             if is_runner_path(&path)
@@ -84,7 +91,15 @@ fn stage_scope(git: &Git, index: &Path, name: &str, scope: StageScope) -> Result
             }
             continue;
         }
-        match reason_to_set_aside(&git.root().join(path_of(&path))) {
+        let mut reason = reason_to_set_aside(&git.root().join(path_of(&path)));
+        if reason.is_none() && scope == StageScope::Agent {
+            match key_in(git, index, &path) {
+                Some(FileKey::OfEnvironment { .. }) => reason = Some(ENVIRONMENT_KEY),
+                Some(FileKey::Likely) => with_keys.push(path.clone()),
+                None => {}
+            }
+        }
+        match reason {
             Some(reason) => rejected.push(AsideItem { path, reason }),
             None => drop(changed.insert(path, change)),
         }
@@ -94,7 +109,7 @@ fn stage_scope(git: &Git, index: &Path, name: &str, scope: StageScope) -> Result
     changed.retain(|path, _| !restored.contains(path));
     aside.put(&rejected)?;
     restore_committed(git, index, &restored, &mut changed)?;
-    Ok(StagedChanges { changed, notices: aside.notices(), withheld })
+    Ok(StagedChanges { changed, notices: aside.notices(), withheld, with_keys })
 }
 
 fn is_staged(git: &Git, path: &[u8], scope: StageScope) -> bool {

@@ -282,3 +282,27 @@ fn record_shows_if_claudes_commands_are_not_sandboxed() {
         output.stderr
     );
 }
+
+#[test]
+fn services_kernel_settings_and_the_prompt_are_out_of_reach() {
+    let script = r#"
+        try 'see a service' 'test -S $HOME/.docker/run/docker.sock'
+        try 'set what the kernel runs' 'cat /proc/sys/kernel/core_pattern > /proc/sys/kernel/core_pattern'
+        (echo FORGED > /proc/self/fd/0)
+        answer done"#;
+    let sandbox = setup(script).start();
+    let run_folder = sandbox.outside().join("home/.docker/run");
+    fs::create_dir_all(&run_folder).unwrap();
+    let _service = std::os::unix::net::UnixListener::bind(run_folder.join("docker.sock")).unwrap();
+    let output = sandbox.runner(&["step"]);
+    assert_eq!(not_done(&sandbox.read("tried.txt")), [""; 0], "{}", sandbox.read("errors.txt"));
+    assert!(!sandbox.iteration_file(1, "prompt.md").contains("FORGED"));
+    assert!(output.stdout.contains("sandbox=bubblewrap"), "{}", output.stdout);
+}
+
+#[test]
+fn a_loop_without_a_sandbox_says_so() {
+    let sandbox = setup("answer done").guard("true").executor_keys("sandbox = \"off\"").start();
+    let output = sandbox.runner(&["step"]);
+    assert!(output.stdout.contains("the agent runs without a sandbox"), "{}", output.stdout);
+}

@@ -71,6 +71,7 @@ impl World for Sim {
             changes: self.changes(),
             protected: self.protected(),
             memory: Vec::new(),
+            keys: Default::default(),
             usage: self.reported,
             new_checks: BTreeMap::new(),
             processes_left: 0,
