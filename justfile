@@ -251,6 +251,10 @@ agents:
 agents-test: agents
     cargo nextest run --locked -p runner -E 'test(/^agents::presets::/)'
 
+# Run the tests of the real agents with their newest versions, and report differences from the pinned ones
+agents-newest *AGENTS:
+    scripts/agents-newest {{ AGENTS }}
+
 # Install runner, runner-ui and runner-eval from this repository
 install:
     cargo install --locked --path crates/runner

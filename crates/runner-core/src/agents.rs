@@ -29,7 +29,8 @@ mod qwen;
 pub use claude::can_launch_commands_through;
 pub use event::{ActivityState, AgentEvent, AgentEventKind, FileAction, FileChange, PlanItem, PlanItemState};
 pub use launch::{
-    CommandLine, CommandSandbox, LaunchContext, RepositoryAccess, SetupFile, Variables, agent_schema,
+    CommandLine, CommandSandbox, LaunchContext, RepositoryAccess, SetupFile, SetupLink, Variables,
+    agent_schema,
 };
 pub use preset::Preset;
 pub use provider_error::ProcessFacts;
@@ -79,8 +80,8 @@ mod tests {
     fn a_tested_version_matches_as_a_whole_word() {
         let tested = |name: &str, output: &str| agent_named(name).unwrap().tested_version(output);
         assert_eq!(tested("codex", "codex-cli 0.166.0, /usr/bin/codex"), Some("0.166.0"));
-        assert_eq!(tested("claude", "2.1.197 (Claude Code)"), Some("2.1.197"));
-        assert_eq!(tested("claude", "2.1.1971 (Claude Code)"), None);
+        assert_eq!(tested("claude", "2.1.326 (Claude Code)"), Some("2.1.326"));
+        assert_eq!(tested("claude", "2.1.3261 (Claude Code)"), None);
         assert_eq!(tested("codex", ""), None);
     }
 }

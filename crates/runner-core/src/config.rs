@@ -5,6 +5,7 @@
 
 mod budget;
 mod checks;
+mod default_prices;
 mod executor;
 mod hooks;
 mod keys;
@@ -16,12 +17,14 @@ mod proof;
 mod reference;
 mod review;
 mod room;
+mod session_inputs;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use budget::{Budget, Prices, TokenLimit, TokenPrice, Usd};
 pub use checks::{ChecksConfig, VacuousPolicy};
+pub use default_prices::DEFAULT_PRICES_DATE;
 pub use executor::{Executor, ExecutorKind, ReasoningEffort, Retries, SandboxMode, Tokens};
 pub use hooks::{HookSeconds, HooksConfig};
 pub use keys::{ConfigKey, KeyEdit, SetKeyError, edit_keys, value_text};
@@ -32,6 +35,7 @@ pub use notify::{NotifyConfig, NotifyEvent, NotifySeconds, NotifyUrl, is_address
 pub use proof::{ProofConfig, SignPolicy};
 pub use review::ReviewConfig;
 pub use room::{IgnoredFiles, RoomMode};
+pub use session_inputs::{McpServer, McpTransport, NetworkAccess};
 
 use crate::strict::{BoundedInt, DocumentProblem, FieldReader, TomlTable, decode_utf8};
 

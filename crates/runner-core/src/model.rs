@@ -7,6 +7,7 @@ pub mod cost;
 pub mod digest;
 pub mod goal;
 pub mod id;
+pub mod instructions;
 pub mod object_id;
 pub mod progress;
 pub mod protection;

@@ -27,7 +27,7 @@ pub use context::{ContextFiles, context_files};
 pub use review::ReviewBrief;
 pub use template::{BUILT_IN, PromptError};
 
-use crate::config::RemovalPolicy;
+use crate::config::{NetworkAccess, RemovalPolicy};
 use crate::layout::{Doc, node_folder};
 use crate::model::checks::TaskChecks;
 use crate::model::digest::Sha256;
@@ -61,6 +61,8 @@ pub enum PromptSection {
     Contract,
     /// GOAL.md
     Project,
+    /// The repository's own instructions.
+    Instructions,
     /// context/goal.md
     Goal,
     /// context/history.md
@@ -101,6 +103,7 @@ impl PromptSection {
         match self {
             Self::Contract => "contract",
             Self::Project => "project",
+            Self::Instructions => "instructions",
             Self::Goal => "goal",
             Self::History => "history",
             Self::Failure => "failure",
@@ -217,6 +220,7 @@ fn template_values(
         SessionTarget::Replan(_) | SessionTarget::Split(_) | SessionTarget::Repair(_) => None,
     };
     let protected = protected_names(&snapshot.protection());
+    let instructions = snapshot.state.instructions.as_ref();
     BTreeMap::from([
         ("unconfirmed", Value::from(unconfirmed.map(|claim| claim.iter.to_string()).unwrap_or_default())),
         ("mode", Value::from(target.mode().as_str())),
@@ -228,8 +232,13 @@ fn template_values(
         ("guard", Value::from(one_line(&config.guard.command.words().join(" ")))),
         ("protected", Value::from(protected)),
         ("removal", Value::from(removal)),
+        (
+            "instructions_file",
+            Value::from(instructions.map(|pinned| one_line(&pinned.file)).unwrap_or_default()),
+        ),
         ("sandbox", Value::from(on_or_off(access.has_sandbox))),
         ("network", Value::from(on_or_off(access.has_network))),
+        ("installs", Value::from(access.installs.map(NetworkAccess::as_str).unwrap_or_default())),
         ("writable", Value::from(code_list(&access.writable))),
     ])
 }
@@ -272,9 +281,11 @@ fn section_texts(
     let errors = repair.map(|repair| {
         repair.error_lines().iter().map(|error| format!("- {}\n", one_line(error))).collect::<String>()
     });
+    let instructions = snapshot.state.instructions.as_ref();
     let node_context = node_id.and_then(|id| snapshot.node_files.contexts.get(id));
     let sections = [
         (PromptSection::Project, Some(snapshot.goal.clone())),
+        (PromptSection::Instructions, instructions.map(|pinned| pinned.text.clone())),
         (PromptSection::Goal, Some(session_goal(snapshot, selected, context))),
         (PromptSection::History, context.history.clone()),
         (PromptSection::Failure, context.failure.clone()),

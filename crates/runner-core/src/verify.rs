@@ -30,6 +30,7 @@ pub use snapshot::{Files, StepDocuments, all_checks, is_read, kept, snapshot};
 use crate::checks::coverage::Coverage;
 use crate::commit_message::CommitKind;
 use crate::model::id::{IterationNumber, NodeId};
+use crate::model::instructions::PinnedInstructions;
 use crate::model::object_id::TreeId;
 use crate::model::protection::Protection;
 use crate::model::repo_path::RepoPath;
@@ -53,6 +54,8 @@ pub struct AuditedCommit {
     pub check_files: Vec<CheckFileAfter>,
     /// What a start must record as protected, by its configuration and files.
     pub protection: Option<Protection>,
+    /// What a start must record as the repository's instructions, by its configuration and files.
+    pub instructions: Option<PinnedInstructions>,
     /// Changed files whose content is not that of their object id.
     pub damaged: Vec<RepoPath>,
 }

@@ -23,6 +23,7 @@ use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::{Git, PathSet, path_of};
 use checkout::Checkout;
+pub(crate) use home::users_caches;
 pub(crate) use setup::SetupNeed;
 
 /// How many protected files are mounted read-only. The others are compared after the run.

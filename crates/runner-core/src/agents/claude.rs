@@ -14,7 +14,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     program: "claude",
     package: "@anthropic-ai/claude-code",
     npm_program: "@anthropic-ai/claude-code-*/claude",
-    tested_versions: &["2.1.197"],
+    tested_versions: &["2.1.326"],
     state_dirs: &[],
     native: Some(NATIVE),
     complete: launch::complete,

@@ -52,12 +52,10 @@ const NATIVE: NativeAgent = NativeAgent {
 };
 
 /// The tools that can be switched off. Codex needs the others.
-const SWITCHES: [ToolSwitch; 5] = [
+const SWITCHES: [ToolSwitch; 3] = [
     ToolSwitch { tool: "shell", off: ["--disable", "shell_tool"] },
     ToolSwitch { tool: "web_search", off: WEB_SEARCH_OFF },
     ToolSwitch { tool: "view_image", off: ["--disable", "view_image"] },
-    ToolSwitch { tool: "multi_agent", off: ["--disable", "multi_agent"] },
-    ToolSwitch { tool: "goals", off: ["--disable", "goals"] },
 ];
 
 const WEB_SEARCH_OFF: [&str; 2] = ["-c", "web_search=\"disabled\""];

@@ -26,6 +26,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
 
 fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     line.args(["--allow-all-tools", "--output-format", "json", "--disable-builtin-mcps", "--no-auto-update"]);
+    line.args(["--no-custom-instructions", "--no-ask-user", "--no-remote"]);
     line.set("COPILOT_AUTO_UPDATE", "false");
     if let Some(model) = &request.executor.model {
         line.set("COPILOT_MODEL", model);

@@ -25,13 +25,21 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     classify: classify_by_status,
 };
 
+/// The name of a file that no project has.
+const NO_CONTEXT_FILE: &str = ".runner-no-context";
+
 fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     let mut settings = json!({
         "privacy": { "usageStatisticsEnabled": false },
         "telemetry": { "enabled": false },
         "general": { "enableAutoUpdate": false },
+        "context": { "fileName": [NO_CONTEXT_FILE] },
+        "skills": { "enabled": false },
+        "hooksConfig": { "enabled": false },
     });
     line.args(["-p", "", "--skip-trust", "--approval-mode", "yolo", "-o", "stream-json"]);
+    // Lists without an entry that exists: no extension, no MCP server.
+    line.args(["--extensions", "none", "--allowed-mcp-server-names", "none"]);
     add_model(line, "-m", request);
     if let Some(base_url) = &request.executor.base_url {
         insert(&mut settings, "security", json!({ "auth": { "selectedType": "gemini-api-key" } }));

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::NativeAgent;
-use crate::config::Executor;
+use crate::config::{Executor, McpServer, NetworkAccess};
 use crate::model::tools::Tools;
 
 /// Environment variables by name.
@@ -83,6 +83,8 @@ pub struct LaunchContext<'a> {
     pub access: RepositoryAccess,
     /// The sandbox around commands, for an agent without one of its own.
     pub sandbox: Option<CommandSandbox>,
+    /// The millionths of a dollar that the session may cost.
+    pub microdollars: Option<u64>,
     pub user: &'a Variables,
     /// Whether the runner runs as root.
     pub is_root: bool,
@@ -117,6 +119,16 @@ impl LaunchRequest<'_> {
         self.context.user.get(OsStr::new(name))
     }
 
+    /// Whether the agent's web tools are off: it has no network, or only for package managers.
+    pub(super) fn has_no_web(&self) -> bool {
+        self.tools.network == Some(false) || self.executor.network == Some(NetworkAccess::Registries)
+    }
+
+    /// The MCP servers of the configuration.
+    pub(super) fn mcp_servers(&self) -> impl Iterator<Item = McpServer<'_>> {
+        self.executor.mcp.iter().filter_map(|entry| McpServer::parse(entry))
+    }
+
     /// The key that `key_env` names, if the user has set it.
     pub(super) fn provider_key(&self) -> Option<OsString> {
         self.user_variable(self.executor.key_env.as_deref()?).cloned()
@@ -134,6 +146,8 @@ pub struct CommandLine {
     pub files: Vec<SetupFile>,
     /// Folders to create before the start.
     pub folders: Vec<PathBuf>,
+    /// Links to make before the start, as far as their targets exist.
+    pub links: Vec<SetupLink>,
 }
 
 /// A file to write before the agent starts.
@@ -143,6 +157,13 @@ pub struct SetupFile {
     pub text: String,
     /// Whether to make it executable.
     pub is_program: bool,
+}
+
+/// A link to make before the agent starts, to a file of the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetupLink {
+    pub path: PathBuf,
+    pub target: PathBuf,
 }
 
 impl CommandLine {

@@ -34,9 +34,15 @@ fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
         "autoupdate": false, "share": "disabled", "compaction": { "auto": false }, "permission": { "*": "allow" },
     });
     line.args(["run", "--format", "json"]);
-    for name in
-        ["OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_AUTOCOMPACT", "OPENCODE_DISABLE_LSP_DOWNLOAD"]
-    {
+    for name in [
+        "OPENCODE_DISABLE_AUTOUPDATE",
+        "OPENCODE_DISABLE_AUTOCOMPACT",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD",
+        "OPENCODE_DISABLE_CLAUDE_CODE",
+        "OPENCODE_DISABLE_EXTERNAL_SKILLS",
+        "OPENCODE_DISABLE_PROJECT_CONFIG",
+        "OPENCODE_PURE",
+    ] {
         line.set(name, "1");
     }
     match (&executor.base_url, &executor.model) {

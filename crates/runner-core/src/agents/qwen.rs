@@ -12,7 +12,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     program: "qwen",
     package: "@qwen-code/qwen-code",
     npm_program: ".bin/qwen",
-    tested_versions: &["0.15.10"],
+    tested_versions: &["0.24.4"],
     state_dirs: &[".qwen"],
     native: None,
     complete,
@@ -21,7 +21,8 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
 };
 
 fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
-    line.args(["-y", "-o", "stream-json", "--chat-recording", "false"]);
+    // Safe mode: no context files, hooks, extensions, skills and MCP servers.
+    line.args(["-y", "-o", "stream-json", "--chat-recording", "false", "--safe-mode"]);
     add_model(line, "-m", request);
     if let Some(base_url) = &request.executor.base_url {
         line.args(["--auth-type", "openai", "--openai-base-url", base_url]);

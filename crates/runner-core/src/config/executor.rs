@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CommandArgv, read_keys, read_optional_keys};
+use super::{CommandArgv, McpServer, NetworkAccess, read_keys, read_optional_keys};
 use crate::agents::{AGENTS, AgentSpec, NativeAgent, NativeFeatures, Preset, agent_of_kind};
 use crate::strict::{BoundedInt, TomlTable};
 
@@ -73,6 +73,18 @@ pub struct Executor {
     /// (`~/…`).
     #[schemars(extend("examples" = [["~/.my-agent"]]), inner(pattern(r"^(/|~/)")))]
     pub writable: Vec<String>,
+    /// What the commands of "codex" and "claude" may reach: "none"; "registries", so that package managers can install
+    /// dependencies, which also makes their caches writable; or "full" [default: "none" for codex, the network but no
+    /// caches for claude].
+    #[schemars(with = "Option<NetworkAccess>", extend("examples" = ["registries"]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkAccess>,
+    /// MCP servers for "codex" and "claude", each as "NAME=PROGRAM ARGUMENTS" or "NAME=URL". They run outside the sandbox.
+    #[schemars(extend("examples" = [["docs=docs-server --stdio"]]))]
+    pub mcp: Vec<String>,
+    /// Files with the repository's own instructions for agents. The first that exists when the run starts is part of every
+    /// prompt; with none ([]), no file is.
+    pub instructions: Vec<String>,
 }
 
 /// When agents run in a sandbox.
@@ -152,6 +164,9 @@ impl Default for Executor {
             scenario: None,
             sandbox: SandboxMode::Auto,
             writable: Vec::new(),
+            network: None,
+            mcp: Vec::new(),
+            instructions: ["AGENTS.md", "CLAUDE.md"].map(str::to_owned).into(),
         }
     }
 }
@@ -220,9 +235,9 @@ impl KeyOwner {
 impl Executor {
     pub(super) fn take(table: &mut TomlTable<'_>, default: Self) -> Self {
         let mut executor = default;
-        read_keys!(table, executor: kind, env_inherit, sandbox, writable);
+        read_keys!(table, executor: kind, env_inherit, sandbox, writable, mcp, instructions);
         read_optional_keys!(table, executor: model, effort, program, context_budget_tokens, base_url, key_env, retries);
-        read_optional_keys!(table, executor: command, preset, scenario);
+        read_optional_keys!(table, executor: command, preset, scenario, network);
         // With an unknown kind or preset it is not clear which other keys are valid.
         if !table.has_problem("kind") && !table.has_problem("preset") {
             executor.check_owners(table);
@@ -251,6 +266,8 @@ impl Executor {
             ("key_env", KeyOwner::NativeAndPresets, self.key_env.is_some()),
             ("retries", any_native, self.retries.is_some()),
             ("env_inherit", any_native, !self.env_inherit.is_empty()),
+            ("network", any_native, self.network.is_some()),
+            ("mcp", any_native, !self.mcp.is_empty()),
             ("command", command, self.command.is_some()),
             ("preset", command, self.preset.is_some()),
             ("scenario", script, self.scenario.is_some()),
@@ -278,6 +295,9 @@ impl Executor {
         }
         if self.preset.is_some() && self.base_url.is_some() && self.model.is_none() {
             table.report_rule("base_url", "needs `model`: a preset cannot query a provider for its models");
+        }
+        if self.network == Some(NetworkAccess::None) && self.sandbox == SandboxMode::Off {
+            table.report_rule("network", "needs a sandbox: remove it, or `sandbox = \"off\"`");
         }
         if let Some(native) = self.native() {
             self.check_native_keys(native, table);
@@ -320,6 +340,15 @@ impl Executor {
         if !self.writable.iter().all(|path| path.starts_with('/') || path.starts_with("~/")) {
             table.report_rule("writable", "must contain folders that start with `/` or `~/`");
         }
+        if !self.mcp.iter().all(|entry| McpServer::parse(entry).is_some()) {
+            table.report_rule(
+                "mcp",
+                "must contain entries like \"docs=docs-server --stdio\" or \"docs=https://…\"",
+            );
+        }
+        if !self.instructions.iter().all(|file| is_repository_path(file)) {
+            table.report_rule("instructions", "must contain files of the repository, relative to its root");
+        }
         for (key, text) in [("model", &self.model), ("program", &self.program), ("scenario", &self.scenario)]
         {
             if text.as_ref().is_some_and(String::is_empty) {
@@ -329,153 +358,15 @@ impl Executor {
     }
 }
 
+/// Whether this is a relative path that stays in the repository.
+fn is_repository_path(path: &str) -> bool {
+    !path.is_empty() && !path.starts_with('/') && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+}
+
 fn is_variable(name: &str) -> bool {
     let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     is_word && name.bytes().next().is_some_and(|first| !first.is_ascii_digit())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Config;
-
-    fn problems(executor: &str) -> Vec<String> {
-        let text = format!("[executor]\n{executor}\n");
-        Config::decode(text.as_bytes()).err().unwrap_or_default().iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn a_table_round_trips_through_toml() {
-        for keys in [
-            "kind = \"codex\"\nmodel = \"m\"\neffort = \"high\"\nbase_url = \"http://127.0.0.1:1\"\nretries = 0",
-            "kind = \"command\"\ncommand = [\"a\", \"b c\"]\nsandbox = \"require\"\nwritable = [\"~/x\"]",
-            "kind = \"command\"\npreset = \"pi\"",
-        ] {
-            let read =
-                |keys: &str| Config::decode(format!("[executor]\n{keys}\n").as_bytes()).unwrap().executor;
-            assert_eq!(read(&read(keys).table()), read(keys), "{keys}");
-        }
-    }
-
-    #[test]
-    fn each_kind_accepts_its_own_keys() {
-        for good in [
-            "kind = \"codex\"\nmodel = \"m\"\neffort = \"minimal\"\ncontext_budget_tokens = 150000",
-            "kind = \"codex\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_env = \"K_1\"\nretries = 0",
-            "kind = \"claude\"\neffort = \"max\"\nretries = 2\nenv_inherit = [\"NPM_TOKEN\", \"MY_*\"]",
-            "kind = \"claude\"\nprogram = \"/opt/claude\"",
-            "kind = \"command\"\ncommand = [\"a\"]",
-            "kind = \"command\"\npreset = \"opencode\"\nmodel = \"m\"\nprogram = \"x\"",
-            "kind = \"script\"\nscenario = \"s\"",
-        ] {
-            assert_eq!(problems(good), [""; 0], "{good}");
-        }
-    }
-
-    #[test]
-    fn keys_of_another_kind_are_reported() {
-        for (bad, problem) in [
-            ("kind = \"command\"", "line 2: `executor.kind` is \"command\": add `command` or `preset`"),
-            ("kind = \"script\"", "line 2: `executor.kind` is \"script\": add `scenario`"),
-            (
-                "scenario = \"s\"",
-                "line 2: `executor.scenario` is only valid for kind \"script\": remove it or change `kind`",
-            ),
-            (
-                "kind = \"script\"\nscenario = \"s\"\nmodel = \"m\"",
-                "line 4: `executor.model` is only valid for kind \"codex\" and \"claude\" and for presets: remove \
-                 it or change `kind`",
-            ),
-            (
-                "kind = \"command\"\ncommand = [\"a\"]\nmodel = \"m\"",
-                "line 4: `executor.model` is only valid for kind \"codex\" and \"claude\" and for presets: remove \
-                 it or change `kind`",
-            ),
-            (
-                "kind = \"command\"\ncommand = \"a b\"",
-                "line 3: `executor.command` is invalid: invalid type: string \"a b\", expected a sequence",
-            ),
-            (
-                "kind = \"comand\"\ncommand = [\"a\"]",
-                "line 2: `executor.kind` is invalid: unknown variant `comand`, expected one of `codex`, `claude`, \
-                 `command`, `script`",
-            ),
-            (
-                "kind = \"claude\"\ncontext_budget_tokens = 5000",
-                "line 3: `executor.context_budget_tokens` is only valid for kind \"codex\": remove it or change `kind`",
-            ),
-            (
-                "kind = \"command\"\ncommand = [\"a\"]\npreset = \"pi\"",
-                "line 4: `executor.preset` cannot be used together with `command`: remove one of them",
-            ),
-            (
-                "kind = \"command\"\npreset = \"aider\"",
-                "line 3: `executor.preset` is invalid: unknown preset `aider`, expected one of `opencode`, `gemini`, \
-                 `qwen`, `copilot`, `pi`",
-            ),
-        ] {
-            assert_eq!(problems(bad), [problem], "{bad}");
-        }
-    }
-
-    #[test]
-    fn invalid_values_are_reported() {
-        for (bad, problem) in [
-            (
-                "kind = \"command\"\npreset = \"pi\"\nbase_url = \"http://x\"",
-                "line 4: `executor.base_url` needs `model`: a preset cannot query a provider for its models",
-            ),
-            (
-                "effort = \"max\"",
-                "line 2: `executor.effort` is \"max\", which Codex does not support: use minimal, low, medium, high, xhigh",
-            ),
-            (
-                "retries = 3",
-                "line 2: `executor.retries` needs `base_url`: the retries of Codex's own provider are fixed",
-            ),
-            ("base_url = \"gateway\"", "line 2: `executor.base_url` must start with http:// or https://"),
-            (
-                "key_env = \"sk-abc\"",
-                "line 2: `executor.key_env` must be the name of an environment variable, not the key itself",
-            ),
-            (
-                "env_inherit = [\"*\"]",
-                "line 2: `executor.env_inherit` must contain variable names; `*` is allowed at the end of a name",
-            ),
-            (
-                "writable = [\"/x\", \"y\"]",
-                "line 2: `executor.writable` must contain folders that start with `/` or `~/`",
-            ),
-            ("model = \"\"", "line 2: `executor.model` is empty: set a value or remove the key"),
-            ("modle = \"x\"", "line 2: `executor.modle` is not a known key; did you mean `model`?"),
-        ] {
-            assert_eq!(problems(bad), [problem], "{bad}");
-        }
-    }
-
-    #[test]
-    fn names_are_those_of_the_configuration() {
-        for kind in [ExecutorKind::Codex, ExecutorKind::Claude, ExecutorKind::Command, ExecutorKind::Script] {
-            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
-        }
-        for effort in [
-            ReasoningEffort::Minimal,
-            ReasoningEffort::Low,
-            ReasoningEffort::Medium,
-            ReasoningEffort::High,
-            ReasoningEffort::Xhigh,
-            ReasoningEffort::Max,
-        ] {
-            assert_eq!(serde_json::to_value(effort).unwrap(), effort.as_str());
-        }
-    }
-
-    #[test]
-    fn every_agent_of_the_registry_can_be_configured() {
-        for agent in AGENTS {
-            let text = format!("[executor]\n{}", Executor::for_agent(agent).table());
-            let executor = Config::decode(text.as_bytes()).unwrap().executor;
-            assert_eq!(executor.agent(), Some(agent), "{}", agent.name);
-        }
-    }
-}
+mod tests;

@@ -233,13 +233,20 @@ pub fn reached(budget: &Budget, run: &RunSpending, leaf: Option<&LeafSpending>) 
     })
 }
 
+/// The millionths of a dollar that a session may still cost; none without a limit.
+pub fn money_left(budget: &Budget, run: &RunSpending, leaf: Option<&LeafSpending>) -> Option<u64> {
+    let leaf = leaf.map_or(0, |leaf| number(leaf.microdollars));
+    let left = [(BudgetLimit::RunUsd, number(run.microdollars)), (BudgetLimit::LeafUsd, leaf)]
+        .map(|(limit, spent)| limit.of(budget).map(|max| max.saturating_sub(spent)));
+    left.into_iter().flatten().min()
+}
+
 /// The configured limits that cannot be enforced, because sessions so far did not report what they limit, or because the agent
 /// is known not to report it.
 pub fn unenforceable_limits(config: &Config, run: &RunSpending, agent: &Executor) -> Vec<BudgetLimit> {
     let reports_no_cost = |agent: &Executor| {
         let native = agent.agent().and_then(AgentSpec::native);
-        native.is_some_and(|native| !native.features.reports_cost)
-            && !config.prices.contains_key(agent.priced_as())
+        native.is_some_and(|native| !native.features.reports_cost) && config.price_of(agent).is_none()
     };
     let reviewer = config.review.iter().map(|review| &review.executor);
     let without_cost =
@@ -324,12 +331,28 @@ mod tests {
     }
 
     #[test]
+    fn a_session_gets_what_is_left_of_the_smaller_limit() {
+        let limits = |run, leaf| Budget {
+            run_usd: Some(Usd::of_microdollars(run)),
+            leaf_usd: Some(Usd::of_microdollars(leaf)),
+            ..Budget::default()
+        };
+        let run = RunSpending { microdollars: amount(7), ..RunSpending::default() };
+        let leaf = LeafSpending { node: NodeId::root(), tokens: amount(0), microdollars: amount(2) };
+        assert_eq!(money_left(&limits(10, 10), &run, Some(&leaf)), Some(3));
+        assert_eq!(money_left(&limits(100, 10), &run, Some(&leaf)), Some(8));
+        assert_eq!(money_left(&limits(5, 10), &run, None), Some(0));
+        assert_eq!(money_left(&Budget::default(), &run, Some(&leaf)), None);
+    }
+
+    #[test]
     fn a_limit_on_what_is_not_known_is_told() {
         let mut config = Config::default();
         config.budget.run_usd = Some(Usd::of_microdollars(1));
+        config.executor.model = Some("unpriced".to_owned());
         let codex = config.executor.clone();
         assert_eq!(unenforceable_limits(&config, &RunSpending::default(), &codex), [BudgetLimit::RunUsd]);
-        config.prices.insert("codex".to_owned(), price());
+        config.prices.insert("unpriced".to_owned(), price());
         assert_eq!(unenforceable_limits(&config, &RunSpending::default(), &codex), []);
         let unknown = SessionCost { tokens: None, microdollars: None, basis: CostSource::Unknown };
         let blind = RunSpending::default().with(unknown);

@@ -12,6 +12,7 @@ use crate::model::agent_output::AgentStatus;
 use crate::model::checks::TaskProof;
 use crate::model::cost::{LeafSpending, RunSpending};
 use crate::model::id::{IterationNumber, NodeId, RunId};
+use crate::model::instructions::PinnedInstructions;
 use crate::model::progress::Progress;
 use crate::model::protection::Protection;
 use crate::model::repo_path::RepoPath;
@@ -107,6 +108,9 @@ pub struct RunState {
     /// What the run protects from its agents, since the last `runner start`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protection: Option<Protection>,
+    /// The repository's own instructions, as the last `runner start` found them; every prompt contains them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<PinnedInstructions>,
     /// The version of the rules that wrote this.
     #[schemars(extend("const" = SEMANTICS))]
     pub semantics: u32,
@@ -231,6 +235,7 @@ impl RunState {
             proofs: Vec::new(),
             review: ReviewState::default(),
             protection: None,
+            instructions: None,
             semantics: SEMANTICS,
         }
     }
@@ -269,6 +274,7 @@ impl RunState {
             proofs: fields.optional("proofs").unwrap_or(fresh.proofs),
             review: fields.optional_object("review").unwrap_or(fresh.review),
             protection: fields.optional_object("protection").unwrap_or(fresh.protection),
+            instructions: fields.optional_object("instructions").unwrap_or(fresh.instructions),
             semantics: fields.required("semantics").map_or(fresh.semantics, U32Count::get),
         };
         if state.semantics != SEMANTICS {
@@ -453,6 +459,7 @@ mod tests {
                 refusals: vec![TaskRefusals { node: NodeId::root(), count: 1 }],
             },
             protection: Some(Protection { files: vec!["justfile".to_owned()], ..Protection::default() }),
+            instructions: Some(PinnedInstructions::sample()),
             semantics: SEMANTICS,
         };
         for state in [fresh, full] {

@@ -1,6 +1,6 @@
 //! What a session may write to and reach, as its prompt says it.
 
-use crate::config::{Executor, ExecutorKind, SandboxMode};
+use crate::config::{Executor, ExecutorKind, NetworkAccess, SandboxMode};
 use crate::model::tools::Tools;
 
 /// What the configuration gives a session. Whether a sandbox works depends on the machine, which a prompt must not.
@@ -9,6 +9,8 @@ pub struct SessionAccess {
     /// Whether the session runs in a sandbox where one works.
     pub has_sandbox: bool,
     pub has_network: bool,
+    /// The network with which package managers can install something.
+    pub installs: Option<NetworkAccess>,
     /// The folders outside the repository that it may write to.
     pub writable: Vec<String>,
 }
@@ -22,6 +24,9 @@ impl SessionAccess {
         Self {
             has_sandbox,
             has_network: tools.network.unwrap_or(!is_closed),
+            installs: executor
+                .network
+                .filter(|network| network.can_install() && tools.network != Some(false)),
             writable: executor.writable.iter().cloned().chain(folders).collect(),
         }
     }

@@ -13,7 +13,7 @@ const SHRUNK_BYTES_MIN: usize = 256;
 const NOTE_BYTES_MAX: usize = 48;
 
 /// Sections that are shortened and then dropped, in this order.
-const DROPPED: [PromptSection; 9] = [
+const DROPPED: [PromptSection; 10] = [
     PromptSection::Outline,
     PromptSection::Artifacts,
     PromptSection::Assumptions,
@@ -23,6 +23,7 @@ const DROPPED: [PromptSection; 9] = [
     PromptSection::History,
     PromptSection::Failure,
     PromptSection::Context,
+    PromptSection::Instructions,
 ];
 /// Sections that are never dropped, and are shortened only if all of the above are gone.
 const SHRUNK: [PromptSection; 7] = [
@@ -128,6 +129,7 @@ fn shorten(section: PromptSection, text: &str, room: usize) -> (String, usize) {
         | PromptSection::Failure => (true, tail(text, room)),
         PromptSection::Contract
         | PromptSection::Project
+        | PromptSection::Instructions
         | PromptSection::Goal
         | PromptSection::History
         | PromptSection::Path

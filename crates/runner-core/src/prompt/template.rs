@@ -20,6 +20,7 @@ pub const BUILT_IN: [(&str, &str); 24] = [
     ("replan.md", include_str!("../../templates/replan.md")),
     ("split.md", include_str!("../../templates/split.md")),
     ("project.md", include_str!("../../templates/project.md")),
+    ("instructions.md", include_str!("../../templates/instructions.md")),
     ("goal.md", include_str!("../../templates/goal.md")),
     ("history.md", include_str!("../../templates/history.md")),
     ("failure.md", include_str!("../../templates/failure.md")),

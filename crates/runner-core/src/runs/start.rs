@@ -13,6 +13,7 @@ use crate::guard_files::{self, RepoFiles};
 use crate::layout::{Doc, DocOwner, complete_gitignore};
 use crate::model::goal::{Goal, GoalError, GoalSummary};
 use crate::model::id::{IterationNumber, NodeId, RunId};
+use crate::model::instructions::PinnedInstructions;
 use crate::model::protection::Protection;
 use crate::model::run_state::RunState;
 use crate::model::tree::{Node, Tree, TreeProblem, UserEditError, user_edit_violations};
@@ -88,6 +89,8 @@ pub struct StartDocuments {
     pub goal_unwritten: bool,
     /// What the run protects from its agents.
     pub protection: Protection,
+    /// The repository's own instructions for agents.
+    pub instructions: Option<PinnedInstructions>,
     /// The result of a plan's import.
     pub imported: Option<ImportedTree>,
 }
@@ -171,6 +174,7 @@ pub fn compose(
     };
     let tree = imported.as_ref().map_or(&tree, |imported| &imported.tree);
     let protection = guard_files::protection(&config.guard, repo);
+    let instructions = PinnedInstructions::of(&config.executor.instructions, repo);
 
     let mut docs = DocSet::new();
     for doc in Doc::ALL {
@@ -181,7 +185,8 @@ pub fn compose(
             Doc::Tree => tree.bytes().to_vec(),
             Doc::RunState => {
                 let state = choose_run_state(id, sources)?;
-                RunState { protection: Some(protection.clone()), ..state }.to_bytes()
+                let protection = Some(protection.clone());
+                RunState { protection, instructions: instructions.clone(), ..state }.to_bytes()
             }
             Doc::Gitattributes | Doc::TreeSchema | Doc::OutputSchema | Doc::ToolsSchema => doc.scaffold(),
             Doc::Notes => choose_notes(sources)?.to_bytes(),
@@ -191,7 +196,7 @@ pub fn compose(
         };
         docs.insert(doc, bytes);
     }
-    Ok(StartDocuments { docs, goal_unwritten: !goal.is_written(), protection, imported })
+    Ok(StartDocuments { docs, goal_unwritten: !goal.is_written(), protection, instructions, imported })
 }
 
 /// How many attempts a new node has.

@@ -111,13 +111,14 @@ impl Settling<'_> {
             proofs: self.proofs(tree),
             review: self.next_review_state(tree),
             protection: before.protection.clone(),
+            instructions: before.instructions.clone(),
             semantics: SEMANTICS,
         }
     }
 
     /// What the session cost.
     pub(super) fn cost(&self) -> SessionCost {
-        let price = self.snapshot.config.prices.get(self.job.agent.executor.priced_as()).copied();
+        let price = self.snapshot.config.price_of(&self.job.agent.executor);
         SessionCost::of(&self.claim.exit, self.claim.usage, price)
     }
 

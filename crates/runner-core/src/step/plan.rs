@@ -11,8 +11,8 @@ use super::recorded_guard::{GuardJob, GuardOccasion};
 use super::review::{self, ReviewPlan};
 use super::settle::Transition;
 use super::snapshot::Snapshot;
-use crate::config::{Config, GuardConfig, OnStuck};
-use crate::model::cost::{ReachedLimit, reached};
+use crate::config::{Config, GuardConfig, NetworkAccess, OnStuck};
+use crate::model::cost::{ReachedLimit, money_left, reached};
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::protection::Protection;
 use crate::model::repo_path::RepoPath;
@@ -178,6 +178,8 @@ pub struct SessionLimits {
     pub executor_output_bytes: u64,
     /// How much of the guard's output is kept.
     pub guard_output_bytes: u64,
+    /// The millionths of a dollar that the session may cost, for agents that take such a limit.
+    pub microdollars: Option<u64>,
 }
 
 impl SessionLimits {
@@ -188,6 +190,7 @@ impl SessionLimits {
             idle_secs: Some(limit(config.idle_timeout_secs.get())).filter(|secs| *secs > 0),
             executor_output_bytes: limit(config.executor_output_limit_bytes.get()),
             guard_output_bytes: limit(config.guard_output_limit_bytes.get()),
+            microdollars: None,
         }
     }
 }
@@ -218,6 +221,8 @@ pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
         (None, SessionTarget::Leaf(_) | SessionTarget::Replan(_) | SessionTarget::Split(_)) => Vec::new(),
     };
     let (agent, tools) = agent_and_tools(snapshot, &path)?;
+    let leaf = target.node().and_then(|node| snapshot.state.spent_on(node));
+    let microdollars = money_left(&snapshot.config.budget, &snapshot.state.spent, leaf);
     let context = prompt::context_files(snapshot, &target, selected.as_ref());
     let access = SessionAccess::new(&agent.executor, &tools);
     let prompt = prompt::compose(snapshot, &target, selected.as_ref(), attempt, &context, &access)?;
@@ -237,13 +242,14 @@ pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
         agent,
         guard: snapshot.config.guard.clone(),
         permissions: SessionPermissions { tools, protection: snapshot.protection() },
-        limits: SessionLimits::of(&snapshot.config),
+        limits: SessionLimits { microdollars, ..SessionLimits::of(&snapshot.config) },
     };
     review::check_template(snapshot, &job)?;
     Ok(NextStep::Work(Box::new(job)))
 }
 
-/// The agent for the node at the end of this path, and the tools that it may use there. A model in tools.json replaces the one
+/// The agent for the node at the end of this path, and the tools that it may use there, with the network that the
+/// configuration gives it; a node can only take it away. A model in tools.json replaces the one
 /// of the ladder's first rung only: a higher rung has its own model on purpose.
 fn agent_and_tools(snapshot: &Snapshot, path: &[&Node]) -> Result<(AgentChoice, Tools), ToolsError> {
     let mut agent = next_agent(&snapshot.config, &snapshot.state, path.last().copied());
@@ -253,7 +259,14 @@ fn agent_and_tools(snapshot: &Snapshot, path: &[&Node]) -> Result<(AgentChoice, 
     if let (1, Some(model)) = (agent.rung.nth, &effective.tools.model) {
         agent.executor.model = Some(model.clone());
     }
-    Ok((agent, effective.tools))
+    let network = match agent.executor.network {
+        Some(NetworkAccess::None) => Some(false),
+        Some(NetworkAccess::Registries | NetworkAccess::Full) => {
+            Some(effective.tools.network.unwrap_or(true))
+        }
+        None => effective.tools.network,
+    };
+    Ok((agent, Tools { network, ..effective.tools }))
 }
 
 /// A session before its prompt is composed.

@@ -275,7 +275,7 @@ impl Settling<'_> {
     pub(super) fn review_cost(&self) -> Option<SessionCost> {
         let ReviewEvidence::Ended { exit, usage, .. } = &self.evidence.review else { return None };
         let review = self.snapshot.config.review.as_ref()?;
-        let price = self.snapshot.config.prices.get(review.executor.priced_as()).copied();
+        let price = self.snapshot.config.price_of(&review.executor);
         Some(SessionCost::of(exit, *usage, price))
     }
 

@@ -8,7 +8,7 @@ use super::checks::{self, FrozenFile, PlanChange};
 use super::compare::{self, Difference, shown};
 use super::documents::DecodedDocuments;
 use super::edit::{self, EditAudit, EditDocuments};
-use super::file_rules::protection_difference;
+use super::file_rules::{instructions_difference, protection_difference};
 use super::iteration::{IterationAudit, subject_differences};
 use super::snapshot::{self, Files, goal_id, is_runner_path};
 use super::start::{self, ForkStart};
@@ -335,9 +335,11 @@ impl Auditor {
         let fresh = RunState::new(Some(self.run.clone()));
         let before = if is_continued { state } else { Some(&fresh) };
         if let (Some(before), Some(is)) = (before, &after.state) {
-            let expected = RunState { protection: is.protection.clone(), ..before.clone() };
+            let (protection, instructions) = (is.protection.clone(), is.instructions.clone());
+            let expected = RunState { protection, instructions, ..before.clone() };
             differences.extend(compare::states(&expected, is));
             differences.extend(protection_difference(commit, is));
+            differences.extend(instructions_difference(commit, is));
         }
         if let Some(value) = parts.value(Trailer::PlanImport) {
             let before = self.docs.tree.as_ref();

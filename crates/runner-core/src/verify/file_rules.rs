@@ -7,6 +7,7 @@ use super::{AuditedCommit, Rule};
 use crate::commit_message::CommitKind;
 use crate::config::ProtectPolicy;
 use crate::layout::{Doc, DocOwner};
+use crate::model::instructions::PinnedInstructions;
 use crate::model::protection::Protection;
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RunState;
@@ -71,4 +72,19 @@ pub(super) fn protection_difference(commit: &AuditedCommit, state: &RunState) ->
     };
     let expected = names(commit.protection.as_ref());
     Some(Difference::new(Rule::Protection, expected, names(state.protection.as_ref())))
+}
+
+/// A start records exactly the instructions that its configuration names and its files contain.
+pub(super) fn instructions_difference(commit: &AuditedCommit, state: &RunState) -> Option<Difference> {
+    if state.instructions == commit.instructions {
+        return None;
+    }
+    let label = |pinned: Option<&PinnedInstructions>| {
+        pinned.map_or_else(|| "no instructions".to_owned(), |pinned| shown(&pinned.label()))
+    };
+    let found = match (&state.instructions, &commit.instructions) {
+        (Some(found), Some(expected)) if found.label() == expected.label() => "another text".to_owned(),
+        (found, _) => label(found.as_ref()),
+    };
+    Some(Difference::new(Rule::Instructions, label(commit.instructions.as_ref()), found))
 }

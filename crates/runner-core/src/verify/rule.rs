@@ -51,6 +51,7 @@ pub enum Rule {
     UnstartedChange,
     ProtectedFile,
     Protection,
+    Instructions,
     MemoryRewritten,
     ConfigInvalid,
     EditScope,
@@ -105,6 +106,7 @@ impl Rule {
         Self::UnstartedChange,
         Self::ProtectedFile,
         Self::Protection,
+        Self::Instructions,
         Self::MemoryRewritten,
         Self::ConfigInvalid,
         Self::EditScope,
@@ -220,6 +222,10 @@ impl Rule {
             Self::Protection => (
                 "protection",
                 "a start protects what the configuration lists, or what the guard's command depends on",
+            ),
+            Self::Instructions => (
+                "instructions",
+                "a start pins the instructions that the configuration names, as the commit has them",
             ),
             Self::MemoryRewritten => {
                 ("memory_rewritten", "an iteration only adds text at the end of memory files")

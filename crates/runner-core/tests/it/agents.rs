@@ -1,7 +1,7 @@
 //! The agents of the registry: parsers on recorded output of the real programs, and command lines.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proptest::collection::vec;
 use proptest::prop_assert_eq;
@@ -208,6 +208,7 @@ fn launch_context<'a>(user: &'a Variables, schema: &'a [u8]) -> LaunchContext<'a
         writable: Vec::new(),
         access: RepositoryAccess::Writable,
         sandbox: None,
+        microdollars: None,
         user,
         is_root: true,
     }
@@ -236,7 +237,8 @@ fn shown(line: &CommandLine) -> String {
         environment.map(|(name, value)| format!("{}={}", name.to_string_lossy(), value.to_string_lossy()));
     let files =
         line.files.iter().map(|file| format!("{} {}\n{}", file.path.display(), file.is_program, file.text));
-    let parts = [arguments, environment.collect(), files.collect::<Vec<_>>()];
+    let links = line.links.iter().map(|link| format!("{} -> {}", link.path.display(), link.target.display()));
+    let parts = [arguments, environment.collect(), files.chain(links).collect::<Vec<_>>()];
     parts.map(|part| part.join("\n")).join("\n\n")
 }
 
@@ -255,10 +257,14 @@ fn command_lines_match_their_snapshots() {
             command_prefix: ["/usr/bin/bwrap", "--unshare-net", "--"].map(OsString::from).into(),
             file_hook: ["/usr/bin/runner", "__fence", "/repo"].map(OsString::from).into(),
         }),
+        microdollars: Some(2_050_000),
         ..context.clone()
     };
     let no_limits = Tools::default();
-    let native_keys = format!("{PROVIDER_KEYS}effort = \"high\"\nretries = 1\nenv_inherit = [\"MY_T*\"]\n");
+    let native_keys = format!(
+        "{PROVIDER_KEYS}effort = \"high\"\nretries = 1\nenv_inherit = [\"MY_T*\"]\nnetwork = \"registries\"\n\
+         mcp = [\"docs=docs-server --stdio\", \"db=http://127.0.0.1:9/mcp\"]\n"
+    );
     for agent in AGENTS {
         let name = agent.name;
         let plain = shown(&command_line(agent, "", &no_limits, &context));
@@ -291,19 +297,36 @@ fn a_native_agent_sees_only_its_own_keys() {
 }
 
 #[test]
+fn codex_gets_a_home_of_its_own_with_the_users_login() {
+    let schema = SchemaDocument::AgentOutput.schema_bytes();
+    let mut user = user();
+    let home = |user: &Variables, keys: &str| {
+        let context = launch_context(user, &schema);
+        let line = command_line(agent_named("codex").unwrap(), keys, &Tools::default(), &context);
+        let links: Vec<PathBuf> = line.links.into_iter().map(|link| link.target).collect();
+        (line.environment.get(OsStr::new("CODEX_HOME")).cloned(), links)
+    };
+    let own = Some(OsString::from("/git/runner/answers/codex"));
+    assert_eq!(home(&user, ""), (own.clone(), vec!["/home/me/.codex/auth.json".into()]));
+    user.insert("CODEX_HOME".into(), "/elsewhere".into());
+    assert_eq!(home(&user, ""), (own.clone(), vec!["/elsewhere/auth.json".into()]));
+    assert_eq!(home(&user, PROVIDER_KEYS), (own, Vec::new()), "another provider needs no login");
+}
+
+#[test]
 fn codex_gets_another_temporary_folder_if_its_home_is_in_the_first() {
     let schema = SchemaDocument::AgentOutput.schema_bytes();
     let mut user = user();
     let temporary = |user: &Variables| {
         let context = launch_context(user, &schema);
         let line = command_line(agent_named("codex").unwrap(), "", &Tools::default(), &context);
-        (line.environment.get(OsStr::new("TMPDIR")).cloned(), line.folders)
+        line.environment.get(OsStr::new("TMPDIR")).cloned()
     };
-    assert_eq!(temporary(&user), (None, Vec::new()));
-    user.insert("CODEX_HOME".into(), "/tmp/x".into());
-    assert_eq!(temporary(&user), (Some("/tmp/x/runner-tmp".into()), vec!["/tmp/x/runner-tmp".into()]));
+    assert_eq!(temporary(&user), None);
+    user.insert("TMPDIR".into(), "/git".into());
+    assert_eq!(temporary(&user), Some("/git/runner/answers/codex/runner-tmp".into()));
     user.insert("TMPDIR".into(), "/var/tmp".into());
-    assert_eq!(temporary(&user), (Some("/var/tmp".into()), Vec::new()));
+    assert_eq!(temporary(&user), Some("/var/tmp".into()));
 }
 
 #[test]

@@ -113,6 +113,7 @@ impl AuditedRun {
             candidate: None,
             check_files: Vec::new(),
             protection: None,
+            instructions: None,
             damaged: Vec::new(),
         });
         assert_eq!(report.unchecked, [""; 0]);

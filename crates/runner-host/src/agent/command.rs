@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use runner_core::agents::{
-    AgentSpec, CommandLine, CommandSandbox, LaunchContext, RepositoryAccess, SetupFile,
+    AgentSpec, CommandLine, CommandSandbox, LaunchContext, RepositoryAccess, SetupFile, SetupLink,
 };
 use runner_core::config::CommandArgv;
 use runner_core::step::{Job, SessionMode};
@@ -31,6 +31,8 @@ pub(crate) struct PreparedCommand {
     pub(crate) files: Vec<SetupFile>,
     /// Folders to create before it starts.
     pub(crate) folders: Vec<PathBuf>,
+    /// Links to make before it starts.
+    pub(crate) links: Vec<SetupLink>,
     /// The agent, if the runner parses its output.
     pub(crate) agent: Option<&'static AgentSpec>,
 }
@@ -104,6 +106,7 @@ impl PreparedCommand {
             environment: inherited_environment(),
             files: Vec::new(),
             folders: Vec::new(),
+            links: Vec::new(),
             agent: None,
         }
     }
@@ -117,15 +120,15 @@ fn known_agent_command(
 ) -> Result<PreparedCommand, String> {
     let path =
         find_program(job.agent.executor.program.as_deref(), agent.program, agent.package, &paths.root)?;
-    let CommandLine { arguments, environment, files, folders } = command_line(agent, job, paths);
+    let CommandLine { arguments, environment, files, folders, links } = command_line(agent, job, paths);
     let argv = std::iter::once(path.into()).chain(arguments).collect();
     if agent.is_preset() {
-        let mut command = PreparedCommand { files, folders, ..PreparedCommand::of(argv) };
+        let mut command = PreparedCommand { files, folders, links, ..PreparedCommand::of(argv) };
         command.environment.extend(environment);
         return Ok(command);
     }
     let environment = environment.into_iter().collect();
-    Ok(PreparedCommand { argv, environment, files, folders, agent: Some(agent) })
+    Ok(PreparedCommand { argv, environment, files, folders, links, agent: Some(agent) })
 }
 
 fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLine {
@@ -141,6 +144,7 @@ fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLi
         writable: paths.writable.clone(),
         access: paths.purpose.access,
         sandbox: paths.command_sandbox.clone(),
+        microdollars: job.limits.microdollars,
         user: &user,
         is_root: rustix::process::geteuid().is_root(),
     };

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use runner_core::agents::{AgentSandbox, AgentSpec, RepositoryAccess, can_launch_commands_through};
-use runner_core::config::ProtectPolicy;
+use runner_core::config::{Executor, NetworkAccess, ProtectPolicy};
 use runner_core::layout::Doc;
 use runner_core::step::Job;
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,7 @@ use crate::agent::user_sockets;
 use crate::error::Error;
 use crate::git::{Git, PathSet, path_of};
 use crate::repo::paths::RUNNER_FOLDERS;
+use crate::room::users_caches;
 use supervise::ExitReason;
 use supervise::executables;
 
@@ -307,7 +308,8 @@ impl SandboxSpec {
             .chain(protected.iter().take(protected_max).map(|path| git.root().join(path_of(path))));
         // A mount point cannot be renamed, so the read-only files inside these folders stay in place.
         let mount_points = RUNNER_FOLDERS.iter().map(|folder| git.root().join(folder));
-        let writable = mount_points.chain(writable_folders(job)).chain(create_state_folders(job)?);
+        let writable =
+            mount_points.chain(writable_folders(git.root(), job)).chain(create_state_folders(job)?);
         Ok(Self {
             root: canonical(git.root()),
             access: RepositoryAccess::Writable,
@@ -347,11 +349,23 @@ impl SandboxSpec {
 }
 
 /// The folders outside of the repository that a job's agent may write to, as far as they exist.
-pub(crate) fn writable_folders(job: &Job) -> Vec<PathBuf> {
+pub(crate) fn writable_folders(root: &Path, job: &Job) -> Vec<PathBuf> {
     let of_node =
         job.permissions.tools.writable.iter().flatten().map(|folder| PathBuf::from(folder.as_str()));
-    let configured = job.agent.executor.writable.iter().filter_map(|path| expand_home(path));
-    configured.chain(of_node).filter(|path| path.exists()).collect()
+    let of_node = of_node.filter(|path| path.exists());
+    let mut executor = job.agent.executor.clone();
+    // A node can take the network away, and with it the caches.
+    executor.network = executor.network.filter(|_| job.permissions.tools.network != Some(false));
+    configured_folders(root, &executor).into_iter().chain(of_node).collect()
+}
+
+/// The folders outside of the repository that the configuration makes writable, as far as they exist. If package managers may
+/// install something, the caches of those that the project uses are among them.
+pub(crate) fn configured_folders(root: &Path, executor: &Executor) -> Vec<PathBuf> {
+    let listed = executor.writable.iter().filter_map(|path| expand_home(path));
+    let can_install = executor.network.is_some_and(NetworkAccess::can_install);
+    let caches = if can_install { users_caches(root) } else { Vec::new() };
+    listed.chain(caches).filter(|path| path.exists()).collect()
 }
 
 /// Resolves links, which may point elsewhere inside the sandbox.

@@ -183,7 +183,7 @@ impl ReviewSession<'_> {
             tree: git.paths().doc(Doc::Tree),
             context_full: settings.join("context-full.json"),
             settings,
-            writable: writable_folders(job),
+            writable: writable_folders(git.root(), job),
             command_sandbox: self.sandbox.for_commands(git, job, protected, access)?,
             purpose: SessionPurpose { mode: SessionMode::Review, access, schema },
         })

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::{CommandSandbox, RepositoryAccess, SetupFile};
+use runner_core::agents::{CommandSandbox, RepositoryAccess, SetupFile, SetupLink};
 use runner_core::layout::Doc;
 use runner_core::model::agent_report::AgentReport;
 use runner_core::step::{Job, LeftFile};
@@ -117,7 +117,7 @@ pub(super) fn session_paths(
         tree: git.paths().doc(Doc::Tree),
         context_full: settings.join("context-full.json"),
         settings,
-        writable: writable_folders(job),
+        writable: writable_folders(git.root(), job),
         command_sandbox,
         purpose: SessionPurpose {
             mode: job.target.mode(),
@@ -169,6 +169,10 @@ pub(super) fn write_setup_files(paths: &SessionPaths, command: &PreparedCommand)
         fs::write(path, text).map_err(Error::io("write", path))?;
         let mode = fs::Permissions::from_mode(if *is_program { 0o700 } else { 0o600 });
         fs::set_permissions(path, mode).map_err(Error::io("write", path))?;
+    }
+    let links = command.links.iter().filter(|link| link.target.exists());
+    for SetupLink { path, target } in links {
+        std::os::unix::fs::symlink(target, path).map_err(Error::io("link", path))?;
     }
     Ok(())
 }

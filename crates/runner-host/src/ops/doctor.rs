@@ -150,7 +150,8 @@ fn program_checks(git: &Git, config: &Config) -> Vec<DoctorCheck> {
             .map(|review| DoctorCheck { name: "reviewer", ..agent_check(git.root(), &review.executor) }),
     );
     checks.extend(same_model_check(config));
-    checks.extend([sandbox_check(git, config), room_check(git, config), protection_check(git, config)]);
+    checks.extend([sandbox_check(git, config), network_check(config)]);
+    checks.extend([room_check(git, config), protection_check(git, config)]);
     checks.push(DoctorCheck::ok("sleep", sleep_inhibitor::describe(git.root())));
     checks.extend(notify_checks(git.root(), config));
     checks.extend(config.hooks.configured().map(|(key, argv)| hook_check(git.root(), key, argv)));
@@ -315,6 +316,18 @@ fn sandbox_check(git: &Git, config: &Config) -> DoctorCheck {
         (Ok(_), Some((why, fix))) => without_sandbox(&why, fix),
         (Err(why), _) => without_sandbox(&why, SANDBOX_FIX),
     }
+}
+
+/// What the agent's commands can reach, and whether they can install something.
+fn network_check(config: &Config) -> DoctorCheck {
+    let executor = &config.executor;
+    let check = DoctorCheck::ok("network", executor.network_note());
+    let is_native = executor.agent().and_then(AgentSpec::native).is_some();
+    if !is_native || executor.network.is_some() || executor.sandbox == SandboxMode::Off {
+        return check;
+    }
+    let hint = "to let sessions install dependencies: runner config set executor.network registries";
+    DoctorCheck::ok("network", format!("{} ({hint})", check.found))
 }
 
 /// Where the guard runs.

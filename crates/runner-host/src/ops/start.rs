@@ -2,13 +2,14 @@
 
 use std::collections::btree_map::Entry;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use runner_core::config::Config;
+use runner_core::config::{Config, McpServer, NetworkAccess};
 use runner_core::detect::ConfigRequest;
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::goal::Goal;
 use runner_core::model::id::RunId;
+use runner_core::model::instructions::PinnedInstructions;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::protection::Protection;
 use runner_core::model::tree::Tree;
@@ -17,6 +18,7 @@ use runner_core::runs::import::{ImportedTree, PlanImport};
 use runner_core::runs::start::{self, DocSet, DocumentSources, StartDocuments, StartOptions};
 
 use super::detect::propose_in;
+use crate::agent::sandbox::configured_folders;
 use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::fs::atomic;
@@ -47,10 +49,41 @@ pub struct StartResult {
     pub other_runs: Vec<RunId>,
     /// What the run protects from its agents.
     pub protection: Protection,
+    /// What enters the sessions of the run besides the prompt.
+    pub inputs: SessionInputs,
     /// What an interrupted command had left.
     pub recovered: Option<Recovered>,
     /// The result of a plan import.
     pub imported: Option<ImportedTree>,
+}
+
+/// What a session gets by choice, for the user to see at the start.
+#[derive(Clone, Debug)]
+pub struct SessionInputs {
+    pub instructions: Option<PinnedInstructions>,
+    /// What the agent's commands can reach.
+    pub network: NetworkAccess,
+    /// The same in words.
+    pub network_note: &'static str,
+    /// The names of the MCP servers.
+    pub mcp: Vec<String>,
+    /// The folders outside the repository that a session may write to.
+    pub writable: Vec<PathBuf>,
+}
+
+impl SessionInputs {
+    fn of(git: &Git, composed: &StartDocuments) -> Self {
+        let config = composed.docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok());
+        let executor = config.unwrap_or_default().executor;
+        let servers = executor.mcp.iter().filter_map(|entry| McpServer::parse(entry));
+        Self {
+            instructions: composed.instructions.clone(),
+            network: executor.effective_network(),
+            network_note: executor.network_note(),
+            mcp: servers.map(|server| server.name.to_owned()).collect(),
+            writable: configured_folders(git.root(), &executor),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +134,7 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
         Some(_) => StartKind::Updated,
     };
     let other_runs = runs.into_iter().filter(|other| *other != run).collect();
+    let inputs = SessionInputs::of(git, &composed);
     let StartDocuments { goal_unwritten, protection, imported, .. } = composed;
     Ok(StartResult {
         run,
@@ -109,6 +143,7 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
         goal_unwritten,
         other_runs,
         protection,
+        inputs,
         recovered,
         imported,
     })

@@ -7,6 +7,7 @@ use runner_core::commit_message::{CommitKind, MessageParts, Trailer};
 use runner_core::config::Config;
 use runner_core::layout::Doc;
 use runner_core::model::id::{IterationNumber, RunId};
+use runner_core::model::instructions::PinnedInstructions;
 use runner_core::model::object_id::{CommitId, TreeId};
 use runner_core::model::protection::Protection;
 use runner_core::model::repo_path::RepoPath;
@@ -19,7 +20,7 @@ use runner_core::verify::{
 
 use crate::error::{Error, UserError};
 use crate::git::{CatFileBatch, Git, RawChange};
-use crate::repo::commit_files::{ChangedEntry, changed_entries, entries_at, protection_at};
+use crate::repo::commit_files::{ChangedEntry, changed_entries, entries_at, instructions_at, protection_at};
 use crate::repo::run_history::{
     HistoryStart, RunCommit, RunHistory, RunSelector, files_at, resolve, run_history,
 };
@@ -137,6 +138,8 @@ struct ProtectedChange {
     all: Option<BTreeSet<Vec<u8>>>,
     /// What a start must protect.
     derived: Option<Protection>,
+    /// The instructions that a start must pin.
+    instructions: Option<PinnedInstructions>,
 }
 
 /// Consecutive commits with the same patterns of protected files.
@@ -221,7 +224,10 @@ impl AuditContext<'_> {
                 protection = protection_of(&state);
                 let change = changes.entry(id.clone()).or_default();
                 change.all = Some(self.protected_at(batch, id, &protection)?);
-                change.derived = self.derived_at(batch, id)?;
+                if let Some(config) = config_at(batch, id)? {
+                    change.derived = Some(protection_at(self.git, id, &config.guard)?);
+                    change.instructions = instructions_at(self.git, id, &config.executor)?;
+                }
             } else if let Some(before) = before {
                 let after = range.map_or(before, |range| range.after);
                 range = Some(CommitRange { after, tip: id.clone() });
@@ -232,13 +238,6 @@ impl AuditContext<'_> {
         }
         self.add_changes(range, &protection.files, &mut changes)?;
         Ok(changes)
-    }
-
-    /// What the configuration of a start makes protected; none if it cannot be decoded.
-    fn derived_at(&self, batch: &mut CatFileBatch, start: &CommitId) -> Result<Option<Protection>, Error> {
-        let config = batch.object(&format!("{start}:{}", Doc::Config.path()))?.unwrap_or_default();
-        let config = Config::decode(&config).ok();
-        config.map(|config| protection_at(self.git, start, &config.guard)).transpose()
     }
 
     fn add_changes(
@@ -255,6 +254,12 @@ impl AuditContext<'_> {
         }
         Ok(())
     }
+}
+
+/// The configuration of a start; none if it cannot be decoded.
+fn config_at(batch: &mut CatFileBatch, start: &CommitId) -> Result<Option<Config>, Error> {
+    let config = batch.object(&format!("{start}:{}", Doc::Config.path()))?.unwrap_or_default();
+    Ok(Config::decode(&config).ok())
 }
 
 /// What cannot be checked in a history that does not begin with a start.
@@ -320,6 +325,7 @@ fn audited_commit(
         candidate: recorded_candidate(git, batch, entry, frozen)?,
         check_files: check_files(batch, entry, frozen)?,
         protection: protection.derived,
+        instructions: protection.instructions,
         damaged,
     })
 }

@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use runner_core::config::GuardConfig;
+use runner_core::config::{Executor, GuardConfig};
 use runner_core::guard_files::{self, RepoFiles, entry_value};
+use runner_core::model::instructions::PinnedInstructions;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::protection::Protection;
 
@@ -65,6 +66,18 @@ pub(crate) fn protection_at(git: &Git, commit: &CommitId, guard: &GuardConfig) -
     let protection = guard_files::protection(guard, &files);
     files.finish()?;
     Ok(protection)
+}
+
+/// The instructions that a configuration names, with the files of a commit.
+pub(crate) fn instructions_at(
+    git: &Git,
+    commit: &CommitId,
+    executor: &Executor,
+) -> Result<Option<PinnedInstructions>, Error> {
+    let files = CommitFiles::open(git, commit)?;
+    let instructions = PinnedInstructions::of(&executor.instructions, &files);
+    files.finish()?;
+    Ok(instructions)
 }
 
 /// The protected entries that have a value in a commit, by the path under which they are reported.

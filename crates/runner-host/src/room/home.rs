@@ -172,6 +172,23 @@ pub(super) fn caches(root: &Path, names: &[Vec<u8>], folder: &Path) -> Result<Ve
     Ok(mounts)
 }
 
+/// Caches that a package manager creates on its first run.
+const CREATED: [&str; 7] =
+    [".cargo/registry", ".cargo/git", ".npm", ".cache/pip", "go/pkg", ".cache/go-build", ".m2"];
+
+/// The user's caches of the package managers that the project in this folder uses.
+pub(crate) fn users_caches(root: &Path) -> Vec<PathBuf> {
+    let Some(home) = home(root) else { return Vec::new() };
+    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+    let names: Vec<Vec<u8>> = entries.map(|entry| entry.file_name().into_encoded_bytes()).collect();
+    let used: Vec<&Cache> = CACHES.iter().filter(|cache| cache.is_used(&names)).collect();
+    for cache in used.iter().filter(|cache| CREATED.contains(&cache.path) && cache.path(&home).is_none()) {
+        // One that cannot be created is not writable, which the package manager reports.
+        let _ = std::fs::create_dir_all(home.join(cache.path));
+    }
+    used.into_iter().filter_map(|cache| cache.path(&home)).collect()
+}
+
 /// The user's caches that are no package manager's, such as downloaded browsers.
 fn other_caches(general: &Path) -> Vec<PathBuf> {
     let is_package_cache = |path: &Path| CACHES.iter().any(|cache| path.ends_with(cache.path));

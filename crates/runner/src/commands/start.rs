@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use runner_core::layout::Doc;
 use runner_core::model::id::RunId;
+use runner_core::model::instructions::PinnedInstructions;
 use runner_core::model::protection::Protection;
 use runner_core::runs::start::StartOptions;
 use runner_host::ops::new_run::start_in_worktree;
-use runner_host::ops::start::{StartKind, StartResult, start};
+use runner_host::ops::start::{SessionInputs, StartKind, StartResult, start};
 use runner_host::repo::own_output::ignore_own_output;
 use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
@@ -58,6 +59,10 @@ fn word(kind: StartKind) -> &'static str {
 impl CommandOutput for StartOutput {
     fn json(&self) -> Value {
         let recovered = self.started.recovered.as_ref().map(recovered_json);
+        let inputs = &self.started.inputs;
+        let instructions = inputs.instructions.as_ref().map(
+            |pinned| json!({ "file": pinned.file, "sha256": pinned.sha256, "bytes": pinned.text.len() }),
+        );
         json!({
             "schema": "runner.start/1",
             "run_id": self.started.run,
@@ -67,6 +72,10 @@ impl CommandOutput for StartOutput {
             "goal_written": !self.started.goal_unwritten,
             "other_runs": self.started.other_runs,
             "protected": self.started.protection.names(),
+            "instructions": instructions,
+            "network": inputs.network,
+            "mcp": inputs.mcp,
+            "writable": inputs.writable,
             "recovered": recovered,
             "worktree": self.worktree.as_ref().map(|path| path.display().to_string()),
         })
@@ -82,6 +91,11 @@ impl CommandOutput for StartOutput {
         lines.push(KeyValueLine::new().with("commit", &self.started.commit));
         lines.push(KeyValueLine::new().with("kind", word(self.started.kind)));
         lines.push(KeyValueLine::new().with("protected", self.started.protection.names().join(",")));
+        let inputs = &self.started.inputs;
+        lines.push(KeyValueLine::new().with("instructions", instructions_label(inputs)));
+        lines.push(KeyValueLine::new().with("network", inputs.network.as_str()));
+        lines.push(KeyValueLine::new().with("mcp", inputs.mcp.join(",")));
+        lines.push(KeyValueLine::new().with("writable", folders(inputs).join(",")));
         lines.push(KeyValueLine::new().with("goal_written", !self.started.goal_unwritten));
         let worktree = self.worktree.as_ref();
         lines.extend(worktree.map(|path| KeyValueLine::new().with("worktree", path.display())));
@@ -105,6 +119,7 @@ impl CommandOutput for StartOutput {
             text.push_str(&format!("  {} {path}\n", styler.paint(TextRole::Faint, "work tree:")));
         }
         text.push_str(&protected_text(&self.started.protection, styler));
+        text.push_str(&inputs_text(&self.started.inputs, styler));
         if self.started.goal_unwritten {
             let warning = styler.paint(TextRole::Warn, "GOAL.md still holds the template.");
             text.push_str(&format!(
@@ -134,6 +149,27 @@ fn protected_text(protection: &Protection, styler: &Styler) -> String {
     shown.extend((more > 0).then(|| format!("and {more} more")));
     let list = if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") };
     format!("  {} {list}\n", styler.paint(TextRole::Faint, "protected from agents:"))
+}
+
+/// What sessions get besides the prompt, one line each; what is off is not listed.
+fn inputs_text(inputs: &SessionInputs, styler: &Styler) -> String {
+    let rows = [
+        ("instructions:", instructions_label(inputs)),
+        ("network of commands:", inputs.network_note.to_owned()),
+        ("MCP servers:", inputs.mcp.join(", ")),
+        ("writable folders:", folders(inputs).join(", ")),
+    ];
+    let rows = rows.into_iter().filter(|(_, value)| !value.is_empty());
+    rows.map(|(name, value)| format!("  {} {}\n", styler.paint(TextRole::Faint, name), clean(&value)))
+        .collect()
+}
+
+fn instructions_label(inputs: &SessionInputs) -> String {
+    inputs.instructions.as_ref().map_or_else(|| "none".to_owned(), PinnedInstructions::label)
+}
+
+fn folders(inputs: &SessionInputs) -> Vec<String> {
+    inputs.writable.iter().map(|folder| folder.display().to_string()).collect()
 }
 
 fn earlier_run_hint(run: &RunId, more: usize) -> String {

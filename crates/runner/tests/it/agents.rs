@@ -1,6 +1,7 @@
 //! Agent programs: emulated by scripts, and the real ones against a scripted model.
 
 pub(crate) mod emulated;
+pub(crate) mod marked;
 pub(crate) mod presets;
 pub(crate) mod real;
 pub(crate) mod real_limits;

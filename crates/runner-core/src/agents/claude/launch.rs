@@ -3,17 +3,20 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::NATIVE;
 use crate::agents::launch::{
     CommandLine, CommandSandbox, LaunchRequest, RepositoryAccess, SetupFile, agent_schema, key_names,
 };
+use crate::agents::preset::insert;
+use crate::config::{McpServer, McpTransport};
 use crate::model::tools::ToolName;
 
 /// A fresh session that prints its events, stores nothing and asks no questions. Without setting sources, neither the
-/// repository's nor the user's hooks run, and no CLAUDE.md is read: the prompt is the agent's only instruction.
-const FLAGS: [&str; 10] = [
+/// repository's nor the user's hooks run, and no CLAUDE.md is read: the prompt is the agent's only instruction. No skills
+/// and no commands.
+const FLAGS: [&str; 11] = [
     "--print",
     "--output-format",
     "stream-json",
@@ -24,10 +27,11 @@ const FLAGS: [&str; 10] = [
     "--setting-sources",
     "",
     "--strict-mcp-config",
+    "--disable-slash-commands",
 ];
 
-/// Tools that would outlive the session, leave the work tree, or wait for a person.
-const DENIED: [&str; 7] = [
+/// Tools that would outlive the session, leave the work tree, wait for a person, or reach other sessions of the user.
+const DENIED: [&str; 15] = [
     "AskUserQuestion",
     "CronCreate",
     "CronDelete",
@@ -35,6 +39,14 @@ const DENIED: [&str; 7] = [
     "ScheduleWakeup",
     "EnterWorktree",
     "ExitWorktree",
+    "ListAgents",
+    "SendMessage",
+    "Monitor",
+    "PushNotification",
+    "RemoteTrigger",
+    "ReportFindings",
+    "Skill",
+    "Workflow",
 ];
 
 /// Tools that use the network.
@@ -43,9 +55,20 @@ const WEB_TOOLS: [&str; 2] = ["WebFetch", "WebSearch"];
 /// Tools that change files in the agent's own process.
 const FILE_TOOLS: &str = "Edit|MultiEdit|NotebookEdit|Write";
 
-/// No auto-compaction: a session whose context is full ends. No traffic except to the provider.
-const VARIABLES: [(&str, &str); 2] =
-    [("DISABLE_AUTO_COMPACT", "1"), ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")];
+/// No auto-compaction: a session whose context is full ends. No traffic except to the provider. No memory, no skills and no
+/// instructions besides the prompt; nothing about git, which is the runner's. All tools are offered from the start.
+const VARIABLES: [(&str, &str); 10] = [
+    ("DISABLE_AUTO_COMPACT", "1"),
+    ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+    ("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1"),
+    ("CLAUDE_CODE_DISABLE_ORG_MEMORY", "1"),
+    ("CLAUDE_CODE_DISABLE_CLAUDE_MDS", "1"),
+    ("CLAUDE_CODE_DISABLE_BUNDLED_SKILLS", "1"),
+    ("CLAUDE_CODE_DISABLE_WORKFLOWS", "1"),
+    ("CLAUDE_CODE_DISABLE_CRON", "1"),
+    ("CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS", "1"),
+    ("ENABLE_TOOL_SEARCH", "false"),
+];
 
 pub(super) fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     let executor = request.executor;
@@ -58,6 +81,10 @@ pub(super) fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     }
     if let Some(effort) = executor.effort {
         line.args(["--effort", effort.as_str()]);
+    }
+    if let Some(microdollars) = request.context.microdollars {
+        let dollars = format!("{}.{:06}", microdollars / 1_000_000, microdollars % 1_000_000);
+        line.args(["--max-budget-usd", &dollars]);
     }
     for (name, value) in VARIABLES {
         line.set(name, value);
@@ -87,7 +114,7 @@ fn add_permissions(line: &mut CommandLine, request: &LaunchRequest<'_>) {
         line.args(["--tools", &names.join(",")]);
     }
     let mut denied: Vec<&str> = DENIED.to_vec();
-    if tools.network == Some(false) {
+    if request.has_no_web() {
         denied.extend(WEB_TOOLS);
     }
     if request.context.access == RepositoryAccess::ReadOnly {
@@ -99,13 +126,34 @@ fn add_permissions(line: &mut CommandLine, request: &LaunchRequest<'_>) {
         line.arg("--add-dir");
         line.arg(folder);
     }
+    line.args(["--settings", &settings(request).to_string()]);
+    if !request.executor.mcp.is_empty() {
+        let servers: Map<String, Value> = request.mcp_servers().map(mcp_server).collect();
+        line.args(["--mcp-config", &json!({ "mcpServers": servers }).to_string()]);
+    }
+}
+
+/// A server of `--mcp-config`, by name.
+fn mcp_server(server: McpServer<'_>) -> (String, Value) {
+    let value = match server.transport {
+        McpTransport::Url(url) => json!({ "type": "http", "url": url }),
+        McpTransport::Program { program, arguments } => {
+            json!({ "type": "stdio", "command": program, "args": arguments })
+        }
+    };
+    (server.name.to_owned(), value)
+}
+
+/// The session's only settings: it takes no messages of other sessions, and the hook checks its file changes.
+fn settings(request: &LaunchRequest<'_>) -> Value {
+    let mut settings = json!({ "crossSessionInbound": "refuse" });
     if let Some(CommandSandbox { file_hook, .. }) = &request.context.sandbox {
         // Only exit code 2 blocks the change. Any other failure of the hook, such as a missing program, would allow it.
         let command = shell_words(file_hook) + " || exit 2";
         let hook = json!({ "type": "command", "command": command });
-        let settings = json!({ "hooks": { "PreToolUse": [{ "matcher": FILE_TOOLS, "hooks": [hook] }] } });
-        line.args(["--settings", &settings.to_string()]);
+        insert(&mut settings, "hooks", json!({ "PreToolUse": [{ "matcher": FILE_TOOLS, "hooks": [hook] }] }));
     }
+    settings
 }
 
 /// Makes the agent start its commands through a script that removes the keys and enters the sandbox. Claude Code cannot

@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::{NATIVE, SWITCHES, WEB_SEARCH_OFF};
-use crate::agents::launch::{CommandLine, LaunchRequest, RepositoryAccess, key_names};
-use crate::config::SandboxMode;
+use crate::agents::launch::{CommandLine, LaunchRequest, RepositoryAccess, SetupLink, key_names};
+use crate::config::{McpServer, McpTransport, SandboxMode};
 use crate::model::tools::ToolName;
 
 /// A fresh session that prints its events, stores nothing, and ignores settings and rules of the user and of the
-/// repository. Without the two disabled features, Codex contacts its own hosts for plugins, and waits forever for a
-/// provider that refuses the connection.
-const FLAGS: [&str; 12] = [
+/// repository.
+const FLAGS: [&str; 8] = [
     "exec",
     "--json",
     "--ephemeral",
@@ -19,20 +18,62 @@ const FLAGS: [&str; 12] = [
     "--ignore-rules",
     "--color",
     "never",
-    "--disable",
+];
+
+/// Features that bring something into the session besides the prompt (memories, plugins, the user's apps and connectors,
+/// skills), that reach beyond the work tree (browsers, other programs), or that wait for a person or for time. Without the
+/// last one, Codex waits forever for a provider that refuses the connection.
+///
+/// They are settings and not `--disable`, which fails for a feature that another version of Codex does not know.
+const FEATURES_OFF: [&str; 30] = [
+    "apps",
+    "auth_elicitation",
+    "browser_annotation_api",
+    "browser_use",
+    "browser_use_external",
+    "browser_use_full_cdp_access",
+    "computer_use",
+    "daemon_auto_start",
+    "default_mode_request_user_input",
+    "goals",
+    "image_generation",
+    "in_app_browser",
+    "in_app_chat",
+    "in_app_local_automation",
+    "in_app_updates",
+    "memories",
+    "multi_agent",
+    "plugin_discovery_prefetch",
+    "plugin_sharing",
     "plugins",
-    "--disable",
+    "remote_plugin",
+    "request_permissions_tool",
+    "send_message_to_user_async",
+    "skill_mcp_dependency_install",
+    "skill_search",
+    "sleep_tool",
+    "tool_call_mcp_elicitation",
+    "tool_suggest",
+    "workspace_dependencies",
     "unbounded_connection_retries",
 ];
 
-/// No metrics. No AGENTS.md, because the prompt is the agent's only instruction. Commands see the agent's variables,
-/// except those that [`hide_variables`] excludes.
-const SETTINGS: [(&str, &str); 4] = [
+/// No metrics. No AGENTS.md and no skills, because the prompt is the agent's only instruction. No sub-agents and no
+/// questions, which some models get without the features above. Commands run in a shell that reads no profile, which would
+/// reset PATH, and see the agent's variables except those that [`hide_variables`] excludes.
+const SETTINGS: [(&str, &str); 8] = [
     ("analytics.enabled", "false"),
     ("project_doc_max_bytes", "0"),
+    ("skills.include_instructions", "false"),
+    ("agents.enabled", "false"),
+    ("tools.experimental_request_user_input.enabled", "false"),
+    ("allow_login_shell", "false"),
     ("shell_environment_policy.inherit", "\"all\""),
     ("shell_environment_policy.ignore_default_excludes", "true"),
 ];
+
+/// The session's own CODEX_HOME, in the session's private folder.
+const HOME: &str = "codex";
 
 /// Names the file that the hook below writes to.
 const CONTEXT_FULL: &str = "RUNNER_CONTEXT_FULL";
@@ -62,6 +103,9 @@ pub(super) fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     if let Some(model) = &executor.model {
         line.args(["--model", model]);
     }
+    for feature in FEATURES_OFF {
+        setting(line, &format!("features.{feature}"), "false");
+    }
     for (key, value) in SETTINGS.into_iter().chain(COMPACTION_HOOK) {
         setting(line, key, value);
     }
@@ -71,6 +115,7 @@ pub(super) fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     if let Some(tokens) = executor.context_budget_tokens {
         setting(line, "model_auto_compact_token_limit", &tokens.get().to_string());
     }
+    add_mcp_servers(line, request);
     add_provider(line, request);
     hide_variables(line, request);
     line.arg("--output-schema");
@@ -79,7 +124,7 @@ pub(super) fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     line.arg(&request.context.answer);
     line.args(["-"]);
     line.set(CONTEXT_FULL, &request.context.context_full);
-    move_temporary_folder(line, request);
+    use_own_home(line, request);
 }
 
 /// Codex's built-in sandbox, unless the user switched it off.
@@ -106,9 +151,22 @@ fn add_denied_tools(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     for switch in &SWITCHES {
         let is_denied = request.tools.deny.iter().map(ToolName::as_str).any(|name| name == switch.tool);
         let needs_network = switch.off == WEB_SEARCH_OFF;
-        if is_denied || needs_network && request.tools.network == Some(false) {
+        if is_denied || needs_network && request.has_no_web() {
             line.args(switch.off);
         }
+    }
+}
+
+fn add_mcp_servers(line: &mut CommandLine, request: &LaunchRequest<'_>) {
+    for McpServer { name, transport } in request.mcp_servers() {
+        let server = match transport {
+            McpTransport::Url(url) => format!("{{url={}}}", toml_text(url)),
+            McpTransport::Program { program, arguments } => {
+                let arguments: Vec<String> = arguments.into_iter().map(toml_text).collect();
+                format!("{{command={},args=[{}]}}", toml_text(program), arguments.join(","))
+            }
+        };
+        setting(line, &format!("mcp_servers.{name}"), &server);
     }
 }
 
@@ -150,17 +208,26 @@ fn hide_variables(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     line.set("TZ", "UTC");
 }
 
-/// Moves TMPDIR if CODEX_HOME lies below it: Codex would make no sandbox then, and every command would fail.
-fn move_temporary_folder(line: &mut CommandLine, request: &LaunchRequest<'_>) {
+/// Gives the session a CODEX_HOME of its own. Instructions, skills, hooks and memories in the user's are read whatever the
+/// flags say. The login is a link, so that Codex renews it in the user's home. A provider of the configuration needs none.
+///
+/// Moves TMPDIR if the new home lies below it: Codex would make no sandbox then, and every command would fail.
+fn use_own_home(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     let path = |name: &str| request.user_variable(name).map(PathBuf::from);
-    let home = path(NATIVE.login.home_variable)
-        .or_else(|| path("HOME").map(|home| home.join(NATIVE.login.home_dir)));
+    let login = &NATIVE.login;
+    let users_home = path(login.home_variable).or_else(|| path("HOME").map(|home| home.join(login.home_dir)));
+    let home = request.context.settings_dir.join(HOME);
+    if let Some(users_home) = users_home.filter(|_| request.executor.base_url.is_none()) {
+        line.links.push(SetupLink { path: home.join(login.file), target: users_home.join(login.file) });
+    }
     let temporary = path("TMPDIR").unwrap_or_else(|| Path::new("/tmp").to_owned());
-    if let Some(home) = home.filter(|home| home.starts_with(&temporary)) {
+    if home.starts_with(&temporary) {
         let folder = home.join("runner-tmp");
         line.set("TMPDIR", &folder);
         line.folders.push(folder);
     }
+    line.set(login.home_variable, &home);
+    line.folders.push(home);
 }
 
 /// A TOML string. JSON's form is the same, except for one character that TOML wants escaped.

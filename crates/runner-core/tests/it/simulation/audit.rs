@@ -100,6 +100,7 @@ pub(super) fn commits(history: &[world::Commit]) -> Vec<AuditedCommit> {
             candidate: None,
             check_files: Vec::new(),
             protection: None,
+            instructions: None,
             damaged: Vec::new(),
         });
     };

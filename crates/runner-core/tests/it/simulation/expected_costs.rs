@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use runner_core::config::{Config, Executor, OnUsageLimit, TokenLimit, Usd};
+use runner_core::config::{Config, Executor, OnUsageLimit, TokenLimit, TokenPrice, Usd};
 use runner_core::model::cost::Amount;
 use runner_core::model::id::NodeId;
 use runner_core::model::run_state::RunState;
@@ -162,7 +162,16 @@ fn cost(job: &Job, transition: &Transition, config: &Config, seen: &mut Branches
         matches!(transition.meta.exit, SessionExit::NotStarted { .. } | SessionExit::Provider { .. });
     let input = usage.input_tokens.unwrap_or(0);
     let output = usage.output_tokens.unwrap_or(0);
-    let price = config.prices.get(job.agent.executor.model.as_deref().unwrap_or("codex"));
+    let model = job.agent.executor.model.as_deref();
+    // Codex's default model has a price of its own.
+    let dollars = Usd::of_microdollars;
+    let default_price = TokenPrice {
+        input: dollars(2_000_000),
+        cached_input: Some(dollars(100_000)),
+        output: dollars(10_000_000),
+    };
+    let price = config.prices.get(model.unwrap_or("codex")).copied();
+    let price = price.or_else(|| model.is_none().then_some(default_price));
     let (word, dollars) = match (usage.cost_microdollars, price) {
         (None, _) if usage == Usage::default() && had_no_session => ("cost reported", 0),
         (Some(cost), _) => ("cost reported", cost),

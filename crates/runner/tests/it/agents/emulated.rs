@@ -27,7 +27,7 @@ echo '{"type":"turn.completed","usage":{"input_tokens":20,"cached_input_tokens":
 
 /// A Claude Code session that works and prints its answer in its last event.
 const CLAUDE: &str = r#"
-echo '{"type":"system","subtype":"init","session_id":"s-1","model":"m-1","claude_code_version":"2.1.197","tools":[]}'
+echo '{"type":"system","subtype":"init","session_id":"s-1","model":"m-1","claude_code_version":"2.1.326","tools":[]}'
 path --json-schema "$@" > schema.txt
 env > seen.txt
 "$CLAUDE_CODE_SHELL_PREFIX" 'env > commands.txt'
@@ -90,7 +90,7 @@ fn claude_session_is_parsed_recorded_and_passed() {
     step(&sandbox).ok();
     let meta = sandbox.meta(1);
     assert_eq!(meta["outcome"], "passed");
-    assert_eq!(meta["identity"], json!({ "session_id": "s-1", "model": "m-1", "version": "2.1.197" }));
+    assert_eq!(meta["identity"], json!({ "session_id": "s-1", "model": "m-1", "version": "2.1.326" }));
     let usage = &meta["usage"];
     assert_eq!((&usage["input_tokens"], &usage["cached_input_tokens"]), (&json!(20), &json!(5)));
     assert_eq!((&usage["cost_microdollars"], &usage["cost_source"]), (&json!(10_700), &json!("reported")));
@@ -174,5 +174,5 @@ fn preset_runs_its_command_line() {
     let sandbox = RunBuilder::new(RUNNER).executor(&executor).start_in(sandbox);
     sandbox.runner(&["step"]).ok();
     assert_eq!(sandbox.meta(1)["outcome"], "passed");
-    assert_eq!(sandbox.read("line.txt"), "-y -o stream-json --chat-recording false -m m\n");
+    assert_eq!(sandbox.read("line.txt"), "-y -o stream-json --chat-recording false --safe-mode -m m\n");
 }

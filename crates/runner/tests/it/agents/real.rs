@@ -25,9 +25,13 @@ pub(crate) fn model_of(script: &str) -> ScriptedModel {
 
 /// A run with an agent whose provider has this address.
 pub(crate) fn setup(kind: &str, url: &str) -> RunBuilder {
+    setup_with(kind, if kind == "codex" { "gpt-5.5" } else { "scripted" }, url)
+}
+
+/// The same with this model.
+pub(crate) fn setup_with(kind: &str, model: &str, url: &str) -> RunBuilder {
     let program = agents::program(kind);
-    let (url, model) =
-        if kind == "codex" { (format!("{url}/v1"), "gpt-5.5") } else { (url.to_owned(), "scripted") };
+    let url = if kind == "codex" { format!("{url}/v1") } else { url.to_owned() };
     let keys = format!(
         "kind = \"{kind}\"\nprogram = \"{}\"\nmodel = \"{model}\"\nbase_url = \"{url}\"\nkey_env = \"OWN_KEY\"\nretries = 0",
         program.display()
@@ -36,7 +40,7 @@ pub(crate) fn setup(kind: &str, url: &str) -> RunBuilder {
 }
 
 /// A folder that the agents' sandboxes protect: both let commands write below `/tmp`.
-fn agent_folder() -> &'static str {
+pub(crate) fn agent_folder() -> &'static str {
     let folder = env!("CARGO_TARGET_TMPDIR");
     if Path::new(folder).starts_with("/tmp") { "/var/tmp" } else { folder }
 }
@@ -282,14 +286,10 @@ fn agents_run_nothing_that_the_repository_plants_for_them() {
         let model = model_of(WHOLE_RUN);
         let setup = setup(kind, &model.url())
             .file(".claude/settings.json", &claude)
-            .file(".codex/config.toml", codex)
-            .file("CLAUDE.md", "PLANTED-WORDS\n")
-            .file("AGENTS.md", "PLANTED-WORDS\n");
+            .file(".codex/config.toml", codex);
         let sandbox = started(&setup);
         ran(&sandbox, &["step"]);
         assert_eq!(sandbox.outcomes(), ["decomposed"], "{kind}");
         assert!(!sandbox.path("sprung").exists(), "{kind}");
-        let asked = model.requests().iter().any(|request| request.body.to_string().contains("PLANTED-WORDS"));
-        assert!(!asked, "{kind}: the repository's words reached the model");
     }
 }

@@ -84,9 +84,10 @@ fn several_problems_are_reported_together() {
 #[test]
 fn limit_that_nothing_can_measure_is_refused() {
     let sandbox = with_executor("kind = \"codex\"\nprogram = \"/bin/true\"");
+    sandbox.runner(&["config", "set", "executor.model", "unpriced"]).ok();
     sandbox.runner(&["config", "set", "budget.run_usd", "5"]).ok();
     sandbox.runner(&["start"]).ok();
-    assert_refused(&sandbox, &["loop"], &["budget.run_usd cannot be enforced", "[prices.\"codex\"]"]);
+    assert_refused(&sandbox, &["loop"], &["budget.run_usd cannot be enforced", "[prices.\"unpriced\"]"]);
 }
 
 #[test]

@@ -167,7 +167,7 @@ case "$RUNNER_ITER" in
 *) echo 1 > ok; answer done ;;
 esac
 "#;
-    let repo = guarded(agent).start();
+    let repo = guarded(agent).file("AGENTS.md", "Use tabs.\n").start();
     repo.runner(&["step"]).ok();
     repo.runner(&["note", "Never push."]).ok();
     repo.runner(&["answer", "1", "8080"]).ok();
@@ -196,6 +196,9 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
     (Mended(0, STATE, "\"pretest\"", "\"prelude\""), Rule::Protection, 0),
     (Mended(5, STATE, "\"lib/check.sh\"", "\"lib/other.sh\""), Rule::RunState, 3),
     (Append(0, CONFIG, "protected = []\n"), Rule::Protection, 0),
+    (Mended(0, STATE, "Use tabs.", "Use spaces."), Rule::Instructions, 0),
+    (Mended(0, STATE, "\"AGENTS.md\"", "\"CLAUDE.md\""), Rule::Instructions, 0),
+    (Mended(5, STATE, "Use tabs.", "Use spaces."), Rule::RunState, 3),
     // Notes and memory.
     (Append(1, NOTES, " "), Rule::PinnedFile, 1),
     (Remove(4, NOTES), Rule::PinnedFile, 2),

@@ -66,6 +66,7 @@ impl PartialRun {
             candidate: None,
             check_files: Vec::new(),
             protection: None,
+            instructions: None,
             damaged: Vec::new(),
         }
     }
