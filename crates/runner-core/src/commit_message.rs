@@ -4,6 +4,7 @@
 //! A message is a subject, an optional body that is indented by two spaces, and trailers as the last paragraph. The indent
 //! keeps text of agents and users from being parsed as a trailer.
 
+pub mod grep_pattern;
 mod landed;
 mod reference;
 #[cfg(test)]
@@ -11,7 +12,6 @@ mod tests;
 
 use std::fmt;
 
-use landed::LANDED_COMMIT;
 pub use landed::{LandedOrigin, landed_message};
 pub use reference::reference;
 use serde::{Serialize, Serializer};
@@ -43,6 +43,8 @@ pub enum CommitKind {
     Baseline { run_id: RunId, guard: GuardResult },
     /// The guard's result in a clean checkout, after all tasks passed.
     Final { run_id: RunId, guard: GuardResult },
+    /// How the checks of passed tasks ended when they ran again, after a task with parts passed.
+    Milestone { run_id: RunId, checks: GuardResult },
     /// A command of the user's changed the plan or the memory.
     Edit { run_id: RunId, edit: EditSubject },
     /// The subject starts like one of the runner's and is not one.
@@ -144,6 +146,9 @@ impl fmt::Display for CommitKind {
             Self::Final { run_id, guard } => {
                 write!(f, "{SUBJECT_PREFIX}run {run_id} final guard={}", guard.as_str())
             }
+            Self::Milestone { run_id, checks } => {
+                write!(f, "{SUBJECT_PREFIX}run {run_id} milestone checks={}", checks.as_str())
+            }
             Self::Edit { run_id, edit } => write!(f, "{SUBJECT_PREFIX}run {run_id} edit {edit}"),
             Self::Malformed { subject } | Self::User { subject } => f.write_str(subject),
         }
@@ -181,6 +186,10 @@ impl CommitKind {
             ["run", run, "final", guard] => {
                 Some(Self::Final { run_id: RunId::new(*run).ok()?, guard: guard_result(guard)? })
             }
+            ["run", run, "milestone", checks] => {
+                let checks = result(checks.strip_prefix("checks=")?)?;
+                Some(Self::Milestone { run_id: RunId::new(*run).ok()?, checks })
+            }
             ["run", run, "edit", edit @ ..] => {
                 Some(Self::Edit { run_id: RunId::new(*run).ok()?, edit: EditSubject::parse(edit)? })
             }
@@ -195,6 +204,7 @@ impl CommitKind {
             Self::Start { .. }
             | Self::Baseline { .. }
             | Self::Final { .. }
+            | Self::Milestone { .. }
             | Self::Edit { .. }
             | Self::Malformed { .. }
             | Self::User { .. } => None,
@@ -208,6 +218,7 @@ impl CommitKind {
             | Self::Iteration { run_id, .. }
             | Self::Baseline { run_id, .. }
             | Self::Final { run_id, .. }
+            | Self::Milestone { run_id, .. }
             | Self::Edit { run_id, .. } => Some(run_id),
             Self::Malformed { .. } | Self::User { .. } => None,
         }
@@ -221,6 +232,7 @@ impl CommitKind {
             | Self::Start { .. }
             | Self::Baseline { .. }
             | Self::Final { .. }
+            | Self::Milestone { .. }
             | Self::Edit { .. }
             | Self::Malformed { .. }
             | Self::User { .. } => None,
@@ -254,7 +266,10 @@ fn iteration_number(text: &str) -> Option<IterationNumber> {
 
 /// `guard=pass`, for one.
 fn guard_result(word: &str) -> Option<GuardResult> {
-    let word = word.strip_prefix("guard=")?;
+    result(word.strip_prefix("guard=")?)
+}
+
+fn result(word: &str) -> Option<GuardResult> {
     let results = [GuardResult::Pass, GuardResult::Fail, GuardResult::Skipped];
     results.into_iter().find(|known| known.as_str() == word)
 }
@@ -291,6 +306,7 @@ pub enum Trailer {
     Room,
     Candidate,
     Check,
+    Recheck,
     Review,
     Semantics,
     UserCommits,
@@ -300,7 +316,7 @@ pub enum Trailer {
 }
 
 impl Trailer {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Edit,
         Self::Outcome,
         Self::Attempt,
@@ -312,6 +328,7 @@ impl Trailer {
         Self::Room,
         Self::Candidate,
         Self::Check,
+        Self::Recheck,
         Self::Review,
         Self::Semantics,
         Self::UserCommits,
@@ -333,6 +350,7 @@ impl Trailer {
             Self::Room => "Runner-Room",
             Self::Candidate => "Runner-Candidate",
             Self::Check => "Runner-Check",
+            Self::Recheck => "Runner-Recheck",
             Self::Review => "Runner-Review",
             Self::Semantics => "Runner-Semantics",
             Self::UserCommits => "Runner-User-Commits",
@@ -446,39 +464,5 @@ impl<'m> MessageParts<'m> {
     pub fn fork_origin(&self) -> Option<(RunId, IterationNumber)> {
         let (run, iter) = self.value(Trailer::Fork)?.split_once(' ')?;
         Some((RunId::new(run).ok()?, iteration_number(iter)?))
-    }
-}
-
-/// Extended regular expressions for `git log --extended-regexp --grep`.
-pub mod grep_pattern {
-    /// The commits of `runner start` and `runner fork` for a run.
-    pub fn start_of(run: &str) -> String {
-        format!("^{}start run {}$", escaped(super::SUBJECT_PREFIX), escaped(run))
-    }
-
-    /// Every commit that the runner made for a run.
-    pub fn any_of(run: &str) -> String {
-        let run = escaped(run);
-        format!("^{}(start run {run}$|run {run} )", escaped(super::SUBJECT_PREFIX))
-    }
-
-    /// The iterations of any run in which a task passed.
-    pub fn passed() -> String {
-        format!("^{}: passed$", super::Trailer::Outcome)
-    }
-
-    /// The commits that `runner land` made of an iteration's commit.
-    pub fn landed_from(commit: &str) -> String {
-        format!("^{}: {commit}$", super::LANDED_COMMIT)
-    }
-
-    /// The iterations of any run.
-    pub fn any_iteration() -> String {
-        format!("^{}run [^ ]+ iter ", escaped(super::SUBJECT_PREFIX))
-    }
-
-    /// The only special characters of the prefix and of run ids are parentheses and dots.
-    fn escaped(text: &str) -> String {
-        text.replace('.', "\\.").replace('(', "\\(").replace(')', "\\)")
     }
 }

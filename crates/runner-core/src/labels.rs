@@ -115,6 +115,7 @@ impl StopReason {
             Self::Complete => label("complete", Symbol::Check, Tone::Pass),
             Self::Stuck { .. } => label("stuck", Symbol::Cross, Tone::Fail),
             Self::NotReproducible { .. } => label("final check failed", Symbol::Cross, Tone::Fail),
+            Self::Regressed { .. } => label("checks fail again", Symbol::Cross, Tone::Fail),
             Self::MaxIterations { .. } => label("max_iterations reached", Symbol::Cross, Tone::Fail),
             Self::Budget { .. } => label("budget used up", Symbol::Cross, Tone::Fail),
             Self::Stalled { .. } => label("no progress", Symbol::Cross, Tone::Fail),

@@ -11,6 +11,7 @@ pub mod instructions;
 pub mod object_id;
 pub mod progress;
 pub mod protection;
+pub mod ratchet;
 pub mod repo_path;
 pub mod review;
 pub mod run_state;

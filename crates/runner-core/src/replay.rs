@@ -225,8 +225,8 @@ impl ReplayedIteration<'_> {
             Ok(NextStep::Stop(stop)) => {
                 return Some(self.not_planned(format!("no iteration: {}", stop.as_str())));
             }
-            Ok(NextStep::FinalCheck(_)) => {
-                return Some(self.not_planned("no iteration: all tasks passed".to_owned()));
+            Ok(NextStep::Milestone(_) | NextStep::FinalCheck(_)) => {
+                return Some(self.not_planned("no iteration: checks of passed tasks run again".to_owned()));
             }
             Err(error) => return Some(self.not_planned(error.to_string())),
         };

@@ -19,8 +19,10 @@ use crate::labels::Label;
 use crate::layout::Doc;
 use crate::model::cost::{ReachedLimit, reached};
 use crate::model::id::{IterationNumber, NodeId};
+use crate::model::ratchet::RecheckRecord;
 use crate::model::tree::{Node, SelectedLeaf, Selection, next_selection, path_text, stuck_leaves};
 use crate::runs::identity::IdentityError;
+use crate::step::recheck::regressed;
 use crate::step::{FinalState, StopReason, final_state};
 use crate::text::one_line;
 
@@ -179,11 +181,13 @@ pub fn run_status(facts: &RunFacts<'_>) -> RunStatus {
         return no_run(facts);
     }
     let Some(tree) = facts.documents.tree else { return invalid(&[Doc::Tree]) };
+    let regressed = facts.documents.state.and_then(|state| regressed(&state.ratchet));
     let stop = match next_selection(tree, on_stuck(facts)) {
+        _ if regressed.is_some() => regressed,
         Selection::Complete => match final_state_of(facts) {
             FinalState::Reproduced => Some(StopReason::Complete),
             FinalState::Failed(record) => Some(StopReason::NotReproducible { exit: record.exit.clone() }),
-            FinalState::NotChecked => None,
+            FinalState::NotChecked | FinalState::Regressed => None,
         },
         Selection::Stuck(leaf) if !can_continue(facts, &leaf.leaf.id) => {
             Some(StopReason::Stuck { node: leaf.leaf.id.clone() })
@@ -242,7 +246,10 @@ fn limit_reached(facts: &RunFacts<'_>, leaf: &Node) -> Option<StopReason> {
 fn still_applies(facts: &RunFacts<'_>, stop: &StopReason) -> bool {
     let DocumentFacts { config, state, .. } = facts.documents;
     match stop {
-        StopReason::Complete | StopReason::Stuck { .. } | StopReason::NotReproducible { .. } => false,
+        StopReason::Complete
+        | StopReason::Stuck { .. }
+        | StopReason::NotReproducible { .. }
+        | StopReason::Regressed { .. } => false,
         StopReason::MaxIterations { .. } | StopReason::Budget { .. } => config.is_none() || state.is_none(),
         StopReason::LoopIterations { .. }
         | StopReason::LoopBudget { .. }
@@ -271,6 +278,7 @@ fn working(facts: &RunFacts<'_>, latest: &LatestEvents<'_>, pid: u32) -> RunStat
         | RunActivity::Checking
         | RunActivity::Guard
         | RunActivity::FinalCheck
+        | RunActivity::Rechecking
         | RunActivity::Committing
         | RunActivity::NextIteration => {
             let headline = headline::running(activity, latest);
@@ -384,6 +392,7 @@ fn ended(facts: &RunFacts<'_>, latest: &LatestEvents<'_>, reason: StopReason) ->
     status.details = match &reason {
         StopReason::Complete => complete_details(&facts.totals),
         StopReason::Stuck { node } => stuck_details(facts, node),
+        StopReason::Regressed { .. } => regressed_details(facts),
         StopReason::NotReproducible { .. } => {
             vec!["the last commit depends on files that are not in it".to_owned()]
         }
@@ -442,6 +451,16 @@ fn skipped_text(facts: &RunFacts<'_>) -> Option<String> {
         names.push(format!("and {} more", stuck.len() - SKIPPED_MAX));
     }
     Some(format!("{} skipped tasks have no attempts left: {}", stuck.len(), names.join(", ")))
+}
+
+/// The checks of passed tasks that fail again.
+fn regressed_details(facts: &RunFacts<'_>) -> Vec<String> {
+    let Some(state) = facts.documents.state else { return Vec::new() };
+    let text = |red: &RecheckRecord| {
+        let by = red.broken_by.map(|iter| format!(", broken by iteration {}", iter.get()));
+        format!("check `{}` of `{}`: {}{}", red.name, red.node, red.exit, by.unwrap_or_default())
+    };
+    state.ratchet.regressed.iter().take(NOTES_MAX).map(text).collect()
 }
 
 /// What the last iteration came to, for a run without progress.

@@ -35,7 +35,9 @@ mod next_state;
 mod outage;
 mod outcome;
 mod plan;
+pub(crate) mod recheck;
 pub(crate) mod recorded_guard;
+mod regression;
 pub(crate) mod review;
 mod settle;
 mod snapshot;
@@ -71,7 +73,9 @@ pub use plan::{
     Job, NextStep, Ordinal, REPAIRS_MAX, SelectedTask, SessionLimits, SessionMode, SessionPermissions,
     SessionTarget, plan, stuck_after,
 };
+pub use recheck::{PassedChecks, PastIteration};
 pub use recorded_guard::{GuardJob, GuardOccasion, GuardRecord};
+pub use regression::{RecordContent, RecordFile, RegressionTask};
 pub use review::{ReviewEvidence, ReviewJob, ReviewPlan, ReviewReport, ReviewRun};
 pub use settle::{AttemptCharge, FAILURES_MAX, TIMEOUTS_MAX, Transition, settle};
 pub use snapshot::{Artifact, Memory, NodeFiles, Snapshot, SnapshotInputs, SnapshotSource, TEXT_BYTES_MAX};
@@ -85,6 +89,7 @@ use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RecordedGuardRun;
 use crate::prompt::PromptError;
 use checks::{RedFirst, red_first, run_green};
+use recheck::RecordedEnd;
 
 /// What it takes to finish an iteration whose session has ended. Implementations decide nothing.
 pub trait IterationWorld {
@@ -166,6 +171,22 @@ pub trait World: IterationWorld {
         Ok(RedBaselineAnswer::Begin)
     }
 
+    /// Runs a check of a passed task to its end, on the files of a commit and the check files of the task.
+    fn run_recheck(
+        &mut self,
+        run: &LoadedRun,
+        job: &GuardJob,
+        task: &PassedChecks,
+        check: &Check,
+        at: &CommitId,
+    ) -> Result<CheckRun, Self::Error>;
+
+    /// The iterations of the run so far, the oldest first; none where checks cannot run on their files.
+    fn past_iterations(&mut self, run: &LoadedRun) -> Result<Vec<PastIteration>, Self::Error>;
+
+    /// Ends what began with [`World::run_recorded_guard`] or [`World::run_recheck`] without a commit.
+    fn discard_guard_record(&mut self, run: &LoadedRun, job: &GuardJob) -> Result<(), Self::Error>;
+
     /// Commits the result of that run.
     fn commit_guard_record(&mut self, run: &LoadedRun, record: &GuardRecord)
     -> Result<CommitId, Self::Error>;
@@ -220,6 +241,8 @@ pub enum StepResult {
     /// There was nothing to do; no iteration was started.
     Stopped(StopReason),
     Iterated(Box<CompletedIteration>),
+    /// Checks of passed tasks ran again, and the run goes on.
+    Rechecked,
     /// The provider is still failing, as the last commit records. The session left nothing and is not committed; the next one
     /// comes after this wait.
     OutageContinues(Wait),
@@ -236,7 +259,8 @@ pub struct CompletedIteration {
 pub fn step<W: World>(world: &mut W, run: &LoadedRun) -> Result<StepResult, W::Error> {
     let job = match plan(&run.snapshot)? {
         NextStep::Stop(stop) => return Ok(StepResult::Stopped(stop)),
-        NextStep::FinalCheck(job) => return Ok(StepResult::Stopped(final_check::run(world, run, &job)?)),
+        NextStep::Milestone(job) => return Ok(recheck::run_milestone(world, run, &job)?.into_result()),
+        NextStep::FinalCheck(job) => return Ok(final_check::run(world, run, &job)?.into_result()),
         NextStep::Work(job) => job,
     };
     world.announce(&Event::planned(&run.snapshot, &job));
@@ -380,6 +404,7 @@ pub fn run_loop<W: LoopWorld>(
         };
         next = match step(world, &run)? {
             StepResult::Stopped(stop) => break stop,
+            StepResult::Rechecked => NextAction::Go,
             StepResult::OutageContinues(wait) => {
                 outage.sessions += 1;
                 NextAction::Wait(wait)
@@ -418,7 +443,7 @@ impl ContinuedOutage {
 fn first_action<W: World>(world: &mut W, snapshot: &Snapshot) -> Result<NextAction, W::Error> {
     let job = match plan(snapshot)? {
         NextStep::Stop(stop) => return Ok(NextAction::Stop(stop)),
-        NextStep::FinalCheck(_) => return Ok(NextAction::Go),
+        NextStep::Milestone(_) | NextStep::FinalCheck(_) => return Ok(NextAction::Go),
         NextStep::Work(job) => job,
     };
     let limits = unenforceable_limits(&snapshot.config, &snapshot.state.spent, &job.agent.executor);
@@ -432,9 +457,13 @@ fn first_action<W: World>(world: &mut W, snapshot: &Snapshot) -> Result<NextActi
 /// Why a loop ends after its last iteration: the run may have ended with it.
 fn stop_at_limit<W: World>(world: &mut W, limit: StopReason) -> Result<StopReason, W::Error> {
     let run = world.load()?;
-    Ok(match plan(&run.snapshot)? {
-        NextStep::Stop(stop) => stop,
+    let end = match plan(&run.snapshot)? {
+        NextStep::Stop(stop) => RecordedEnd::Stop(stop),
         NextStep::FinalCheck(job) => final_check::run(world, &run, &job)?,
-        NextStep::Work(_) => limit,
+        NextStep::Milestone(_) | NextStep::Work(_) => RecordedEnd::Go,
+    };
+    Ok(match end {
+        RecordedEnd::Stop(stop) => stop,
+        RecordedEnd::Go => limit,
     })
 }

@@ -3,6 +3,7 @@
 pub mod attest;
 mod base_branch;
 pub mod blame;
+pub mod check_run;
 pub mod checks;
 pub mod config_file;
 pub mod conformance;

@@ -59,8 +59,8 @@ pub(crate) use init::InitArgs;
 pub(crate) use land::LandArgs;
 pub(crate) use log::{LogArgs, LogPart};
 pub(crate) use node::{
-    AddArgs, CheckAddArgs, CheckRemoveArgs, EditArgs, MoveArgs, NodeArgs, NodeCheckCommand, NodeCommand,
-    NodeEditCommand, PositionArgs, SplitArgs,
+    AddArgs, CheckAddArgs, CheckRemoveArgs, CheckRunArgs, EditArgs, MoveArgs, NodeArgs, NodeCheckCommand,
+    NodeCommand, NodeEditCommand, PositionArgs, SplitArgs,
 };
 pub(crate) use note::NoteArgs;
 pub(crate) use pause::{PauseArgs, ResumeArgs};

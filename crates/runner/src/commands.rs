@@ -17,6 +17,7 @@ mod land;
 mod log;
 mod node;
 mod node_check;
+mod node_check_run;
 mod note;
 mod pause;
 mod plan;
@@ -44,7 +45,7 @@ use runner_host::ops::config_file::read_config;
 use runner_host::view::run_folder::run_folder;
 use runner_term::{CommandError, CommandOutput, GlobalArgs, Ui};
 
-use crate::args::{ChecksArgs, NodeCommand, RunnerCli, RunnerCommand};
+use crate::args::{ChecksArgs, NodeCheckCommand, NodeCommand, RunnerCli, RunnerCommand};
 
 /// The folder that a command works in. A command about a run finds it in a linked work tree.
 fn folder_of(cli: &RunnerCli) -> PathBuf {
@@ -122,7 +123,11 @@ pub(crate) fn run(cli: &RunnerCli, ui: &Ui) -> Result<Box<dyn CommandOutput>, Co
         RunnerCommand::Resume(_) => Box::new(pause::resume(dir)?),
         RunnerCommand::Node(args) => match &args.command {
             NodeCommand::Edit(command) => Box::new(node::run(dir, command)?),
-            NodeCommand::Check(args) => Box::new(node_check::run(dir, &args.command)?),
+            NodeCommand::Check(args) => match &args.command {
+                NodeCheckCommand::Add(args) => Box::new(node_check::add(dir, args)?),
+                NodeCheckCommand::Remove(args) => Box::new(node_check::remove(dir, args)?),
+                NodeCheckCommand::Run(args) => Box::new(node_check_run::run(dir, args, ui)?),
+            },
         },
         RunnerCommand::Plan(args) => plan::run(dir, args)?,
         RunnerCommand::Questions(args) => Box::new(questions::questions(dir, args)?),

@@ -318,6 +318,9 @@ impl LiveView {
             | Event::BaselineEnded { .. }
             | Event::FinalCheckStarted { .. }
             | Event::FinalCheckEnded { .. }
+            | Event::RecheckStarted { .. }
+            | Event::RecheckEnded { .. }
+            | Event::RegressionAdded { .. }
             | Event::Recovered { .. }
             | Event::AgentEnded { .. }
             | Event::FileNoticed { .. }

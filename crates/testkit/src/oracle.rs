@@ -211,8 +211,11 @@ impl<'a> RunOracle<'a> {
             if let Some(node) = iteration.node.as_ref().filter(|_| iteration.is_charged) {
                 *charged.entry(node.clone()).or_default() += 1;
             }
+            // A check of a passed task that fails again adds a task, which opens the root again.
+            let is_added = |id: &&String| id.starts_with("regression-") && !before.contains_key(*id);
+            let is_reopened = after.keys().any(|id| is_added(&id));
             for (id, old) in before.iter().filter(|(_, entry)| entry.passes()) {
-                if after.get(id) != Some(old) {
+                if after.get(id) != Some(old) && !(id == "root" && is_reopened) {
                     violations.push(format!("{id} passed and was changed by {iteration:?}"));
                 }
             }

@@ -3,7 +3,7 @@
 use super::Trailer;
 
 /// The subjects with their placeholders, and the commits that have them.
-pub(super) const SUBJECTS: [(&str, &str); 7] = [
+pub(super) const SUBJECTS: [(&str, &str); 8] = [
     (
         "chore(loop): start run <run-id>",
         "`runner start`, or `runner fork` if it has the trailer `Runner-Fork`",
@@ -19,7 +19,11 @@ pub(super) const SUBJECTS: [(&str, &str); 7] = [
     ("chore(loop): run <run-id> baseline guard=<guard>", "the guard's result before the first session"),
     (
         "chore(loop): run <run-id> final guard=<guard>",
-        "the guard's result in a clean checkout, after all tasks passed",
+        "the results of the guard and of all checks in a clean checkout, after all tasks passed",
+    ),
+    (
+        "chore(loop): run <run-id> milestone checks=<result>",
+        "the checks of all passed tasks, which ran again after a task with parts passed",
     ),
     (
         "chore(loop): run <run-id> edit <edit>",
@@ -63,12 +67,14 @@ impl Trailer {
             Self::Outcome | Self::Attempt | Self::Prompt | Self::PromptVersion | Self::Annotation => {
                 "iteration"
             }
-            Self::Tree => "iteration, edit",
-            Self::State | Self::Semantics => "iteration, baseline, final, edit",
-            Self::GuardExit | Self::Room => "iteration, baseline, final",
+            Self::Tree => "iteration, edit; milestone and final if they add a task",
+            Self::State | Self::Semantics => "iteration, baseline, milestone, final, edit",
+            Self::GuardExit => "iteration, baseline, final",
+            Self::Room => "iteration, baseline, milestone, final",
             Self::Candidate => "iteration, final",
             Self::Check | Self::Review => "iteration",
-            Self::UserCommits => "iteration, baseline, final, edit, start",
+            Self::Recheck => "milestone, final",
+            Self::UserCommits => "iteration, baseline, milestone, final, edit, start",
             Self::PlanImport | Self::Fork => "start",
         }
     }
@@ -91,6 +97,10 @@ impl Trailer {
                 "a check of the task that ran: name, how it ended before the work (`failed`, `absent`, `broken`, `green`), how it \
                  ended after it (an exit code, `signal-<n>`, `timed-out`, `not-started`, `no-tests`, `tests-failed`, or `none` if it did not run), \
                  and the digest of the checks; one for each"
+            }
+            Self::Recheck => {
+                "a check of a passed task that ran again: task and name, how it ended, the digest of the checks, and the iteration \
+                 that broke it if it failed and that is known; one for each"
             }
             Self::Review => {
                 "the review of the work: `accepted`, `refused` or `failed`, which of how many reviews that may refuse, and the \

@@ -30,7 +30,8 @@ fn kind() -> impl Strategy<Value = CommitKind> {
             CommitKind::Iteration { run_id, iter, target, status, guard }
         }),
         (run_id(), guard.clone()).prop_map(|(run_id, guard)| CommitKind::Baseline { run_id, guard }),
-        (run_id(), guard).prop_map(|(run_id, guard)| CommitKind::Final { run_id, guard }),
+        (run_id(), guard.clone()).prop_map(|(run_id, guard)| CommitKind::Final { run_id, guard }),
+        (run_id(), guard).prop_map(|(run_id, checks)| CommitKind::Milestone { run_id, checks }),
         (run_id(), edit).prop_map(|(run_id, edit)| CommitKind::Edit { run_id, edit }),
     ]
 }

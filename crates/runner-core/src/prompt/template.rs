@@ -13,7 +13,7 @@ use crate::model::tools::ToolsError;
 use crate::strict::nearest;
 
 /// The built-in templates by file name. A file of the same name in `.runner/prompts/` overrides one.
-pub const BUILT_IN: [(&str, &str); 24] = [
+pub const BUILT_IN: [(&str, &str); 25] = [
     ("contract.md", include_str!("../../templates/contract.md")),
     ("leaf.md", include_str!("../../templates/leaf.md")),
     ("repair.md", include_str!("../../templates/repair.md")),

@@ -88,7 +88,7 @@ fn replan(snapshot: &Snapshot) -> Snapshot {
 fn prompt(snapshot: &Snapshot) -> Result<Prompt, PromptError> {
     match plan(snapshot)? {
         NextStep::Work(job) => Ok(job.prompt),
-        step @ (NextStep::Stop(_) | NextStep::FinalCheck(_)) => panic!("{step:?}"),
+        step @ (NextStep::Stop(_) | NextStep::Milestone(_) | NextStep::FinalCheck(_)) => panic!("{step:?}"),
     }
 }
 

@@ -94,6 +94,13 @@ pub(super) fn after_stop(reason: &StopReason, run: Option<RunRef<'_>>) -> Vec<Ne
         StopReason::Complete => merge(run),
         StopReason::Stuck { node } => unstick(node),
         StopReason::NotReproducible { .. } => reproduce(run),
+        StopReason::Regressed { node, check, .. } => vec![
+            command(format!("runner node check run {node} {check}"), "see what it prints"),
+            command("runner node add root --title \"…\"", "add a task that fixes it"),
+            edit(Doc::Config, "or raise regression_tasks under [checks]"),
+            start_after_edit(),
+            command("runner loop", "run the checks again"),
+        ],
         StopReason::MaxIterations { .. } => {
             vec![edit(Doc::Config, "raise max_iterations"), start_after_edit(), continue_loop()]
         }

@@ -11,6 +11,7 @@ pub(super) enum RunActivity<'e> {
     Checking,
     Guard,
     FinalCheck,
+    Rechecking,
     Committing,
     NextIteration,
     Waiting { wait: &'e Wait, ends_ms: u64 },
@@ -31,11 +32,13 @@ impl<'e> RunActivity<'e> {
             | Event::CheckEnded { phase: CheckPhase::Green, .. } => Some(Self::Guard),
             Event::CheckEnded { phase: CheckPhase::Red, .. } => Some(Self::Agent),
             Event::FinalCheckStarted { .. } => Some(Self::FinalCheck),
+            Event::RecheckStarted { .. } | Event::RecheckEnded { .. } => Some(Self::Rechecking),
             Event::GuardEnded { .. }
             | Event::ReviewEnded { .. }
             | Event::Decided { .. }
             | Event::FinalCheckEnded { .. } => Some(Self::Committing),
             Event::Committed { .. }
+            | Event::RegressionAdded { .. }
             | Event::OutageContinues { .. }
             | Event::Resumed
             | Event::BaselineEnded { .. } => Some(Self::NextIteration),
@@ -57,7 +60,7 @@ impl<'e> RunActivity<'e> {
     pub(super) fn phase(self) -> Option<RunPhase> {
         match self {
             Self::Agent | Self::NextIteration => Some(RunPhase::Agent),
-            Self::Guard | Self::FinalCheck => Some(RunPhase::Guard),
+            Self::Guard | Self::FinalCheck | Self::Rechecking => Some(RunPhase::Guard),
             Self::Checking | Self::Committing => Some(RunPhase::Commit),
             Self::Waiting { .. } | Self::Paused => None,
         }

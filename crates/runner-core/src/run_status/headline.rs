@@ -21,6 +21,7 @@ pub(super) fn running(activity: RunActivity<'_>, latest: &LatestEvents<'_>) -> S
         },
         RunActivity::Guard => format!("{iteration}running the guard"),
         RunActivity::FinalCheck => "all tasks passed: running the guard in a clean checkout".to_owned(),
+        RunActivity::Rechecking => "running the checks of passed tasks again".to_owned(),
         RunActivity::Checking => format!("{iteration}checking the result"),
         RunActivity::Committing => format!("{iteration}committing the result"),
         RunActivity::NextIteration | RunActivity::Waiting { .. } | RunActivity::Paused => {
@@ -36,6 +37,10 @@ pub(super) fn stopped(facts: &RunFacts<'_>, reason: &StopReason) -> String {
         StopReason::Stuck { node } => stuck(facts.documents, node),
         StopReason::NotReproducible { exit } => {
             format!("all tasks passed, but the guard fails in a clean checkout (exit {})", one_line(exit))
+        }
+        StopReason::Regressed { node, check, broken_by } => {
+            let by = broken_by.map(|iter| format!(": iteration {} broke it", iter.get()));
+            format!("check `{check}` of passed task `{node}` fails again{}", by.unwrap_or_default())
         }
         StopReason::MaxIterations { max } => format!("reached max_iterations ({max})"),
         StopReason::LoopIterations { max } => format!("reached --max-iterations ({max})"),

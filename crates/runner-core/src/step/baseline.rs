@@ -5,7 +5,7 @@ use super::attempt::GuardRun;
 use super::event::Event;
 use super::outcome::StopReason;
 use super::plan::{NextStep, plan};
-use super::recorded_guard::{GuardJob, GuardOccasion, GuardRecord, to_record};
+use super::recorded_guard::{GuardJob, GuardOccasion, GuardRecord, RecordResults, to_record};
 use super::snapshot::Snapshot;
 use super::{LoadedRun, LoopWorld, WaitResult, World};
 use crate::model::id::IterationNumber;
@@ -62,7 +62,10 @@ fn run_baseline<W: World>(world: &mut W, run: LoadedRun) -> Result<RunStart, W::
     {
         return Ok(RunStart::Stopped(stop));
     }
-    world.commit_guard_record(&run, &GuardRecord::new(job.occasion, &run.snapshot, &guard))?;
+    world.commit_guard_record(
+        &run,
+        &GuardRecord::new(job.occasion, &run.snapshot, &RecordResults::of_guard(&guard)),
+    )?;
     let RecordedGuardRun { guard, exit, .. } = baseline;
     world.announce(&Event::BaselineEnded { guard, exit, command: job.guard.command });
     Ok(RunStart::Ready(Box::new(world.load()?)))
@@ -79,6 +82,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::layout::Doc;
+    use crate::model::checks::Check;
     use crate::model::digest::Sha256;
     use crate::model::id::RunId;
     use crate::model::object_id::CommitId;
@@ -88,7 +92,8 @@ mod tests {
     use crate::model::tree::Tree;
     use crate::model::tree::sample::{leaf, passed, tree};
     use crate::prompt::PromptError;
-    use crate::step::{Attempt, Interruption, IterationWorld, Transition};
+    use crate::step::CheckRun;
+    use crate::step::{Attempt, Interruption, IterationWorld, PassedChecks, PastIteration, Transition};
     use crate::step::{GuardExit, Job, ReviewJob, ReviewRun};
     use crate::step::{GuardPlace, RoomLevel};
     use crate::verify;
@@ -118,9 +123,9 @@ mod tests {
             &mut self,
             (): &mut (),
             _: &Job,
-            _: &crate::model::checks::Check,
+            _: &Check,
             _: &[RepoPath],
-        ) -> Result<crate::step::CheckRun, PromptError> {
+        ) -> Result<CheckRun, PromptError> {
             panic!("a check ran")
         }
 
@@ -151,12 +156,7 @@ mod tests {
             Ok(LoadedRun { commit: commit_id(), snapshot: self.snapshot.clone() })
         }
 
-        fn run_red_check(
-            &mut self,
-            _: &LoadedRun,
-            _: &Job,
-            _: &crate::model::checks::Check,
-        ) -> Result<crate::step::CheckRun, PromptError> {
+        fn run_red_check(&mut self, _: &LoadedRun, _: &Job, _: &Check) -> Result<CheckRun, PromptError> {
             panic!("a check ran")
         }
 
@@ -181,6 +181,25 @@ mod tests {
         ) -> Result<RedBaselineAnswer, PromptError> {
             assert_eq!(baseline.guard, GuardResult::Fail, "only a failure is a question");
             Ok(self.red_answer.clone())
+        }
+
+        fn run_recheck(
+            &mut self,
+            _: &LoadedRun,
+            _: &GuardJob,
+            _: &PassedChecks,
+            _: &Check,
+            _: &CommitId,
+        ) -> Result<CheckRun, PromptError> {
+            panic!("a check ran again")
+        }
+
+        fn past_iterations(&mut self, _: &LoadedRun) -> Result<Vec<PastIteration>, PromptError> {
+            Ok(Vec::new())
+        }
+
+        fn discard_guard_record(&mut self, _: &LoadedRun, _: &GuardJob) -> Result<(), PromptError> {
+            Ok(())
         }
 
         fn commit_guard_record(
@@ -274,7 +293,7 @@ mod tests {
                 "chore(loop): run r1 baseline guard=fail\n\nRunner-Guard-Exit: 3\nRunner-Room: in-place\nRunner-State: {sha256}\n\
                  Runner-Semantics: 1\n{taken_in}"
             );
-            assert_eq!(world.commits, [GuardRecord { run_id: run_id(), state, message }]);
+            assert_eq!(world.commits, [GuardRecord { run_id: run_id(), state, regression: None, message }]);
             let command = || world.snapshot.config.guard.command.clone();
             let started = Event::BaselineStarted { command: command() };
             let (guard, exit) = (GuardResult::Fail, "3".to_owned());

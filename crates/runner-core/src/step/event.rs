@@ -78,6 +78,12 @@ pub enum Event {
         status: Option<AgentStatus>,
         findings: Vec<String>,
     },
+    /// A check of a passed task is about to run again.
+    RecheckStarted { node: NodeId, check: CheckName, command: CommandArgv },
+    /// A check of a passed task ended; `broken_by` is the iteration that broke it, if it failed and that is known.
+    RecheckEnded { node: NodeId, check: CheckName, exit: CheckExit, broken_by: Option<IterationNumber> },
+    /// A check of a passed task failed again, and the plan has a new task for it.
+    RegressionAdded { task: NodeId, node: NodeId, check: CheckName, broken_by: Option<IterationNumber> },
     /// A check of the task is about to run.
     CheckStarted { iter: IterationNumber, check: CheckName, phase: CheckPhase, command: CommandArgv },
     /// A check of the task ended; `red` is what that means before the work.
@@ -303,6 +309,9 @@ impl Event {
             Self::AgentEnded { .. } => "agent_ended",
             Self::FileNoticed { .. } => "file_noticed",
             Self::Checked { .. } => "checked",
+            Self::RecheckStarted { .. } => "recheck_started",
+            Self::RecheckEnded { .. } => "recheck_ended",
+            Self::RegressionAdded { .. } => "regression_added",
             Self::CheckStarted { .. } => "check_started",
             Self::CheckEnded { .. } => "check_ended",
             Self::GuardStarted { .. } => "guard_started",

@@ -1,10 +1,11 @@
-//! The final check: after all tasks passed, the guard runs once more, in a clean checkout of the last commit. A run whose
-//! result nobody else can reproduce is not complete.
+//! The final check: after all tasks passed, the guard and the checks of all tasks run once more, in a clean checkout of the last
+//! commit. A run whose result nobody else can reproduce is not complete.
 
 use super::attempt::{GuardExit, GuardRun};
 use super::event::Event;
 use super::outcome::{Outcome, StopReason};
-use super::recorded_guard::{GuardJob, GuardRecord};
+use super::recheck::{self, Rechecks, RecordedEnd};
+use super::recorded_guard::{GuardJob, RecordResults};
 use super::snapshot::Snapshot;
 use super::{LoadedRun, World};
 use crate::config::Config;
@@ -18,11 +19,14 @@ pub enum FinalState<'a> {
     /// It has not run on the last commit.
     NotChecked,
     Failed(&'a RecordedGuardRun),
+    /// Checks of passed tasks failed in it, and no task was added for them.
+    Regressed,
 }
 
 /// What the documents of a run in which all tasks passed record about its final check.
 pub fn final_state<'a>(config: &Config, state: &'a RunState) -> FinalState<'a> {
     match &state.final_check {
+        _ if !state.ratchet.regressed.is_empty() => FinalState::Regressed,
         _ if !config.guard.final_check => FinalState::Reproduced,
         None => FinalState::NotChecked,
         Some(record) if record.guard == GuardResult::Pass => FinalState::Reproduced,
@@ -37,21 +41,30 @@ pub(super) fn is_due(snapshot: &Snapshot) -> bool {
     is_new || final_state(config, state) != FinalState::Reproduced
 }
 
-/// Runs the guard in a clean checkout of the last commit, and commits its result.
-pub(super) fn run<W: World>(world: &mut W, run: &LoadedRun, job: &GuardJob) -> Result<StopReason, W::Error> {
+/// Runs the guard and the checks of all tasks in a clean checkout of the last commit, and commits the results.
+pub(super) fn run<W: World>(world: &mut W, run: &LoadedRun, job: &GuardJob) -> Result<RecordedEnd, W::Error> {
     world.announce(&Event::FinalCheckStarted { command: job.guard.command.clone() });
     let guard = world.run_recorded_guard(run, job)?;
     let stop = stop_reason(&guard);
-    if let GuardRun::Ended { exit, .. } = &guard {
-        world.commit_guard_record(run, &GuardRecord::new(job.occasion, &run.snapshot, &guard))?;
-        let result = if *exit == GuardExit::Code(0) { GuardResult::Pass } else { GuardResult::Fail };
-        world.announce(&Event::FinalCheckEnded {
-            guard: result,
-            exit: exit.to_string(),
-            command: job.guard.command.clone(),
-        });
+    let GuardRun::Ended { exit, .. } = &guard else { return Ok(RecordedEnd::Stop(stop)) };
+    let mut results = RecordResults::of_guard(&guard);
+    if stop == StopReason::Complete {
+        match recheck::run_all(world, run, job)? {
+            Rechecks::Ended { records, .. } => results.rechecks = records,
+            Rechecks::Interrupted { by } => {
+                world.discard_guard_record(run, job)?;
+                return Ok(RecordedEnd::Stop(StopReason::Interrupted { by }));
+            }
+        }
     }
-    Ok(stop)
+    let end = recheck::commit(world, run, job, &results)?;
+    world.announce(&Event::FinalCheckEnded {
+        guard: if *exit == GuardExit::Code(0) { GuardResult::Pass } else { GuardResult::Fail },
+        exit: exit.to_string(),
+        command: job.guard.command.clone(),
+    });
+    let is_green = results.rechecks.iter().all(|record| record.exit.is_green());
+    Ok(if is_green { RecordedEnd::Stop(stop) } else { end })
 }
 
 fn stop_reason(guard: &GuardRun) -> StopReason {

@@ -68,7 +68,9 @@ impl OccasionKind {
     fn of_stop(stop: &StopReason) -> Self {
         match stop {
             StopReason::Complete => Self::Complete,
-            StopReason::Stuck { .. } | StopReason::NotReproducible { .. } => Self::Stuck,
+            StopReason::Stuck { .. } | StopReason::NotReproducible { .. } | StopReason::Regressed { .. } => {
+                Self::Stuck
+            }
             StopReason::MaxIterations { .. }
             | StopReason::LoopIterations { .. }
             | StopReason::LoopBudget { .. }

@@ -6,6 +6,7 @@ use super::escalation::{UsageLimit, limits_after};
 use super::interpret::SessionFinding;
 use super::outcome::{NextAction, Outcome, OutcomeClass};
 use super::plan::{SessionTarget, leaf_of};
+use super::recheck;
 use super::settle::Settling;
 use crate::config::OnUsageLimit;
 use crate::model::checks::TaskProof;
@@ -109,6 +110,7 @@ impl Settling<'_> {
             last_room: self.evidence.place().map(|place| place.room).or(before.last_room),
             guard_error: self.guard_error(),
             proofs: self.proofs(tree),
+            ratchet: recheck::next_ratchet(self.snapshot, tree),
             review: self.next_review_state(tree),
             protection: before.protection.clone(),
             instructions: before.instructions.clone(),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::backoff::Wait;
 use crate::model::checks::CheckName;
 use crate::model::cost::BudgetLimit;
-use crate::model::id::NodeId;
+use crate::model::id::{IterationNumber, NodeId};
 
 /// How one iteration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -307,6 +307,14 @@ pub enum StopReason {
     Stuck { node: NodeId },
     /// All tasks passed, and the guard failed in a clean checkout of the last commit.
     NotReproducible { exit: String },
+    /// Checks of passed tasks fail again, and no further task is added for them.
+    Regressed {
+        /// The task of the first one.
+        node: NodeId,
+        check: CheckName,
+        /// The iteration that broke it, if that is known.
+        broken_by: Option<IterationNumber>,
+    },
     /// The run reached `max_iterations`.
     MaxIterations { max: u32 },
     /// The command reached `--max-iterations`.
@@ -354,6 +362,7 @@ impl StopReason {
             Self::Complete => "complete",
             Self::Stuck { .. } => "stuck",
             Self::NotReproducible { .. } => "not_reproducible",
+            Self::Regressed { .. } => "regressed",
             Self::MaxIterations { .. } => "max_iterations",
             Self::LoopIterations { .. } => "loop_iterations",
             Self::LoopBudget { .. } => "loop_budget",
@@ -378,7 +387,7 @@ impl StopReason {
             | Self::VacuousChecks { .. }
             | Self::Interrupted { by: Interruption::Crash }
             | Self::Unknown => 1,
-            Self::Stuck { .. } | Self::NotReproducible { .. } => 3,
+            Self::Stuck { .. } | Self::NotReproducible { .. } | Self::Regressed { .. } => 3,
             Self::MaxIterations { .. }
             | Self::LoopIterations { .. }
             | Self::LoopBudget { .. }

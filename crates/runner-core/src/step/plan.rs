@@ -7,6 +7,7 @@ use super::checks::JobChecks;
 use super::escalation::{AgentChoice, next_agent};
 use super::final_check;
 use super::outcome::StopReason;
+use super::recheck;
 use super::recorded_guard::{GuardJob, GuardOccasion};
 use super::review::{self, ReviewPlan};
 use super::settle::Transition;
@@ -96,7 +97,9 @@ pub(super) fn leaf_of(target: &SessionTarget) -> &NodeId {
 pub enum NextStep {
     /// The run stops without an iteration.
     Stop(StopReason),
-    /// All tasks passed: the guard runs once more, in a clean checkout.
+    /// A task with parts passed: the checks of passed tasks run again.
+    Milestone(Box<GuardJob>),
+    /// All tasks passed: guard and checks run once more, in a clean checkout.
     FinalCheck(Box<GuardJob>),
     Work(Box<Job>),
 }
@@ -197,6 +200,9 @@ impl SessionLimits {
 
 /// Decides the next step. It depends on the snapshot alone; an error is one that the user must fix.
 pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
+    if recheck::is_due(snapshot) {
+        return Ok(NextStep::Milestone(Box::new(GuardJob::new(GuardOccasion::Milestone, snapshot))));
+    }
     let PlannedSession { target, selected } = match next_session(snapshot) {
         Ok(session) => session,
         Err(StopReason::Complete) if final_check::is_due(snapshot) => {

@@ -1,9 +1,11 @@
-//! Guard runs outside of an iteration: on the files of a commit, before a run's first session and after its last one. Each is
-//! recorded in run_state.json, by a commit of its own.
+//! Guard runs and checks outside of an iteration: on the files of a commit, before a run's first session, after a task with
+//! parts passed, and after the last session. Each is recorded in run_state.json, by a commit of its own.
 
 use super::attempt::{GuardExit, GuardRun};
 use super::next_state::guard_output;
 use super::plan::SessionLimits;
+use super::recheck::{PassedChecks, passed_checks};
+use super::regression::{RegressionTask, regression};
 use super::snapshot::Snapshot;
 use crate::commit_message::{CommitKind, CommitMessage, Trailer};
 use crate::config::{GuardConfig, IgnoredFiles, RoomMode};
@@ -11,6 +13,7 @@ use crate::model::digest::Sha256;
 use crate::model::id::RunId;
 use crate::model::object_id::TreeId;
 use crate::model::protection::Protection;
+use crate::model::ratchet::{Ratchet, RecheckRecord};
 use crate::model::run_state::{GuardResult, RecordedGuardRun, RunState, SEMANTICS};
 use crate::step::RoomLevel;
 
@@ -19,7 +22,9 @@ use crate::step::RoomLevel;
 pub enum GuardOccasion {
     /// Before the first session, on the untouched repository.
     Baseline,
-    /// After all tasks passed, in a fresh checkout.
+    /// After a task with parts passed: checks alone.
+    Milestone,
+    /// After all tasks passed, in a fresh checkout: the guard, and then checks.
     Final,
 }
 
@@ -32,6 +37,8 @@ pub struct GuardJob {
     /// What the guard may not change.
     pub protection: Protection,
     pub limits: SessionLimits,
+    /// The checks of passed tasks that run again.
+    pub checks: Vec<PassedChecks>,
 }
 
 impl GuardJob {
@@ -42,6 +49,10 @@ impl GuardJob {
             guard: snapshot.config.guard.clone(),
             protection: snapshot.protection(),
             limits: SessionLimits::of(&snapshot.config),
+            checks: match occasion {
+                GuardOccasion::Baseline => Vec::new(),
+                GuardOccasion::Milestone | GuardOccasion::Final => passed_checks(snapshot),
+            },
         }
     }
 }
@@ -52,35 +63,64 @@ pub struct GuardRecord {
     pub run_id: RunId,
     /// The run's state with the result in it.
     pub state: RunState,
+    /// The task that it adds.
+    pub regression: Option<RegressionTask>,
     pub message: String,
 }
 
-impl GuardRecord {
-    pub(super) fn new(occasion: GuardOccasion, snapshot: &Snapshot, guard: &GuardRun) -> Self {
-        let recorded = Some(to_record(guard));
-        let state = match occasion {
-            GuardOccasion::Baseline => RunState { baseline: recorded, ..snapshot.state.clone() },
-            GuardOccasion::Final => RunState { final_check: recorded, ..snapshot.state.clone() },
-        };
-        let candidate = guard.place().map_or_else(TreeId::none, |place| place.candidate.clone());
-        let facts = RecordFacts {
-            run: &snapshot.run_id,
-            state: &state,
-            candidate,
-            user_commits: snapshot.user_commits,
-        };
-        let message = message(occasion, &facts);
-        Self { run_id: snapshot.run_id.clone(), state, message }
+/// What ran outside of an iteration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecordResults {
+    /// The guard's result; none at a milestone.
+    pub(crate) guard: Option<RecordedGuardRun>,
+    /// Where guard or checks ran.
+    pub(crate) room: Option<RoomLevel>,
+    /// The tree that the guard saw.
+    pub(crate) candidate: TreeId,
+    /// How checks of passed tasks ended.
+    pub(crate) rechecks: Vec<RecheckRecord>,
+}
+
+impl RecordResults {
+    /// The results of a guard run alone.
+    pub(super) fn of_guard(guard: &GuardRun) -> Self {
+        Self {
+            guard: Some(to_record(guard)),
+            room: guard.place().map(|place| place.room),
+            candidate: guard.place().map_or_else(TreeId::none, |place| place.candidate.clone()),
+            rechecks: Vec::new(),
+        }
+    }
+
+    /// Whether all checks that ran again succeeded.
+    fn checks(&self) -> GuardResult {
+        let is_green = self.rechecks.iter().all(|record| record.exit.is_green());
+        if is_green { GuardResult::Pass } else { GuardResult::Fail }
     }
 }
 
-/// What the message of a recorded guard run is made of.
-pub(crate) struct RecordFacts<'a> {
-    pub(crate) run: &'a RunId,
-    pub(crate) state: &'a RunState,
-    /// The tree that the guard saw.
-    pub(crate) candidate: TreeId,
-    pub(crate) user_commits: u32,
+impl GuardRecord {
+    pub(crate) fn new(occasion: GuardOccasion, snapshot: &Snapshot, results: &RecordResults) -> Self {
+        let before = snapshot.state.clone();
+        let regression = regression(snapshot, &results.rechecks);
+        let ratchet = || next_ratchet(&before.ratchet, results, regression.as_ref());
+        let state = match occasion {
+            GuardOccasion::Baseline => RunState { baseline: results.guard.clone(), ..before },
+            GuardOccasion::Milestone => RunState { ratchet: ratchet(), ..before },
+            GuardOccasion::Final => {
+                RunState { final_check: results.guard.clone(), ratchet: ratchet(), ..before }
+            }
+        };
+        let message = message(occasion, snapshot, results, &state, regression.as_ref());
+        Self { run_id: snapshot.run_id.clone(), state, regression, message }
+    }
+}
+
+/// What stays on record about checks that ran again: failures without a task. The final check runs all of them again.
+fn next_ratchet(before: &Ratchet, results: &RecordResults, task: Option<&RegressionTask>) -> Ratchet {
+    let reds = results.rechecks.iter().filter(|record| !record.exit.is_green());
+    let regressed: Vec<RecheckRecord> = if task.is_some() { Vec::new() } else { reds.cloned().collect() };
+    Ratchet { due: Vec::new(), tasks: before.tasks.saturating_add(u32::from(task.is_some())), regressed }
 }
 
 /// A guard run as run_state.json records it.
@@ -106,27 +146,42 @@ pub(super) fn to_record(guard: &GuardRun) -> RecordedGuardRun {
     }
 }
 
-/// The message of a commit that records a guard run. A function of the state that it holds, so that `verify` can rebuild it.
-pub(crate) fn message(occasion: GuardOccasion, facts: &RecordFacts<'_>) -> String {
-    let run_id = facts.run.clone();
-    let recorded = recorded(occasion, facts.state);
+/// The message of a commit that records a guard run or checks.
+fn message(
+    occasion: GuardOccasion,
+    snapshot: &Snapshot,
+    results: &RecordResults,
+    state: &RunState,
+    task: Option<&RegressionTask>,
+) -> String {
+    let run_id = snapshot.run_id.clone();
+    let record = results.guard.as_ref();
     let (guard, exit) =
-        recorded.map_or((GuardResult::Skipped, "none"), |record| (record.guard, record.exit.as_str()));
-    let kind = match occasion {
+        record.map_or((GuardResult::Skipped, "none"), |record| (record.guard, record.exit.as_str()));
+    let mut message = CommitMessage::new(match occasion {
         GuardOccasion::Baseline => CommitKind::Baseline { run_id, guard },
+        GuardOccasion::Milestone => CommitKind::Milestone { run_id, checks: results.checks() },
         GuardOccasion::Final => CommitKind::Final { run_id, guard },
-    };
-    let mut message = CommitMessage::new(kind).trailer(Trailer::GuardExit, exit);
-    if let Some(room) = recorded.and_then(|record| record.room) {
+    });
+    if occasion != GuardOccasion::Milestone {
+        message = message.trailer(Trailer::GuardExit, exit);
+    }
+    if let Some(room) = results.room {
         message = message.trailer(Trailer::Room, room);
     }
     if occasion == GuardOccasion::Final {
-        message = message.trailer(Trailer::Candidate, &facts.candidate);
+        message = message.trailer(Trailer::Candidate, &results.candidate);
+    }
+    for record in &results.rechecks {
+        message = message.trailer(Trailer::Recheck, record);
+    }
+    if let Some(task) = task {
+        message = message.trailer(Trailer::Tree, task.tree.sha256());
     }
     message
-        .trailer(Trailer::State, Sha256::of(&facts.state.to_bytes()))
+        .trailer(Trailer::State, Sha256::of(&state.to_bytes()))
         .trailer(Trailer::Semantics, SEMANTICS)
-        .user_commits(facts.user_commits)
+        .user_commits(snapshot.user_commits)
         .to_string()
 }
 
@@ -134,6 +189,7 @@ pub(crate) fn message(occasion: GuardOccasion, facts: &RecordFacts<'_>) -> Strin
 pub(crate) fn recorded(occasion: GuardOccasion, state: &RunState) -> Option<&RecordedGuardRun> {
     match occasion {
         GuardOccasion::Baseline => state.baseline.as_ref(),
+        GuardOccasion::Milestone => None,
         GuardOccasion::Final => state.final_check.as_ref(),
     }
 }
@@ -147,15 +203,16 @@ pub(crate) fn is_possible(occasion: GuardOccasion, record: &RecordedGuardRun, gu
         (GuardResult::Fail, _) => !matches!(record.exit.as_str(), "0" | "none") && has_room && has_output,
         (GuardResult::Skipped, GuardOccasion::Baseline) => record.exit == "none" && !has_room && has_output,
         // Without a result there is nothing to record: the next loop runs it again.
-        (GuardResult::Skipped, GuardOccasion::Final) => false,
+        (GuardResult::Skipped, GuardOccasion::Milestone | GuardOccasion::Final) => false,
     };
     is_possible && record.room.is_none_or(|room| is_place_allowed(occasion, room, guard))
 }
 
 /// A final check in a room has a fresh checkout, whatever the configuration says about ignored files.
-fn is_place_allowed(occasion: GuardOccasion, room: RoomLevel, guard: &GuardConfig) -> bool {
+pub(crate) fn is_place_allowed(occasion: GuardOccasion, room: RoomLevel, guard: &GuardConfig) -> bool {
     match (occasion, room) {
-        (GuardOccasion::Baseline, _) | (GuardOccasion::Final, RoomLevel::InPlace) => room.is_allowed(guard),
+        (GuardOccasion::Baseline | GuardOccasion::Milestone, _)
+        | (GuardOccasion::Final, RoomLevel::InPlace) => room.is_allowed(guard),
         (GuardOccasion::Final, RoomLevel::Bubblewrap { ignored }) => {
             guard.room != RoomMode::InPlace && ignored == IgnoredFiles::None
         }

@@ -13,7 +13,7 @@ use crate::model::protection::Protection;
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RunState;
 use crate::model::tools::Tools;
-use crate::model::tree::{Selection, Tree, next_selection};
+use crate::model::tree::{Node, Selection, Tree, next_selection};
 use crate::model::user_notes::UserNotes;
 
 /// The state of a run in its last commit. The rules of the run (configuration, templates) are those that `runner start`
@@ -43,7 +43,7 @@ pub struct NodeFiles {
     pub contexts: BTreeMap<NodeId, String>,
     /// tools.json, at least for the session's node and its ancestors.
     pub tools: BTreeMap<NodeId, Tools>,
-    /// checks.toml with its files, at least for the selected node.
+    /// checks.toml with its files: for the selected node and its ancestors, and for every passed one where checks run again next.
     pub checks: BTreeMap<NodeId, TaskChecks>,
     /// The files in `artifacts/`, at least for the selected node, by name.
     pub artifacts: BTreeMap<NodeId, Vec<Artifact>>,
@@ -110,16 +110,21 @@ impl Snapshot {
         let mut contexts = BTreeMap::new();
         let mut artifacts = BTreeMap::new();
         let mut checks = BTreeMap::new();
-        if let Some(node) = path.last() {
+        for node in &path {
             if let Some(found) = source.node_checks(node)? {
                 checks.insert(node.clone(), found);
             }
+        }
+        if let Some(node) = path.last() {
             if let Some(context) =
                 source.node_context(node).and_then(|bytes| short_text(&bytes)).filter(|text| !text.is_empty())
             {
                 contexts.insert(node.clone(), context);
             }
             artifacts.insert(node.clone(), source.artifacts(node));
+        }
+        if path.is_empty() || !state.ratchet.due.is_empty() {
+            read_passed_checks(tree.root(), source, &mut checks)?;
         }
         let templates = source.templates().into_iter();
         let text = |doc: Doc| String::from_utf8_lossy(source.document(doc).unwrap_or_default()).into_owned();
@@ -141,6 +146,19 @@ impl Snapshot {
             user_commits,
         })
     }
+}
+
+fn read_passed_checks<S: SnapshotSource>(
+    node: &Node,
+    source: &S,
+    checks: &mut BTreeMap<NodeId, TaskChecks>,
+) -> Result<(), S::Error> {
+    if node.passes
+        && let Some(found) = source.node_checks(&node.id)?
+    {
+        checks.insert(node.id.clone(), found);
+    }
+    node.children.iter().try_for_each(|child| read_passed_checks(child, source, checks))
 }
 
 impl Snapshot {

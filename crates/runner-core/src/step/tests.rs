@@ -59,13 +59,13 @@ fn snapshot() -> Snapshot {
 fn job(snapshot: &Snapshot) -> Job {
     match plan(snapshot).unwrap() {
         NextStep::Work(job) => *job,
-        step @ (NextStep::Stop(_) | NextStep::FinalCheck(_)) => panic!("{step:?}"),
+        step @ (NextStep::Stop(_) | NextStep::Milestone(_) | NextStep::FinalCheck(_)) => panic!("{step:?}"),
     }
 }
 
 fn stop(snapshot: &Snapshot) -> StopReason {
     match plan(snapshot).unwrap() {
-        step @ (NextStep::Work(_) | NextStep::FinalCheck(_)) => panic!("{step:?}"),
+        step @ (NextStep::Work(_) | NextStep::Milestone(_) | NextStep::FinalCheck(_)) => panic!("{step:?}"),
         NextStep::Stop(stop) => stop,
     }
 }

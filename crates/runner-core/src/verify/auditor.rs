@@ -2,7 +2,7 @@
 
 mod guard_record;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::checks::{self, FrozenFile, PlanChange};
 use super::compare::{self, Difference, shown};
@@ -44,6 +44,8 @@ pub struct Auditor {
     /// Files that the user's own commits changed and that take effect with a start alone.
     pub(super) unstarted: BTreeSet<RepoPath>,
     iterations: usize,
+    /// The tasks that passed in the commits so far, with the iteration.
+    pub(super) passes: BTreeMap<NodeId, IterationNumber>,
 }
 
 /// Whether the run has started, and which protected paths existed then.
@@ -99,6 +101,7 @@ impl Auditor {
             user_commits: Vec::new(),
             unstarted: BTreeSet::new(),
             iterations: 0,
+            passes: BTreeMap::new(),
         }
     }
 
@@ -150,6 +153,9 @@ impl Auditor {
         findings.extend(differences.into_iter().map(|found| finding(&commit.id, kind.iter(), found)));
         let outcome = context.parts.value(Trailer::Outcome).and_then(Outcome::from_name);
         let annotations = context.parts.values(Trailer::Annotation).map(shown).collect();
+        if let (Some(node), Some(iter), Some(Outcome::Passed)) = (kind.node(), kind.iter(), outcome) {
+            self.passes.insert(node.clone(), iter);
+        }
         self.advance(commit, &kind, after);
         CommitAudit { commit: commit.id.clone(), kind, outcome, annotations, findings, unchecked }
     }
@@ -171,6 +177,9 @@ impl Auditor {
             }
             CommitKind::Baseline { .. } => {
                 differences.extend(self.guard_record_differences(context, GuardOccasion::Baseline));
+            }
+            CommitKind::Milestone { .. } => {
+                differences.extend(self.guard_record_differences(context, GuardOccasion::Milestone));
             }
             CommitKind::Final { .. } => {
                 differences.extend(self.guard_record_differences(context, GuardOccasion::Final));
@@ -269,6 +278,7 @@ impl Auditor {
             | CommitKind::Iteration { .. }
             | CommitKind::Baseline { .. }
             | CommitKind::Final { .. }
+            | CommitKind::Milestone { .. }
             | CommitKind::Edit { .. }
             | CommitKind::Malformed { .. } => parents.iter().eq(self.last.iter()),
         };
@@ -410,9 +420,10 @@ impl Auditor {
         };
         let job = match plan(&snapshot) {
             Ok(NextStep::Work(job)) => job,
-            Ok(step @ (NextStep::Stop(_) | NextStep::FinalCheck(_))) => {
+            Ok(step @ (NextStep::Stop(_) | NextStep::Milestone(_) | NextStep::FinalCheck(_))) => {
                 let reason = match &step {
                     NextStep::Stop(stop) => stop.as_str(),
+                    NextStep::Milestone(_) => "checks of passed tasks are due",
                     NextStep::FinalCheck(_) | NextStep::Work(_) => StopReason::Complete.as_str(),
                 };
                 let expected = format!("no iteration: {reason}");

@@ -170,6 +170,7 @@ fn rule_of(trailer: Trailer) -> Rule {
         Trailer::Room => Rule::Room,
         Trailer::Candidate => Rule::Candidate,
         Trailer::Check => Rule::Checks,
+        Trailer::Recheck => Rule::Recheck,
         Trailer::Review => Rule::Review,
         Trailer::Semantics => Rule::Semantics,
         Trailer::UserCommits => Rule::ForeignCommit,
@@ -187,6 +188,7 @@ fn subjects(expected: &str, found: &str) -> Vec<Difference> {
         let rule = match expected.split_once('=') {
             Some(("status", _)) => Rule::Status,
             Some(("guard", _)) => Rule::Guard,
+            Some(("checks", _)) => Rule::Recheck,
             _ => Rule::Message,
         };
         differences.push(Difference::new(rule, expected, found));

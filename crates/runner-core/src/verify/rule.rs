@@ -57,12 +57,14 @@ pub enum Rule {
     EditScope,
     Baseline,
     FinalCheck,
+    Recheck,
+    Regression,
     ForeignCommit,
     Object,
 }
 
 impl Rule {
-    pub const ALL: [Self; 50] = [
+    pub const ALL: [Self; 53] = [
         Self::StartMissing,
         Self::StartScope,
         Self::Parents,
@@ -112,6 +114,8 @@ impl Rule {
         Self::EditScope,
         Self::Baseline,
         Self::FinalCheck,
+        Self::Recheck,
+        Self::Regression,
         Self::ForeignCommit,
         Self::Object,
     ];
@@ -241,6 +245,16 @@ impl Rule {
                 "final_check",
                 "the result of the final check is recorded after all tasks passed, on the files of the commit before, and \
                  matches its exit",
+            ),
+            Self::Recheck => (
+                "recheck",
+                "the checks of all passed tasks run again after a task with parts passed and in the final check, and all of them \
+                 are recorded",
+            ),
+            Self::Regression => (
+                "regression",
+                "a check of a passed task that fails again becomes a task with that check, as often as the configuration allows; \
+                 nothing else changes the plan then",
             ),
             Self::ForeignCommit => {
                 ("foreign_commit", "every commit is the runner's, or the runner's next commit counts it")

@@ -312,7 +312,8 @@ fn assert_covered(seen: &Seen) {
     }
 }
 
-const STOPS: [&str; 12] = [
+const STOPS: [&str; 13] = [
+    "regressed",
     "stalled",
     "not_reproducible",
     "user_stop",
@@ -326,7 +327,10 @@ const STOPS: [&str; 12] = [
     "stuck",
     "time_limit",
 ];
-const EVENTS: [&str; 18] = [
+const EVENTS: [&str; 21] = [
+    "recheck_started",
+    "recheck_ended",
+    "regression_added",
     "review_started",
     "review_ended",
     "check_started",

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use runner_core::layout::{checks_path, node_folder};
-use runner_core::model::checks::{CheckFilePath, CheckPath, frozen_node};
+use runner_core::model::checks::{CheckFilePath, CheckPath, TaskChecks, frozen_node};
 use runner_core::model::id::NodeId;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::repo_path::RepoPath;
@@ -26,7 +26,7 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// The check files of one task, as a commit has them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LaidFiles {
+pub(crate) struct LaidFiles {
     files: Vec<LaidFile>,
 }
 
@@ -41,10 +41,20 @@ impl LaidFiles {
     /// Reads the check files of a job's task from a commit.
     pub(super) fn read(git: &Git, job: &Job, commit: &CommitId) -> Result<Self, Error> {
         let Some(checks) = &job.task.checks else { return Ok(Self::default()) };
-        let folder = format!("{}/", node_folder(&checks.node));
+        Self::of_task(git, &checks.node, &checks.task, commit)
+    }
+
+    /// Reads the check files of a task from a commit.
+    pub(crate) fn of_task(
+        git: &Git,
+        node: &NodeId,
+        task: &TaskChecks,
+        commit: &CommitId,
+    ) -> Result<Self, Error> {
+        let folder = format!("{}/", node_folder(node));
         let entries = git.files_of(commit, &folder)?;
         let mut files = Vec::new();
-        for (destination, file) in checks.task.files() {
+        for (destination, file) in task.files() {
             let source = format!("{folder}{file}").into_bytes();
             let Some(entry) = entries.iter().find(|entry| entry.path == source) else { continue };
             let bytes = git.blobs(&[&entry.object])?.into_iter().next().unwrap_or_default();
@@ -54,19 +64,24 @@ impl LaidFiles {
         Ok(Self { files })
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    pub(super) fn paths(&self) -> PathSet {
+    pub(crate) fn paths(&self) -> PathSet {
         self.files.iter().map(|file| file.entry.path.clone()).collect()
     }
 
     /// Writes the files into the work tree, in the place of whatever is there.
-    pub(super) fn lay(&self, git: &Git) -> Result<(), Error> {
+    pub(crate) fn lay(&self, git: &Git) -> Result<(), Error> {
+        self.lay_in(git.root())
+    }
+
+    /// Writes the files below a folder, in the place of whatever is there.
+    pub(crate) fn lay_in(&self, root: &Path) -> Result<(), Error> {
         for LaidFile { entry, bytes } in &self.files {
-            let path = git.root().join(path_of(&entry.path));
-            path.parent().map_or(Ok(()), |folder| atomic::create_folders(git.root(), folder))?;
+            let path = root.join(path_of(&entry.path));
+            path.parent().map_or(Ok(()), |folder| atomic::create_folders(root, folder))?;
             atomic::remove_any(&path)?;
             fs::write(&path, bytes).map_err(Error::io("write", &path))?;
             if entry.mode == EntryMode::Executable {
@@ -78,7 +93,7 @@ impl LaidFiles {
     }
 
     /// Removes the files from the work tree.
-    pub(super) fn remove(&self, git: &Git) -> Result<(), Error> {
+    pub(crate) fn remove(&self, git: &Git) -> Result<(), Error> {
         for file in &self.files {
             let path = git.root().join(path_of(&file.entry.path));
             atomic::remove_any(&path)?;
@@ -111,7 +126,7 @@ impl LaidFiles {
     }
 
     /// A commit's files with the check files among them.
-    pub(super) fn candidate(&self, git: &Git, commit: &CommitId) -> Result<Candidate, Error> {
+    pub(crate) fn candidate(&self, git: &Git, commit: &CommitId) -> Result<Candidate, Error> {
         if self.is_empty() {
             return Ok(Candidate { tree: git.tree_of(commit)?, commit: commit.clone() });
         }

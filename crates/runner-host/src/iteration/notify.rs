@@ -105,7 +105,7 @@ impl Notifier<'_> {
             spec = spec.stdin_file(input.to_owned());
         }
         // A user who stops the run still wants to be told.
-        let result = self.programs.run_uncancelled(&spec).map_err(|error| error.to_string())?;
+        let result = self.programs.run_uncancelled(spec).map_err(|error| error.to_string())?;
         if result.exit.is_success() {
             return Ok(());
         }

@@ -1,4 +1,5 @@
-//! Runs the guard on the files of the last commit, before a run's first session or after its last one, and commits the result.
+//! Runs the guard on the files of the last commit, before a run's first session or after its last one, and commits what it and
+//! the checks of passed tasks showed.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use runner_core::model::object_id::CommitId;
 use runner_core::runs::start::DocSet;
 use runner_core::step::{
     Event, GuardExit, GuardJob, GuardOccasion, GuardRecord, GuardRun, IterationWorld, LoadedRun,
+    RecordContent, RecordFile, RegressionTask,
 };
 
 use super::guard::{self, GuardInputs, TimedGuardRun};
@@ -18,8 +20,9 @@ use super::room_proposal;
 use crate::error::Error;
 use crate::failpoint;
 use crate::fs::atomic;
-use crate::git::{Git, Head};
-use crate::repo::documents::commit_docs;
+use crate::git::{EntryMode, Git, Head, IndexEntry, TreeEntry};
+use crate::repo::commit_scope::check_scope;
+use crate::repo::documents::{commit_docs, store_docs};
 use crate::repo::journal::{self, JournalEntry, PublishEntry};
 use crate::repo::publish::{self, PreparedCommit};
 use crate::repo::worktree::{self, WorktreeState};
@@ -29,9 +32,7 @@ use crate::room::{Candidate, GuardRoom};
 pub(super) fn run(world: &mut RepoWorld<'_>, run: &LoadedRun, job: &GuardJob) -> Result<GuardRun, Error> {
     let git = world.repo.git();
     let log = new_log(git, job)?;
-    // A publication of the current commit: after a crash, recovery restores what the guard changed and keeps a copy.
-    let current = PublishEntry::next_commit(&job.run_id, &run.commit, &run.commit);
-    journal::begin(&git.paths().journal(), &JournalEntry::Publish(current.clone()))?;
+    begin(git, run, job)?;
     let candidate = Candidate { tree: git.tree_of(&run.commit)?, commit: run.commit.clone() };
     let protected = git.matching_in(&run.commit, &job.protection.files)?;
     world.room.at(git, &job.run_id, &job.guard, &candidate)?;
@@ -39,10 +40,7 @@ pub(super) fn run(world: &mut RepoWorld<'_>, run: &LoadedRun, job: &GuardJob) ->
         world.announce(&Event::GuardInPlace { why });
     }
     let git = world.repo.git();
-    let guard = match job.occasion {
-        GuardOccasion::Baseline => job.guard.clone(),
-        GuardOccasion::Final => GuardConfig { ignored: IgnoredFiles::None, ..job.guard.clone() },
-    };
+    let guard = guard_config(job);
     let inputs = GuardInputs {
         guard: &guard,
         output_bytes: job.limits.guard_output_bytes,
@@ -52,7 +50,7 @@ pub(super) fn run(world: &mut RepoWorld<'_>, run: &LoadedRun, job: &GuardJob) ->
         wall: Duration::from_secs(job.limits.iteration_secs),
     };
     let TimedGuardRun { run: result, .. } = match job.occasion {
-        GuardOccasion::Baseline => {
+        GuardOccasion::Baseline | GuardOccasion::Milestone => {
             let room = world.room.at(git, &job.run_id, &job.guard, &candidate)?;
             let result = guard::run(git, &world.programs, room, &inputs)?;
             let is_proposed = has_failed(&result.run) && matches!(room, GuardRoom::Room(_));
@@ -62,19 +60,47 @@ pub(super) fn run(world: &mut RepoWorld<'_>, run: &LoadedRun, job: &GuardJob) ->
             result
         }
         GuardOccasion::Final => {
-            let mut room = GuardRoom::fresh(git, &job.run_id, &guard, &candidate)?;
-            let result = guard::run(git, &world.programs, &mut room, &inputs);
-            drop(room);
-            atomic::remove_any(&git.paths().fresh_room())?;
-            result?
+            let room = GuardRoom::fresh(git, &job.run_id, &guard, &candidate)?;
+            guard::run(git, &world.programs, world.fresh_room.insert(room), &inputs)?
         }
     };
-    let git = world.repo.git();
     failpoint::reach("recorded_guard.run");
     if !is_committed(job.occasion, &result) {
-        publish::recover(git, current)?;
+        discard(world, run, job)?;
     }
     Ok(result)
+}
+
+/// Writes the journal: a publication of the current commit. After a crash, recovery restores what guard or checks changed, and
+/// keeps a copy.
+pub(super) fn begin(git: &Git, run: &LoadedRun, job: &GuardJob) -> Result<(), Error> {
+    let current = PublishEntry::next_commit(&job.run_id, &run.commit, &run.commit);
+    journal::begin(&git.paths().journal(), &JournalEntry::Publish(current))
+}
+
+/// Ends a recorded run without a commit: everything is as it was before.
+pub(super) fn discard(world: &mut RepoWorld<'_>, run: &LoadedRun, job: &GuardJob) -> Result<(), Error> {
+    remove_fresh_room(world)?;
+    let current = PublishEntry::next_commit(&job.run_id, &run.commit, &run.commit);
+    publish::recover(world.repo.git(), current).map(drop)
+}
+
+fn remove_fresh_room(world: &mut RepoWorld<'_>) -> Result<(), Error> {
+    match world.fresh_room.take() {
+        Some(room) => {
+            drop(room);
+            atomic::remove_any(&world.repo.git().paths().fresh_room())
+        }
+        None => Ok(()),
+    }
+}
+
+/// How guard and checks run on this occasion: nothing but the commit's files is in a clean checkout.
+pub(super) fn guard_config(job: &GuardJob) -> GuardConfig {
+    match job.occasion {
+        GuardOccasion::Baseline | GuardOccasion::Milestone => job.guard.clone(),
+        GuardOccasion::Final => GuardConfig { ignored: IgnoredFiles::None, ..job.guard.clone() },
+    }
 }
 
 fn has_failed(guard: &GuardRun) -> bool {
@@ -95,7 +121,7 @@ fn is_committed(occasion: GuardOccasion, guard: &GuardRun) -> bool {
 /// The path of an empty log.
 fn new_log(git: &Git, job: &GuardJob) -> Result<PathBuf, Error> {
     let log = match job.occasion {
-        GuardOccasion::Baseline => git.paths().baseline_log(job.run_id.as_str()),
+        GuardOccasion::Baseline | GuardOccasion::Milestone => git.paths().baseline_log(job.run_id.as_str()),
         GuardOccasion::Final => git.paths().final_log(job.run_id.as_str()),
     };
     log.parent().map_or(Ok(()), |folder| atomic::create_folders(git.root(), folder))?;
@@ -109,6 +135,10 @@ pub(super) fn commit(
     run: &LoadedRun,
     record: &GuardRecord,
 ) -> Result<CommitId, Error> {
+    remove_fresh_room(world)?;
+    if let Some(task) = &record.regression {
+        return commit_with_task(world, run, record, task);
+    }
     let git = world.repo.git();
     let index = git.paths().private_index("commit");
     let state = record.state.to_bytes();
@@ -130,4 +160,50 @@ pub(super) fn commit(
         protected: None,
     });
     Ok(commit)
+}
+
+/// Commits a record that adds a task with its checks. The work tree is first as it was before the checks.
+fn commit_with_task(
+    world: &mut RepoWorld<'_>,
+    run: &LoadedRun,
+    record: &GuardRecord,
+    task: &RegressionTask,
+) -> Result<CommitId, Error> {
+    world.known = None;
+    let git = world.repo.git();
+    let current = PublishEntry::next_commit(&record.run_id, &run.commit, &run.commit);
+    publish::recover(git, current)?;
+    let index = git.paths().private_index("commit");
+    let docs =
+        DocSet::from([(Doc::RunState, record.state.to_bytes()), (Doc::Tree, task.tree.bytes().to_vec())]);
+    git.read_into_index(&index, &run.commit)?;
+    let mut edits = store_docs(git, &docs)?;
+    for file in &task.files {
+        edits.extend(added_file(git, &run.commit, file)?);
+    }
+    git.edit_index(&index, &edits)?;
+    let tree = git.write_tree(&index)?;
+    let commit = git.store_commit(&tree, &run.commit, &record.message)?;
+    check_scope(git, &run.commit, &commit)?;
+    atomic::remove_file(&index)?;
+    failpoint::reach("recorded_guard.commit");
+    let entry = PublishEntry::next_commit(&record.run_id, &run.commit, &commit);
+    publish::publish_by_checkout(git, &entry)?;
+    Ok(commit)
+}
+
+/// The index entry of a file that a record adds.
+fn added_file(git: &Git, commit: &CommitId, file: &RecordFile) -> Result<Option<IndexEntry>, Error> {
+    let path = file.path.clone().into_bytes();
+    Ok(match &file.content {
+        RecordContent::Bytes(bytes) => {
+            let object = git.store_blob(bytes)?;
+            Some(IndexEntry::Put(TreeEntry { mode: EntryMode::File, object, path }))
+        }
+        RecordContent::CopyOf(source) => {
+            let found =
+                git.files_of(commit, source)?.into_iter().find(|entry| entry.path == source.as_bytes());
+            found.map(|entry| IndexEntry::Put(TreeEntry { path, ..entry }))
+        }
+    })
 }

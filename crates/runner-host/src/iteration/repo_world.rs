@@ -7,7 +7,7 @@ use runner_core::model::run_state::RecordedGuardRun;
 use runner_core::runs::edit::Question;
 use runner_core::step::{
     Attempt, CheckRun, Event, FileNotice, GuardJob, GuardRecord, GuardRun, IterationWorld, Job, LoadedRun,
-    RedBaselineAnswer, ReviewJob, ReviewRun, Transition, World,
+    PassedChecks, PastIteration, RedBaselineAnswer, ReviewJob, ReviewRun, Transition, World,
 };
 
 use super::agent_version::AgentVersion;
@@ -19,6 +19,7 @@ use super::load::load_with_known;
 use super::maintenance::Maintenance;
 use super::open_iteration::OpenIteration;
 use super::program_runner::ProgramRunner;
+use super::recheck::{self, Recheck};
 use super::recorded_guard;
 use super::red_baseline::{self, RedBaselineChoice};
 use super::red_check::RedCheck;
@@ -57,6 +58,8 @@ pub struct RepoWorld<'a> {
     maintenance: Maintenance,
     /// Where the guard runs.
     pub(super) room: RoomSlot,
+    /// The clean checkout of a final check, while it runs.
+    pub(super) fresh_room: Option<GuardRoom>,
     /// The state after the last commit, while nothing else can have changed it.
     pub(super) known: Option<KnownState>,
     pub(super) choices: UserChoices<'a>,
@@ -97,6 +100,7 @@ impl<'a> RepoWorld<'a> {
             user_files: None,
             maintenance: Maintenance::default(),
             room: RoomSlot::default(),
+            fresh_room: None,
             known: None,
             choices: UserChoices { wants_stop, red_baseline: Box::new(|_| RedBaselineChoice::Allow) },
         };
@@ -120,13 +124,13 @@ impl<'a> RepoWorld<'a> {
         }
     }
 
-    fn announce_questions(&mut self, job: &Job) -> Result<(), Error> {
-        let questions = questions_in(self.repo.git())?;
+    /// The iteration is committed: a file that cannot be read must not fail it.
+    fn announce_questions(&mut self, job: &Job) {
+        let questions = questions_in(self.repo.git()).unwrap_or_default();
         for question in self.events.asked(&questions).to_vec() {
             let Question { number, text, .. } = question;
             self.announce(&Event::Asked { iter: job.iteration, number, text });
         }
-        Ok(())
     }
 
     /// What a crash had left, for the report of the command that finished it.
@@ -184,7 +188,7 @@ impl IterationWorld for RepoWorld<'_> {
     ) -> Result<CommitId, Error> {
         let committed = commit_iteration(self.repo.git(), iteration, job, transition)?;
         self.known = committed.known;
-        self.announce_questions(job)?;
+        self.announce_questions(job);
         Ok(committed.commit)
     }
 
@@ -260,6 +264,25 @@ impl World for RepoWorld<'_> {
 
     fn run_recorded_guard(&mut self, run: &LoadedRun, job: &GuardJob) -> Result<GuardRun, Error> {
         recorded_guard::run(self, run, job)
+    }
+
+    fn run_recheck(
+        &mut self,
+        run: &LoadedRun,
+        job: &GuardJob,
+        task: &PassedChecks,
+        check: &Check,
+        at: &CommitId,
+    ) -> Result<CheckRun, Error> {
+        Recheck { run, job, task, check, at }.run(self)
+    }
+
+    fn past_iterations(&mut self, run: &LoadedRun) -> Result<Vec<PastIteration>, Error> {
+        recheck::past_iterations(self, run)
+    }
+
+    fn discard_guard_record(&mut self, run: &LoadedRun, job: &GuardJob) -> Result<(), Error> {
+        recorded_guard::discard(self, run, job)
     }
 
     fn accept_red_baseline(

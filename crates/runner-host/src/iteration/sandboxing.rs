@@ -117,7 +117,8 @@ impl SessionSandbox {
         };
         new_temporary_folder(git)?;
         let spec = SandboxSpec::for_commands(git, job, protected)?.for_access(access);
-        let folders = writable_folders(git.root(), job).into_iter().chain([git.paths().temporary()]).collect();
+        let folders =
+            writable_folders(git.root(), job).into_iter().chain([git.paths().temporary()]).collect();
         let file_hook = claude_file_hook::command(git.root(), folders)?;
         Ok(Some(CommandSandbox { command_prefix: bubblewrap.command_prefix(&spec), file_hook }))
     }

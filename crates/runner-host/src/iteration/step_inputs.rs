@@ -128,3 +128,9 @@ impl SnapshotSource for StepInputs<'_> {
         }
     }
 }
+
+/// The checks of a task, as a commit has them.
+pub(crate) fn checks_at(git: &Git, commit: &CommitId, node: &NodeId) -> Result<Option<TaskChecks>, Error> {
+    let docs = DocSet::new();
+    StepInputs { git, docs, source: InputSource::Commit(commit.clone()) }.node_checks(node)
+}

@@ -70,7 +70,7 @@ impl QueuedEdit {
         }
     }
 
-    /// `note`, `answer 2`.
+    /// As an event names it: `note`, `answer 2`.
     fn name(&self) -> String {
         match self {
             Self::Note { .. } => "note".to_owned(),
@@ -82,7 +82,7 @@ impl QueuedEdit {
 /// Keeps an edit for the runner that holds the lock.
 pub(super) fn enqueue(git: &Git, edit: &UserEdit) -> Result<(), Error> {
     edit.check_texts().map_err(UserError::Edit)?;
-    let edit = QueuedEdit::of(edit).ok_or_else(|| Error::Internal("this edit cannot wait"))?;
+    let edit = QueuedEdit::of(edit).ok_or(Error::Internal("this edit cannot wait"))?;
     let folder = git.paths().edit_queue();
     atomic::create_folders(git.paths().git_dir(), &folder)?;
     // Sorted by time. A process queues one edit.

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use runner_core::checks::{effective_exit, reader, red_kind};
 use runner_core::config::{Config, RoomMode};
+use runner_core::model::checks::{Check, CheckExit, RedKind};
 use runner_core::model::object_id::CommitId;
 use runner_core::step::GuardExit;
 use supervise::signals::{ShutdownSignal, SignalListener};
@@ -14,8 +16,10 @@ use supervise::{CancelHandle, ExitReason, OutputTarget, ProcessSpec, SupervisorS
 use crate::agent::command;
 use crate::agent::sandbox::exit_inside_sandbox;
 use crate::error::{Error, UserError};
+use crate::fs::atomic;
 use crate::fs::temp_dir::TempDir;
 use crate::git::{Git, lossy};
+use crate::iteration::laid_files::LaidFiles;
 use crate::redaction::output_filter;
 use crate::repo::commit_files::protection_at;
 use crate::room::{Candidate, Room, SetupNeed};
@@ -65,6 +69,10 @@ impl GuardRerunner {
         Ok(Self { git, cancel, supervisor: SupervisorSlot::default(), signals })
     }
 
+    pub(super) fn git(&self) -> &Git {
+        &self.git
+    }
+
     /// What another thread needs to run guards too, with the same signals.
     pub(super) fn handle(&self) -> RerunHandle {
         RerunHandle {
@@ -82,14 +90,60 @@ impl GuardRerunner {
         } else {
             self.room_at(commit, config).transpose()?
         };
+        let step = |place, outcome, output| RerunStep {
+            name: GUARD_STEP.to_owned(),
+            expected: RerunExpectation::Success,
+            place,
+            outcome,
+            output,
+        };
         let Some(mut place) = place else {
             let command = config.guard.command.words().to_vec();
             let check = CommitCheck { command, config: config.clone(), pinned: None };
             let (outcome, output) = self.check(commit, &check)?;
-            return Ok(RerunStep { name: GUARD_STEP, place: RerunPlace::Clone, outcome, output });
+            return Ok(step(RerunPlace::Clone, outcome, output));
         };
         let (outcome, output) = self.run_in_room(&mut place, config)?;
-        Ok(RerunStep { name: GUARD_STEP, place: RerunPlace::Room, outcome, output })
+        Ok(step(RerunPlace::Room, outcome, output))
+    }
+
+    /// Runs a check of a task on a commit with the task's check files, in a fresh room or in a temporary clone.
+    pub(super) fn run_check(
+        &self,
+        commit: &CommitId,
+        config: &Config,
+        laid: &LaidFiles,
+        check: &Check,
+    ) -> Result<CheckRerun, Error> {
+        // A check has a time limit of its own.
+        let timed = Config { iteration_timeout_secs: check.timeout_secs, ..config.clone() };
+        let room = if config.guard.room == RoomMode::InPlace {
+            None
+        } else {
+            self.room_at(commit, config).transpose()?
+        };
+        let words = check.command.words();
+        let Some(mut place) = room else {
+            let dir = TempDir::create()?;
+            let clone = dir.path().join("work");
+            self.git.clone_at(&clone, commit)?;
+            laid.lay_in(&clone)?;
+            let (outcome, output) = self.run_in_clone(dir.path(), &clone, words, &timed)?;
+            let report = report_of(&clone, check);
+            return Ok(CheckRerun { place: RerunPlace::Clone, outcome, output, report });
+        };
+        if let SetupNeed::Yes { command, .. } = place.room.setup_need(&self.git, &config.guard)? {
+            let (outcome, output) = self.run_words(&place, config, command.words())?;
+            if outcome != GuardRerunOutcome::Ended(GuardExit::Code(0)) {
+                let outcome = GuardRerunOutcome::NotStarted("the setup failed".to_owned());
+                return Ok(CheckRerun { place: RerunPlace::Room, outcome, output, report: None });
+            }
+        }
+        laid.lay_in(place.room.files())?;
+        let (outcome, output) = self.run_words(&place, &timed, words)?;
+        let report = report_of(place.room.files(), check);
+        place.room.leave(&self.git)?;
+        Ok(CheckRerun { place: RerunPlace::Room, outcome, output, report })
     }
 
     /// A fresh room with the files of a commit; none if the machine has none to offer and the configuration does not insist.
@@ -119,10 +173,11 @@ impl GuardRerunner {
         if let SetupNeed::Yes { command, .. } = place.room.setup_need(&self.git, guard)? {
             let (outcome, output) = self.run_words(place, config, command.words())?;
             if outcome != GuardRerunOutcome::Ended(GuardExit::Code(0)) {
-                return Ok((outcome, output));
+                return Ok((outcome, last_lines(&output)));
             }
         }
-        let (outcome, mut output) = self.run_words(place, config, guard.command.words())?;
+        let (outcome, output) = self.run_words(place, config, guard.command.words())?;
+        let mut output = last_lines(&output);
         let changed = place.room.leave(&self.git)?;
         if changed.is_empty() {
             return Ok((outcome, output));
@@ -137,7 +192,7 @@ impl GuardRerunner {
         place: &RerunRoom,
         config: &Config,
         words: &[String],
-    ) -> Result<(GuardRerunOutcome, Vec<String>), Error> {
+    ) -> Result<(GuardRerunOutcome, Vec<u8>), Error> {
         let command = match command::resolve_past_command(words, self.git.root()) {
             Ok(command) => command,
             Err(why) => return Ok((GuardRerunOutcome::NotStarted(why), Vec::new())),
@@ -150,8 +205,7 @@ impl GuardRerunner {
             .output_filter(&output_filter);
         let result = supervise::run(&spec, &self.cancel, &self.supervisor)?;
         let outcome = self.outcome(exit_inside_sandbox(result.exit));
-        let output = fs::read(&log).unwrap_or_default();
-        Ok((outcome, last_lines(&String::from_utf8_lossy(&output))))
+        Ok((outcome, fs::read(&log).unwrap_or_default()))
     }
 
     /// Checks out a commit into a temporary clone and runs a command there.
@@ -167,19 +221,29 @@ impl GuardRerunner {
             let paths = self.git.matching_paths(&pinned.commit, &pinned.patterns)?;
             self.git.checkout_over(&clone, &pinned.commit, &paths)?;
         }
-        let program = match command::resolve_command(&check.command, &clone) {
+        let (outcome, output) = self.run_in_clone(dir.path(), &clone, &check.command, &check.config)?;
+        Ok((outcome, last_lines(&output)))
+    }
+
+    fn run_in_clone(
+        &self,
+        dir: &Path,
+        clone: &Path,
+        words: &[String],
+        config: &Config,
+    ) -> Result<(GuardRerunOutcome, Vec<u8>), Error> {
+        let program = match command::resolve_command(words, clone) {
             Ok(program) => program,
             Err(why) => return Ok((GuardRerunOutcome::NotStarted(why), Vec::new())),
         };
-        let log = dir.path().join("guard.log");
-        let spec = ProcessSpec::new(program.argv, clone, log_of(&log, &check.config))
+        let log = dir.join("guard.log");
+        let spec = ProcessSpec::new(program.argv, clone, log_of(&log, config))
             .env(program.environment)
-            .time_limits(wall_of(&check.config))
+            .time_limits(wall_of(config))
             .output_filter(&output_filter);
         let result = supervise::run(&spec, &self.cancel, &self.supervisor)?;
         let outcome = self.outcome(result.exit);
-        let output = fs::read(&log).unwrap_or_default();
-        Ok((outcome, last_lines(&String::from_utf8_lossy(&output))))
+        Ok((outcome, fs::read(&log).unwrap_or_default()))
     }
 
     fn outcome(&self, exit: ExitReason) -> GuardRerunOutcome {
@@ -207,13 +271,104 @@ fn wall_of(config: &Config) -> TimeLimits {
 /// One command that is repeated for a pass, and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RerunStep {
-    /// What was repeated: `guard`.
-    pub name: &'static str,
+    /// What was repeated: `guard`, `check x`, `check x before the work`.
+    pub name: String,
+    pub expected: RerunExpectation,
     pub place: RerunPlace,
     pub outcome: GuardRerunOutcome,
     /// The last lines of its output.
     pub output: Vec<String>,
 }
+
+/// What a repeated command must come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RerunExpectation {
+    Success,
+    /// A check before the work: the kind on record, and the kind that it had now.
+    Red {
+        recorded: RedKind,
+        now: RedKind,
+    },
+}
+
+impl RerunStep {
+    /// Whether the result is what the commit says.
+    pub fn is_repeated(&self) -> bool {
+        match self.expected {
+            RerunExpectation::Success => self.outcome == GuardRerunOutcome::Ended(GuardExit::Code(0)),
+            // Whether a symbol is missing or wrong may depend on the machine; whether the check fails may not.
+            RerunExpectation::Red { recorded, now } => match recorded {
+                RedKind::Failed | RedKind::Absent => now.is_proof(),
+                RedKind::Broken => true,
+                RedKind::Green => matches!(now, RedKind::Green | RedKind::Broken),
+            },
+        }
+    }
+}
+
+/// One run of a check on a past commit.
+#[derive(Clone, Debug)]
+pub(super) struct CheckRerun {
+    pub(super) place: RerunPlace,
+    pub(super) outcome: GuardRerunOutcome,
+    output: Vec<u8>,
+    report: Option<Vec<u8>>,
+}
+
+impl CheckRerun {
+    /// How the check ended; none if the user stopped it.
+    fn exit(&self) -> Option<CheckExit> {
+        Some(match &self.outcome {
+            GuardRerunOutcome::Ended(GuardExit::Code(code)) => CheckExit::Code(*code),
+            GuardRerunOutcome::Ended(GuardExit::Signal(signal)) => CheckExit::Signal(*signal),
+            GuardRerunOutcome::TimedOut => CheckExit::TimedOut,
+            GuardRerunOutcome::NotStarted(_) => CheckExit::NotStarted,
+            GuardRerunOutcome::Stopped(_) => return None,
+        })
+    }
+
+    /// The step that repeats a check before the work.
+    pub(super) fn red_step(self, check: &Check, recorded: RedKind) -> RerunStep {
+        let report = reader::read(&self.output, self.report.as_deref());
+        let now = self.exit().map_or(RedKind::Broken, |exit| red_kind(exit, report));
+        RerunStep {
+            name: format!("check {} before the work", check.name),
+            expected: RerunExpectation::Red { recorded, now },
+            place: self.place,
+            output: last_lines(&self.output),
+            outcome: self.outcome,
+        }
+    }
+
+    /// The step that repeats a check after the work. A success without a test is none.
+    pub(super) fn green_step(self, check: &Check) -> RerunStep {
+        let report = reader::read(&self.output, self.report.as_deref());
+        let is_expected = reader::is_expected(check);
+        let outcome = match self.exit().map(|exit| effective_exit(exit, report, is_expected)) {
+            Some(CheckExit::NoTests) => GuardRerunOutcome::NotStarted("it ran no test".to_owned()),
+            Some(CheckExit::TestsFailed) => {
+                GuardRerunOutcome::NotStarted("it reports failed tests".to_owned())
+            }
+            Some(_) | None => self.outcome,
+        };
+        RerunStep {
+            name: format!("check {}", check.name),
+            expected: RerunExpectation::Success,
+            place: self.place,
+            outcome,
+            output: last_lines(&self.output),
+        }
+    }
+}
+
+/// The JUnit report that a check wrote below a folder.
+fn report_of(folder: &Path, check: &Check) -> Option<Vec<u8>> {
+    let path = folder.join(check.junit.as_ref()?.as_str());
+    atomic::read(&path, REPORT_BYTES_MAX).ok().flatten()
+}
+
+/// A larger report is not read.
+const REPORT_BYTES_MAX: u64 = 32 << 20;
 
 const GUARD_STEP: &str = "guard";
 
@@ -258,7 +413,8 @@ impl RerunHandle {
 /// How many lines of a guard's output are shown.
 const LINES_MAX: usize = 10;
 
-fn last_lines(text: &str) -> Vec<String> {
+fn last_lines(output: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(output);
     let mut lines: Vec<String> =
         text.lines().map(runner_core::text::one_line).filter(|line| !line.is_empty()).collect();
     lines.split_off(lines.len().saturating_sub(LINES_MAX))

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use super::guard_rerun::{GuardRerunOutcome, GuardRerunner, RerunPlace, RerunStep};
+use super::guard_rerun::{GuardRerunOutcome, GuardRerunner, RerunExpectation, RerunPlace, RerunStep};
 use super::verify::PassingCommit;
 use crate::error::Error;
-use runner_core::step::GuardExit;
+use crate::iteration::laid_files::LaidFiles;
+use crate::iteration::step_inputs::checks_at;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassRerun {
@@ -18,9 +19,9 @@ pub struct PassRerun {
 }
 
 impl PassRerun {
-    /// Whether every step succeeded again.
+    /// Whether every step came to what the commit says.
     pub fn has_passed(&self) -> bool {
-        self.steps.iter().all(|step| step.outcome == GuardRerunOutcome::Ended(GuardExit::Code(0)))
+        self.steps.iter().all(RerunStep::is_repeated)
     }
 
     /// The exit code of a command that the user stopped.
@@ -92,12 +93,41 @@ fn work(
     }
 }
 
-/// What a pass is repeated by.
+/// What a pass is repeated by: its checks before the work and after it, and the guard.
 fn steps(rerunner: &GuardRerunner, pass: &PassingCommit) -> Result<Vec<RerunStep>, Error> {
     let Some(config) = &pass.config else {
-        let why = "the configuration of that commit cannot be read".to_owned();
-        let outcome = GuardRerunOutcome::NotStarted(why);
-        return Ok(vec![RerunStep { name: "guard", place: RerunPlace::Clone, outcome, output: Vec::new() }]);
+        return Ok(vec![RerunStep {
+            name: "guard".to_owned(),
+            expected: RerunExpectation::Success,
+            place: RerunPlace::Clone,
+            outcome: GuardRerunOutcome::NotStarted(
+                "the configuration of that commit cannot be read".to_owned(),
+            ),
+            output: Vec::new(),
+        }]);
     };
-    Ok(vec![rerunner.run_guard(&pass.commit, config)?])
+    let mut steps = Vec::new();
+    if let Some(checks) = &pass.checks {
+        let git = rerunner.git();
+        let task = checks_at(git, &checks.parent, &checks.node)?;
+        for record in &checks.records {
+            let all = task.iter().filter(|task| task.digest == record.digest).flat_map(|task| &task.checks);
+            let Some((task, check)) =
+                task.as_ref().zip(all.into_iter().find(|check| check.name == record.name))
+            else {
+                continue;
+            };
+            let laid = LaidFiles::of_task(git, &checks.node, task, &checks.parent)?;
+            if let Some(before) = &checks.before_work {
+                let red = rerunner.run_check(before, config, &laid, check)?;
+                steps.push(red.red_step(check, record.red));
+            }
+            steps.push(rerunner.run_check(&pass.commit, config, &laid, check)?.green_step(check));
+            if steps.iter().any(|step| matches!(step.outcome, GuardRerunOutcome::Stopped(_))) {
+                return Ok(steps);
+            }
+        }
+    }
+    steps.push(rerunner.run_guard(&pass.commit, config)?);
+    Ok(steps)
 }

@@ -124,6 +124,7 @@ impl RecordedRun {
                     CommitKind::Start { .. }
                     | CommitKind::Baseline { .. }
                     | CommitKind::Final { .. }
+                    | CommitKind::Milestone { .. }
                     | CommitKind::Edit { .. }
                     | CommitKind::Malformed { .. }
                     | CommitKind::User { .. } => None,

@@ -6,7 +6,9 @@ use std::path::Path;
 use runner_core::commit_message::{CommitKind, MessageParts, Trailer};
 use runner_core::config::Config;
 use runner_core::layout::Doc;
-use runner_core::model::id::{IterationNumber, RunId};
+use runner_core::model::checks::CheckRecord;
+use runner_core::model::digest::Sha256;
+use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::instructions::PinnedInstructions;
 use runner_core::model::object_id::{CommitId, TreeId};
 use runner_core::model::protection::Protection;
@@ -57,6 +59,19 @@ pub struct PassingCommit {
     pub iter: IterationNumber,
     /// The configuration of the iteration.
     pub(crate) config: Option<Config>,
+    /// The checks of the node, if it has some.
+    pub(crate) checks: Option<PassedTaskChecks>,
+}
+
+/// The checks of a node that passed, as its commit records them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PassedTaskChecks {
+    pub(crate) node: NodeId,
+    /// The commit before the pass, which has the frozen files.
+    pub(crate) parent: CommitId,
+    /// The commit before the first session on the node, on which the checks had to fail; none if it is not in the history.
+    pub(crate) before_work: Option<CommitId>,
+    pub(crate) records: Vec<CheckRecord>,
 }
 
 /// Audits a run, a commit of one, or a range; without a name, the run on the current branch. `on_commit` receives the
@@ -78,13 +93,16 @@ pub fn verify(
     let mut auditor = Auditor::new(history.first_run.clone(), base);
     let mut findings = Vec::new();
     let mut passes = Vec::new();
+    let mut red_runs = RedRuns::default();
     for entry in &history.entries {
         let frozen = auditor.frozen_files(&entry.message);
         let commit = audited_commit(&git, &mut batch, entry, &protected, &frozen)?;
         let audit = auditor.check(&commit);
         on_commit(&audit);
+        let checks = red_runs.checks_of(entry, &audit.kind);
         if let (Some(iter), Some(Outcome::Passed)) = (audit.kind.iter(), audit.outcome) {
-            passes.push(PassingCommit { commit: entry.logged.id.clone(), iter, config: config.clone() });
+            let commit = entry.logged.id.clone();
+            passes.push(PassingCommit { commit, iter, config: config.clone(), checks });
         }
         if let Some(bytes) = commit.changes.iter().find_map(new_config) {
             config = Config::decode(bytes).ok();
@@ -97,6 +115,23 @@ pub fn verify(
     let mut known = BTreeSet::new();
     unchecked.retain(|note| known.insert(note.clone()));
     Ok(AuditResult { target, commits: history.entries.len(), findings, unchecked, ending, passes })
+}
+
+/// The commits on which checks ran before the work, by node and digest.
+#[derive(Debug, Default)]
+struct RedRuns(BTreeMap<(NodeId, Sha256), CommitId>);
+
+impl RedRuns {
+    /// The checks that an iteration records. The first record of a digest is that of the run before the work, on the parent.
+    fn checks_of(&mut self, entry: &RunCommit, kind: &CommitKind) -> Option<PassedTaskChecks> {
+        let text = String::from_utf8_lossy(&entry.message);
+        let parts = MessageParts::parse(&text);
+        let records: Vec<CheckRecord> = parts.values(Trailer::Check).filter_map(CheckRecord::parse).collect();
+        let (node, parent) = (kind.node()?.clone(), entry.parents.first()?.clone());
+        let digest = records.first()?.digest;
+        let before = self.0.entry((node.clone(), digest)).or_insert_with(|| parent.clone()).clone();
+        Some(PassedTaskChecks { node, parent, before_work: Some(before), records })
+    }
 }
 
 fn is_start(batch: &mut CatFileBatch, commit: &CommitId, run: &RunId) -> Result<bool, Error> {
@@ -359,7 +394,10 @@ fn recorded_candidate(
 ) -> Result<Option<TreeId>, Error> {
     let text = String::from_utf8_lossy(&entry.message);
     let is_recorded = MessageParts::parse(&text).value(Trailer::Candidate).is_some();
+    // A final check may add a task; the guard saw the files before that.
+    let is_final = matches!(CommitKind::parse(&entry.message), CommitKind::Final { .. });
     match entry.parents.first().filter(|_| is_recorded) {
+        Some(parent) if is_final => git.candidate_of(batch, parent, parent, &[]),
         Some(parent) => git.candidate_of(batch, &entry.logged.id, parent, frozen),
         None => Ok(None),
     }

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use runner_core::checks::coverage::{Coverage, coverage};
 use runner_core::layout::{Doc, NODES_DIR, checks_path, node_folder};
-use runner_core::model::checks::{Check, CheckFileName, ChecksFault, RedKind, RedRule, TaskChecks};
+use runner_core::model::checks::{
+    Check, CheckFileName, CheckFilePath, ChecksFault, RedKind, RedRule, TaskChecks,
+};
 use runner_core::model::digest::Sha256;
 use runner_core::model::id::NodeId;
 use runner_core::model::object_id::CommitId;
@@ -17,6 +19,7 @@ use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::Git;
 use crate::iteration::laid_files::blocked_destinations;
+use crate::iteration::step_inputs::checks_at;
 use crate::repo::documents::read_doc;
 
 /// The most bytes of a checks.toml, and of a check file.
@@ -66,6 +69,25 @@ pub(crate) fn check_faults(
         }
     }
     Ok(faults)
+}
+
+/// How much of the acceptance a commit proves; none if its documents cannot be decoded.
+pub fn coverage_at(dir: &Path, commit: &CommitId) -> Result<Option<Coverage>, Error> {
+    let git = Git::open(dir)?;
+    let tree = Tree::decode(&git.file_at(commit, Doc::Tree.path())?);
+    let state = RunState::decode(&git.file_at(commit, Doc::RunState.path())?);
+    let (Ok(tree), Ok(state)) = (tree, state) else { return Ok(None) };
+    let mut checks = BTreeMap::new();
+    for entry in git.files_of(commit, &format!("{NODES_DIR}/"))? {
+        let Some(file) = CheckFilePath::parse(&entry.path).filter(CheckFilePath::is_checks_toml) else {
+            continue;
+        };
+        // Checks that cannot be decoded decide nothing.
+        if let Ok(Some(found)) = checks_at(&git, commit, &file.node) {
+            checks.insert(file.node, found);
+        }
+    }
+    Ok(Some(coverage(&tree, &checks, &state.proofs)))
 }
 
 /// The tasks of a tree with a checks.toml, sorted.

@@ -56,7 +56,7 @@ impl From<&CheckRecord> for CheckResultView {
             name: record.name.to_string(),
             red: record.red,
             exit: record.exit.map(|exit| exit.to_string()),
-            is_green: record.exit.is_some_and(|exit| exit.is_green()),
+            is_green: record.exit.is_some_and(runner_core::model::checks::CheckExit::is_green),
         }
     }
 }

@@ -180,6 +180,16 @@ fn runner_lines(event: &Event) -> Vec<StyledLine> {
             let result = red.map_or_else(|| exit.to_string(), |red| format!("{red} before the work"));
             one(Glyph::Open, TextRole::Faint, format!("check {check}: {result}"))
         }
+        Event::RecheckStarted { node, check, command } => {
+            let command = one_line(&command.words().join(" "));
+            one(Glyph::Arrow, TextRole::Strong, format!("check {check} of {node}: {command}"))
+        }
+        Event::RecheckEnded { node, check, exit, .. } => {
+            one(Glyph::Open, TextRole::Faint, format!("check {check} of {node}: {exit}"))
+        }
+        Event::RegressionAdded { task, node, check, .. } => {
+            one(Glyph::Retried, TextRole::Warn, format!("check {check} of {node} fails again: added {task}"))
+        }
         Event::ReviewStarted { agent, round, .. } => {
             let text = format!("review {} of {}: {}", round.nth, round.of, one_line(agent));
             one(Glyph::Arrow, TextRole::Strong, text)

@@ -84,14 +84,6 @@ fn every_stop_is_the_same_everywhere() {
     ended(&builder("exit 1"), &[], "stopped", "failures");
 }
 
-#[test]
-fn stalled_and_irreproducible_runs_are_the_same_everywhere() {
-    let stalls = builder("answer retry").keys("max_attempts_default = 9");
-    ended(&stalls.config_tables("[limits]\nstall_iterations = 2"), &[], "stopped", "stalled");
-    let depends = builder("touch ignored; echo $RUNNER_ITER >> work; answer done").guard("test -e ignored");
-    ended(&depends.guard_keys("final_check = true"), &[], "stopped", "not_reproducible");
-}
-
 /// A loop in the middle of a session.
 fn working(sandbox: &TestRepo) -> std::process::Child {
     let child = sandbox.runner_command(&["loop", "--json"]).stdout(Stdio::piped()).spawn().unwrap();

@@ -183,6 +183,7 @@ pub(crate) struct AllowArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner node check add login --name rejects --command 'cargo test --test login'
+  runner node check run login
   runner node check remove login rejects")]
 pub(crate) struct NodeCheckArgs {
     #[command(subcommand)]
@@ -193,6 +194,7 @@ pub(crate) struct NodeCheckArgs {
 pub(crate) enum NodeCheckCommand {
     Add(CheckAddArgs),
     Remove(CheckRemoveArgs),
+    Run(CheckRunArgs),
 }
 
 /// Add a check to an open task
@@ -236,4 +238,21 @@ pub(crate) struct CheckRemoveArgs {
     /// Name of the check
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
+}
+
+/// Run the checks of a task now, and commit nothing
+///
+/// Each check runs on the last commit with the task's check files, in a fresh room; where there is none, in a temporary clone.
+/// Exit 0: all of them succeeded; 1: one failed.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner node check run login            # all checks of the task
+  runner node check run login rejects    # one of them")]
+pub(crate) struct CheckRunArgs {
+    /// Id of the task
+    #[arg(value_name = "NODE")]
+    pub(crate) node: String,
+    /// Name of the check [default: all of them]
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
 }

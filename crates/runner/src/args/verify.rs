@@ -15,14 +15,14 @@ use super::RunArg;
   runner verify                 # the run on the current branch
   runner verify port-to-rust    # another run, local or from a remote
   runner verify HEAD~20..HEAD   # part of a run
-  runner verify --rerun         # also run the guard again where a task passed
+  runner verify --rerun         # also run checks and guard again where a task passed
   runner verify --rerun all --jobs 4
   runner verify --json | jq .first_divergence")]
 pub(crate) struct VerifyArgs {
     /// Run, commit or range of commits [default: the run on the current branch]
     #[arg(value_name = "RUN|RANGE", conflicts_with = "run")]
     pub(crate) target: Option<String>,
-    /// Re-run the guard on the commits that passed, each in a fresh room [default: all]
+    /// Re-run checks and guard of the commits that passed, each in a fresh room [default: all]
     #[arg(long, value_name = "ITER|all", num_args = 0..=1, default_missing_value = "all",
           value_parser = pass_selection)]
     pub(crate) rerun: Option<PassSelection>,

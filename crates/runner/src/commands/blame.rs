@@ -118,6 +118,7 @@ fn describe(candidate: &BlameCandidate) -> String {
         CommitKind::Iteration { iter, target: IterationTarget::Repair, .. } => format!("#{iter} repair"),
         CommitKind::Start { .. } => "start".to_owned(),
         CommitKind::Baseline { .. } => "baseline".to_owned(),
+        CommitKind::Milestone { .. } => "milestone".to_owned(),
         CommitKind::Final { .. } => "final check".to_owned(),
         CommitKind::Edit { edit, .. } => format!("edit: {}", short(&edit.to_string())),
         CommitKind::Malformed { subject } | CommitKind::User { subject } => {
@@ -133,6 +134,7 @@ fn candidate_json(candidate: &BlameCandidate) -> Value {
         | CommitKind::Start { .. }
         | CommitKind::Baseline { .. }
         | CommitKind::Final { .. }
+        | CommitKind::Milestone { .. }
         | CommitKind::Edit { .. }
         | CommitKind::Malformed { .. }
         | CommitKind::User { .. } => None,

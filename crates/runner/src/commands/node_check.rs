@@ -6,7 +6,6 @@ use std::path::Path;
 use runner_core::config::{CommandArgv, Seconds};
 use runner_core::model::checks::{Check, CheckFileName, CheckName, CheckPath, PointNumber, RedRule};
 use runner_core::model::id::NodeId;
-use runner_core::model::tree::Tree;
 use runner_core::strict::BoundedInt;
 use runner_host::ops::checks::{NewCheckFile, add_check, remove_check};
 use runner_host::ops::start::StartResult;
@@ -14,7 +13,7 @@ use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, Text
 use serde_json::{Value, json};
 
 use super::tree::load;
-use crate::args::{CheckAddArgs, CheckRemoveArgs, NodeCheckCommand};
+use crate::args::{CheckAddArgs, CheckRemoveArgs};
 use crate::target_arg::resolve_node;
 
 const WHAT: &str = "could not change the checks";
@@ -26,19 +25,11 @@ pub(crate) struct NodeCheckOutput {
     started: StartResult,
 }
 
-pub(crate) fn run(dir: &Path, command: &NodeCheckCommand) -> Result<NodeCheckOutput, CommandError> {
-    let tree = load(dir, WHAT)?;
-    match command {
-        NodeCheckCommand::Add(args) => add(dir, &tree, args),
-        NodeCheckCommand::Remove(args) => remove(dir, &tree, args),
-    }
-}
-
 fn refused(cause: impl Into<String>, hint: &'static str) -> CommandError {
     CommandError::refused("checks", WHAT).cause(cause).hint(hint)
 }
 
-fn name_of(text: &str) -> Result<CheckName, CommandError> {
+pub(super) fn name_of(text: &str) -> Result<CheckName, CommandError> {
     CheckName::new(text).ok_or_else(|| {
         refused(format!("`{text}` is not the name of a check"), "use letters, digits, `.`, `_` and `-`")
     })
@@ -50,19 +41,21 @@ struct RequestedCheck {
     files: Vec<NewCheckFile>,
 }
 
-fn add(dir: &Path, tree: &Tree, args: &CheckAddArgs) -> Result<NodeCheckOutput, CommandError> {
-    let node = resolve_node(&args.node, tree, WHAT)?;
+pub(crate) fn add(dir: &Path, args: &CheckAddArgs) -> Result<NodeCheckOutput, CommandError> {
+    let tree = load(dir, WHAT)?;
+    let node = resolve_node(&args.node, &tree, WHAT)?;
     let RequestedCheck { check, files } = requested(args)?;
     let started =
-        add_check(dir, tree, &node, &check, &files).map_err(|error| CommandError::from_host(WHAT, error))?;
+        add_check(dir, &tree, &node, &check, &files).map_err(|error| CommandError::from_host(WHAT, error))?;
     Ok(NodeCheckOutput { verb: "added", node, check: check.name, started })
 }
 
-fn remove(dir: &Path, tree: &Tree, args: &CheckRemoveArgs) -> Result<NodeCheckOutput, CommandError> {
-    let node = resolve_node(&args.node, tree, WHAT)?;
+pub(crate) fn remove(dir: &Path, args: &CheckRemoveArgs) -> Result<NodeCheckOutput, CommandError> {
+    let tree = load(dir, WHAT)?;
+    let node = resolve_node(&args.node, &tree, WHAT)?;
     let check = name_of(&args.name)?;
     let started =
-        remove_check(dir, tree, &node, &check).map_err(|error| CommandError::from_host(WHAT, error))?;
+        remove_check(dir, &tree, &node, &check).map_err(|error| CommandError::from_host(WHAT, error))?;
     Ok(NodeCheckOutput { verb: "removed", node, check, started })
 }
 

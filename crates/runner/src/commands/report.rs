@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use runner_core::checks::coverage::Coverage;
 use runner_core::labels::NodeStates;
 use runner_core::layout::Doc;
 use runner_core::model::goal::Goal;
@@ -11,6 +12,7 @@ use runner_core::run_status::{DocumentFacts, RunFacts, RunRef, RunStatus, RunTot
 use runner_core::runs::edit::questions;
 use runner_core::step::Outcome;
 use runner_host::repo::readonly_repo::ReadonlyRepo;
+use runner_host::view::checks::coverage_at;
 use runner_host::view::run_view::{IterationView, RunView};
 use runner_term::format::{counted, dollars, duration};
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler};
@@ -27,6 +29,8 @@ const WHAT: &str = "could not report on the run";
 pub(crate) struct ReportOutput {
     report: RunReport,
     format: ReportFormat,
+    /// How much of the acceptance is proven.
+    coverage: Option<Coverage>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,6 +51,7 @@ pub(crate) fn run(dir: &Path, args: &ReportArgs) -> Result<ReportOutput, Command
     let notes = UserNotes::decode(&read(Doc::Notes)?.unwrap_or_default()).unwrap_or_default();
     let asked = questions(&String::from_utf8_lossy(&asked), &notes);
     let open = asked.into_iter().filter(|question| question.answers.is_empty());
+    let coverage = coverage_at(dir, &view.target.tip).map_err(failed)?;
     let report = RunReport {
         run: view.target.run.to_string(),
         goal,
@@ -55,14 +60,14 @@ pub(crate) fn run(dir: &Path, args: &ReportArgs) -> Result<ReportOutput, Command
         questions: open
             .map(|question| ReportQuestion { number: question.number, text: question.text })
             .collect(),
-        numbers: numbers(&view),
+        numbers: numbers(&view, coverage),
     };
     let format = match (args.markdown, args.html) {
         (true, _) => ReportFormat::Markdown,
         (false, true) => ReportFormat::Html,
         (false, false) => ReportFormat::Plain,
     };
-    Ok(ReportOutput { report, format })
+    Ok(ReportOutput { report, format, coverage })
 }
 
 /// The status of the run: the current one's as `runner status` shows it, another one's from its last commit.
@@ -129,11 +134,14 @@ fn task_report(leaf: &Node, states: &NodeStates<'_>, view: &RunView) -> TaskRepo
     }
 }
 
-fn numbers(view: &RunView) -> Vec<ReportNumber> {
+fn numbers(view: &RunView, coverage: Option<Coverage>) -> Vec<ReportNumber> {
     let number = |name: &'static str, value: String| ReportNumber { name, value };
     let mut numbers = vec![number("run", view.target.run.to_string())];
     if let Some(LeafCount { passed, total }) = view.tree.as_ref().map(|tree| tree.root().leaves()) {
         numbers.push(number("progress", format!("{passed} of {} passed", counted(total, "task", "tasks"))));
+    }
+    if let Some(coverage) = coverage.filter(|coverage| coverage.points > 0) {
+        numbers.push(number("acceptance", coverage.to_string()));
     }
     let failed = view
         .iterations
@@ -190,7 +198,8 @@ impl CommandOutput for ReportOutput {
             .map(|question| json!({ "number": question.number, "text": question.text }))
             .collect();
         let mut document = json!({
-            "schema": "runner.report/1", "run_id": report.run, "goal": report.goal, "tasks": tasks, "questions": questions,
+            "schema": "runner.report/1",
+            "acceptance": self.coverage, "run_id": report.run, "goal": report.goal, "tasks": tasks, "questions": questions,
         });
         status::insert_status(&mut document, &report.status);
         document

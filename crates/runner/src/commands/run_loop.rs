@@ -222,7 +222,7 @@ fn run_in_repo(
                 NextAction::Go => step::stuck_after(&run.snapshot, &iterated.transition),
                 NextAction::Wait(_) | NextAction::Unknown => None,
             },
-            StepResult::OutageContinues(_) => None,
+            StepResult::OutageContinues(_) | StepResult::Rechecked => None,
         }),
     }
 }

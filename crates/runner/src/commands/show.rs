@@ -83,6 +83,7 @@ impl ShowIterationOutput {
             CommitKind::Iteration { guard, .. } => guard.as_str().to_owned(),
             CommitKind::Baseline { guard, .. } | CommitKind::Final { guard, .. } => guard.as_str().to_owned(),
             CommitKind::Start { .. }
+            | CommitKind::Milestone { .. }
             | CommitKind::Edit { .. }
             | CommitKind::Malformed { .. }
             | CommitKind::User { .. } => String::new(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use runner_core::commit_message::{CommitKind, IterationTarget};
 use runner_core::step::{GuardExit, Outcome};
 use runner_core::verify::{AuditFinding, CommitAudit, Verdict};
-use runner_host::ops::guard_rerun::{GuardRerunOutcome, RerunPlace, RerunStep};
+use runner_host::ops::guard_rerun::{GuardRerunOutcome, RerunExpectation, RerunPlace, RerunStep};
 use runner_host::ops::pass_rerun::{PassRerun, rerun_passes};
 use runner_host::ops::signed_tip::{TipSignature, tip_signature};
 use runner_host::ops::verify::{AuditResult, PassingCommit, verify};
@@ -82,6 +82,7 @@ impl CommitAuditOutput<'_> {
             CommitKind::Start { .. } => "start",
             CommitKind::Iteration { .. } => "iteration",
             CommitKind::Baseline { .. } => "baseline",
+            CommitKind::Milestone { .. } => "milestone",
             CommitKind::Final { .. } => "final",
             CommitKind::Edit { .. } => "edit",
             CommitKind::Malformed { .. } => "malformed",
@@ -98,6 +99,7 @@ impl CommitAuditOutput<'_> {
             CommitKind::Baseline { guard, .. } | CommitKind::Final { guard, .. } => {
                 format!("guard {}", guard.as_str())
             }
+            CommitKind::Milestone { checks, .. } => format!("checks {}", checks.as_str()),
             CommitKind::Edit { edit, .. } => edit.to_string(),
             CommitKind::Malformed { subject } | CommitKind::User { subject } => short(subject),
         }
@@ -171,8 +173,13 @@ fn finding_line(finding: &AuditFinding) -> KeyValueLine {
 /// One pass that was repeated.
 struct PassRerunOutput<'r>(&'r PassRerun);
 
-fn step_word(outcome: &GuardRerunOutcome) -> String {
-    match outcome {
+pub(super) fn step_word(step: &RerunStep) -> String {
+    if let RerunExpectation::Red { recorded, now } = step.expected
+        && !matches!(step.outcome, GuardRerunOutcome::Stopped(_))
+    {
+        return if recorded == now { format!("{now}") } else { format!("{now}, recorded {recorded}") };
+    }
+    match &step.outcome {
         GuardRerunOutcome::Ended(GuardExit::Code(0)) => "passed".to_owned(),
         GuardRerunOutcome::Ended(exit) => format!("failed (exit {exit})"),
         GuardRerunOutcome::TimedOut => "timed out".to_owned(),
@@ -184,8 +191,9 @@ fn step_word(outcome: &GuardRerunOutcome) -> String {
 impl CommandOutput for PassRerunOutput<'_> {
     fn json(&self) -> Value {
         let step = |step: &RerunStep| {
-            let result = step_word(&step.outcome);
-            json!({ "name": step.name, "place": step.place.as_str(), "result": result, "output": step.output })
+            let result = step_word(step);
+            json!({ "name": step.name, "place": step.place.as_str(), "result": result,
+                "repeated": step.is_repeated(), "output": step.output })
         };
         json!({
             "iter": self.0.pass.iter, "commit": self.0.pass.commit, "passed": self.0.has_passed(),
@@ -199,9 +207,9 @@ impl CommandOutput for PassRerunOutput<'_> {
                 .with("rerun", self.0.pass.iter.get())
                 .with("commit", &self.0.pass.commit)
                 .with("passed", self.0.has_passed())
-                .with("step", step.name)
+                .with("step", &step.name)
                 .with("place", step.place.as_str())
-                .with("result", step_word(&step.outcome))
+                .with("result", step_word(step))
         };
         self.0.steps.iter().map(line).collect()
     }
@@ -209,13 +217,13 @@ impl CommandOutput for PassRerunOutput<'_> {
     fn human(&self, styler: &Styler) -> String {
         let mut text = String::new();
         for step in &self.0.steps {
-            let has_passed = step.outcome == GuardRerunOutcome::Ended(GuardExit::Code(0));
+            let has_passed = step.is_repeated();
             let glyph = verdict_glyph(has_passed, styler);
             let place = match step.place {
                 RerunPlace::Room => "",
                 RerunPlace::Clone => " (in a temporary clone, without a sandbox)",
             };
-            let word = step_word(&step.outcome);
+            let word = step_word(step);
             text.push_str(&format!("{glyph} #{} {} re-run: {word}{place}\n", self.0.pass.iter, step.name));
             for line in step.output.iter().filter(|_| !has_passed) {
                 text.push_str(&format!("    {}\n", styler.fit(line, styler.width.saturating_sub(4))));

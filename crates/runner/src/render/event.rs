@@ -49,6 +49,17 @@ impl CommandOutput for EventOutput<'_> {
             Event::BaselineEnded { guard, exit, .. } | Event::FinalCheckEnded { guard, exit, .. } => {
                 line.with("guard", guard.as_str()).with("exit", exit)
             }
+            Event::RecheckStarted { node, check, command } => {
+                line.with("node", node).with("check", check).with("command", command_text(command))
+            }
+            Event::RecheckEnded { node, check, exit, broken_by } => {
+                let line = line.with("node", node).with("check", check).with("exit", exit);
+                broken_by.iter().fold(line, |line, iter| line.with("broken_by", iter))
+            }
+            Event::RegressionAdded { task, node, check, broken_by } => {
+                let line = line.with("task", task).with("node", node).with("check", check);
+                broken_by.iter().fold(line, |line, iter| line.with("broken_by", iter))
+            }
             Event::Recovered { iter, .. }
             | Event::AgentEnded { iter, .. }
             | Event::GuardStarted { iter, .. } => line.with("iter", iter),
@@ -149,6 +160,15 @@ impl CommandOutput for EventOutput<'_> {
                 format!("{}\n", styler.paint(TextRole::Faint, &styler.fit(&text, styler.width)))
             }
             Event::FinalCheckEnded { guard, exit, command } => final_text(*guard, exit, command, styler),
+            Event::RecheckEnded { node, check, exit, broken_by } => {
+                let by = broken_by.map(|iter| format!("; iteration {} broke it", iter.get()));
+                let text = format!("check {check} of {node} fails again ({exit}){}", by.unwrap_or_default());
+                indented_notes((!exit.is_green()).then_some(text), styler)
+            }
+            Event::RegressionAdded { task, node, check, .. } => indented_notes(
+                [format!("added task {task}: make check {check} of {node} succeed again")],
+                styler,
+            ),
             Event::ReviewEnded { report, .. } => review_text(report, styler),
             Event::Paused => indented_notes(["paused ('runner resume' continues)".to_owned()], styler),
             Event::BudgetUnenforceable { limits, agent } => {
@@ -182,6 +202,7 @@ impl CommandOutput for EventOutput<'_> {
             | Event::AgentEnded { .. }
             | Event::GuardStarted { .. }
             | Event::CheckStarted { .. }
+            | Event::RecheckStarted { .. }
             | Event::ReviewStarted { .. }
             | Event::GuardEnded { .. }
             | Event::Decided { .. }

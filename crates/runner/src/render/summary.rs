@@ -73,6 +73,9 @@ impl LoopSummary {
             | Event::BaselineEnded { .. }
             | Event::FinalCheckStarted { .. }
             | Event::FinalCheckEnded { .. }
+            | Event::RecheckStarted { .. }
+            | Event::RecheckEnded { .. }
+            | Event::RegressionAdded { .. }
             | Event::Recovered { .. }
             | Event::Agent { .. }
             | Event::AgentEnded { .. }
@@ -101,6 +104,7 @@ impl LoopSummary {
                 stop,
                 StopReason::Stuck { .. }
                     | StopReason::NotReproducible { .. }
+                    | StopReason::Regressed { .. }
                     | StopReason::Stalled { .. }
                     | StopReason::TimeLimit { .. }
             )

@@ -14,6 +14,7 @@ pub(crate) mod odd_files;
 pub(crate) mod output;
 pub(crate) mod output_limits;
 pub(crate) mod progress;
+pub(crate) mod ratchet;
 pub(crate) mod recorded_runs;
 pub(crate) mod repo_kinds;
 pub(crate) mod review;

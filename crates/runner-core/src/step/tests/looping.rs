@@ -1,7 +1,8 @@
 //! The loop, and the events that it announces.
 
 use super::*;
-use crate::model::checks::{Check, TaskProof};
+use crate::model::checks::{Check, CheckExit, TaskChecks, TaskProof};
+use crate::model::id::IterationNumber;
 
 /// A world that records every event: one agent, one guard, nothing written.
 struct EventRecorder {
@@ -13,6 +14,9 @@ struct EventRecorder {
     waits: Vec<LoopWait>,
     /// The results of the final checks to come.
     final_guards: Vec<GuardRun>,
+    /// The results of the checks of passed tasks to come.
+    rechecks: Vec<CheckRun>,
+    past: Vec<PastIteration>,
 }
 
 impl EventRecorder {
@@ -25,6 +29,8 @@ impl EventRecorder {
             discarded: 0,
             waits: Vec::new(),
             final_guards: Vec::new(),
+            rechecks: Vec::new(),
+            past: Vec::new(),
         }
     }
 }
@@ -103,8 +109,30 @@ impl World for EventRecorder {
         Ok(self.final_guards.remove(0))
     }
 
+    fn run_recheck(
+        &mut self,
+        _: &LoadedRun,
+        _: &GuardJob,
+        _: &PassedChecks,
+        _: &Check,
+        _: &CommitId,
+    ) -> Result<CheckRun, PromptError> {
+        Ok(self.rechecks.remove(0))
+    }
+
+    fn past_iterations(&mut self, _: &LoadedRun) -> Result<Vec<PastIteration>, PromptError> {
+        Ok(self.past.clone())
+    }
+
+    fn discard_guard_record(&mut self, _: &LoadedRun, _: &GuardJob) -> Result<(), PromptError> {
+        Ok(())
+    }
+
     fn commit_guard_record(&mut self, _: &LoadedRun, record: &GuardRecord) -> Result<CommitId, PromptError> {
         self.snapshot.state = record.state.clone();
+        if let Some(task) = &record.regression {
+            self.snapshot.tree = task.tree.clone();
+        }
         Ok(commit_id())
     }
 }
@@ -300,4 +328,72 @@ fn the_final_check_is_not_an_iteration() {
     let mut world = all_passed(vec![ended(0)]);
     let run = world.load().unwrap();
     assert_eq!(run_loop(&mut world, run, &LoopLimits::of_iterations(Some(0))), Ok(StopReason::Complete));
+}
+
+/// A run in which all tasks passed, and the first of them has a check.
+fn all_passed_with_a_check(rechecks: Vec<i32>) -> EventRecorder {
+    let toml = "[[check]]\nname = \"x\"\ncommand = [\"x\"]\n";
+    let task = TaskChecks::read(toml.as_bytes(), |_| None).unwrap();
+    let mut world = all_passed(vec![ended(0), ended(0)]);
+    let first = world.snapshot.tree.root().children.first().unwrap().id.clone();
+    world.snapshot.node_files.checks.insert(first.clone(), task);
+    world.rechecks = rechecks
+        .into_iter()
+        .map(|code| CheckRun::Ended {
+            exit: CheckExit::Code(code),
+            output: Vec::new(),
+            junit: None,
+            place: GuardPlace::in_place(TreeId::none()),
+        })
+        .collect();
+    world.past = (1..=5)
+        .map(|nth| PastIteration {
+            iter: IterationNumber::new(nth).unwrap(),
+            commit: commit_id(),
+            passed: (nth == 2).then(|| first.clone()),
+        })
+        .collect();
+    world
+}
+
+#[test]
+fn a_run_is_complete_only_after_the_checks_of_all_tasks_succeeded_again() {
+    let mut world = all_passed_with_a_check(vec![0]);
+    let run = world.load().unwrap();
+    assert_eq!(run_loop(&mut world, run, &LoopLimits::of_iterations(None)), Ok(StopReason::Complete));
+    assert_eq!(world.rechecks, []);
+}
+
+#[test]
+fn the_iteration_that_broke_a_check_is_found_by_bisection() {
+    // On the last commit, then iteration 5, then 3 (of 2 to 5), then 4 or 2.
+    for (codes, broken_by) in [
+        (vec![1, 1, 0, 1], Some(4)),
+        (vec![1, 1, 0, 0], Some(5)),
+        (vec![1, 1, 1, 0], Some(3)),
+        (vec![1, 1, 1, 1], Some(2)),
+        (vec![1, 0], None),
+    ] {
+        let mut world = all_passed_with_a_check(codes.clone());
+        world.snapshot.config.checks.regression_tasks = BoundedInt::fixed::<0>();
+        let run = world.load().unwrap();
+        let stop = run_loop(&mut world, run, &LoopLimits::of_iterations(None)).unwrap();
+        let StopReason::Regressed { broken_by: found, .. } = &stop else { panic!("{stop:?}") };
+        assert_eq!(found.map(IterationNumber::get), broken_by, "{codes:?}");
+        assert_eq!(world.rechecks, [], "{codes:?}");
+        assert_eq!(stop.exit_code(), 3);
+        assert_eq!(final_state(&world.snapshot.config, &world.snapshot.state), FinalState::Regressed);
+    }
+}
+
+#[test]
+fn a_check_that_fails_again_becomes_the_next_task() {
+    let mut world = all_passed_with_a_check(vec![1, 0]);
+    let run = world.load().unwrap();
+    assert_eq!(step(&mut world, &run), Ok(StepResult::Rechecked));
+    let task = world.snapshot.tree.root().children.first().unwrap();
+    assert_eq!((task.id.as_str(), task.passes, task.attempts), ("regression-1", false, 0));
+    assert!(task.goal.contains("Check `x` of task `"), "{}", task.goal);
+    assert!(!world.snapshot.tree.root().passes, "the run is open again");
+    assert_eq!(world.snapshot.state.ratchet.tasks, 1);
 }

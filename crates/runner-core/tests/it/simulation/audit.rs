@@ -58,6 +58,7 @@ fn files_of(commit: &world::Commit, number: usize) -> Files {
     for node in world::checked_nodes(tree.root()) {
         files.insert(checks_path(&node).into_bytes(), world::CHECKS.into());
     }
+    files.extend(commit.added.iter().map(|(path, bytes)| (path.clone().into_bytes(), bytes.clone())));
     if commit.changed_files {
         files.insert(WORK.to_vec(), number.to_string().into_bytes());
     }
@@ -150,6 +151,7 @@ pub(super) fn assert_verified(history: &[world::Commit]) {
         assert!(found.findings.is_empty() && found.unchecked.is_empty(), "{found:#?}\n{text}");
     }
     assert!(ending.findings.is_empty(), "{ending:?}");
-    let records = history.iter().filter(|commit| commit.message.contains(" final guard="));
+    let is_record = |text: &str| text.contains(" final guard=") || text.contains(" milestone checks=");
+    let records = history.iter().filter(|commit| is_record(&commit.message));
     assert_eq!(ending.iterations, history.len() - 1 - records.count());
 }

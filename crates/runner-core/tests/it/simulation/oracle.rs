@@ -152,7 +152,7 @@ impl Oracle {
             _ => {
                 assert!(!is_overruled);
                 assert!(result.is_none_or(|result| result == ReviewResult::Failed));
-                assert_eq!(transition.meta.charge == AttemptCharge::Charged && result.is_some(), false);
+                assert!(!(transition.meta.charge == AttemptCharge::Charged && result.is_some()));
             }
         }
     }

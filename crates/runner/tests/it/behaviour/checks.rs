@@ -352,3 +352,58 @@ fn verify_names_the_rule_that_a_forged_check_violates() {
     assert!(FORGERIES.len() >= 20);
     assert_found(&repo, FORGERIES);
 }
+
+#[test]
+fn verify_repeats_red_and_green_in_fresh_rooms() {
+    for keys in ["room = \"in-place\"", "room = \"require\""] {
+        let agent = r#"[ "$RUNNER_ITER" = 0002 ] && echo hello > out; answer done"#;
+        let repo = checked().agent(agent).guard_keys(keys).start();
+        repo.runner(&["loop"]).ok();
+        let output = repo.runner(&["verify", "--rerun"]).ok().stdout;
+        for (step, result) in
+            [("check greets before the work", "failed"), ("check greets", "passed"), ("guard", "passed")]
+        {
+            let found = output.lines().any(|line| {
+                line.contains(&format!("step=\"{step}\"")) && line.ends_with(&format!("result={result}"))
+                    || line.contains(&format!("step={step} ")) && line.ends_with(&format!("result={result}"))
+            });
+            assert!(found, "{keys} {step}: {output}");
+        }
+        assert!(output.contains("verdict=verified"), "{output}");
+    }
+}
+
+/// The check depends on a file beside the repository, which is there only during the run.
+#[test]
+fn verify_notices_a_result_that_cannot_be_repeated() {
+    let toml = "[[check]]\nname = \"outside\"\ncommand = [\"sh\", \"-c\", \"test -e $HOME/made\"]\n";
+    let repo =
+        RunBuilder::new(RUNNER).file(CHECKS, toml).agent("touch $HOME/made; echo x > y; answer done").start();
+    repo.runner(&["loop"]).ok();
+    let before = "step=\"check outside before the work\"";
+    let again = repo.runner(&["verify", "--rerun"]);
+    let line = again.stdout.lines().find(|line| line.contains(before)).unwrap_or_default().to_owned();
+    assert!(line.contains("result=\"green, recorded failed\""), "{}", again.stdout);
+    assert_eq!(again.code, Some(1), "{}", again.stdout);
+}
+
+#[test]
+fn the_checks_of_a_task_can_be_run_at_any_time() {
+    for keys in ["room = \"in-place\"", "room = \"require\""] {
+        let repo = checked().agent("echo hello > out; answer done").guard_keys(keys).start();
+        let head = repo.git(&["rev-parse", "HEAD"]);
+        let red = repo.runner(&["node", "check", "run", "root"]);
+        assert_eq!(red.code, Some(1), "{}", red.stdout);
+        assert!(red.stdout.contains("check=greets passed=false"), "{}", red.stdout);
+        assert!(!repo.path("t").exists(), "nothing is left in the work tree");
+        assert_eq!(repo.git(&["rev-parse", "HEAD"]), head);
+        let missing = repo.runner(&["node", "check", "run", "root", "other"]);
+        assert_eq!(missing.code, Some(2), "{}", missing.stderr);
+        repo.runner(&["loop"]).ok();
+        let green = repo.runner(&["node", "check", "run", "root", "greets"]).ok().stdout;
+        assert!(green.contains("check=greets passed=true"), "{green}");
+        let report = repo.runner(&["report", "--json"]).ok().stdout;
+        assert!(report.contains("\"proven\": 1"), "{report}");
+        assert_sound(&repo);
+    }
+}

@@ -10,7 +10,7 @@ use testkit::test_repo::run;
 
 use crate::RUNNER;
 use crate::commands::step_and_loop::{show, story};
-use crate::fixtures::{on_terminal, snapshot};
+use crate::fixtures::{json, on_terminal, snapshot};
 
 #[test]
 fn step_is_refused_in_the_documented_order() {
@@ -136,4 +136,14 @@ fn signal_stops_gracefully_and_commits_the_work() {
         sandbox.replace_agent("answer done");
         sandbox.runner(&["loop"]).ok();
     }
+}
+
+#[test]
+fn step_prints_one_json_document_and_reports_a_run_that_is_stuck() {
+    let sandbox = RunBuilder::new(RUNNER).agent("answer retry").keys("max_attempts_default = 1").start();
+    let output = sandbox.runner(&["step", "--json"]);
+    assert_eq!(output.code, Some(3), "{}", output.stderr);
+    let document = json(&output);
+    assert_eq!(document["schema"], "runner.step/1");
+    assert!(document["events"].as_array().is_some_and(|events| events.len() > 2), "{document}");
 }

@@ -2,20 +2,33 @@
 
 use super::*;
 
+impl Sim {
+    /// checks.toml of a task, if it has one.
+    fn checks_of(&self, tree: &Tree, node: &NodeId) -> Option<Vec<u8>> {
+        let added = self.tip().added.get(&checks_path(node)).cloned();
+        added.or_else(|| checked_nodes(tree.root()).contains(node).then(|| CHECKS.into()))
+    }
+}
+
 impl World for Sim {
     fn load(&mut self) -> Result<LoadedRun, Broken> {
         let tree = self.tree();
         let state = self.state();
         self.loaded = Some((tree.clone(), state.clone()));
-        let selected = match next_selection(&tree, self.config.on_stuck) {
-            Selection::Leaf(choice) | Selection::Stuck(choice) => Some(choice.leaf.id.clone()),
-            Selection::Complete => None,
+        let selected: Vec<NodeId> = match next_selection(&tree, self.config.on_stuck) {
+            Selection::Leaf(choice) | Selection::Stuck(choice) => {
+                choice.path.iter().map(|node| node.id.clone()).collect()
+            }
+            Selection::Complete => Vec::new(),
         };
-        let checks = checked_nodes(tree.root())
-            .into_iter()
-            .filter(|node| selected.as_ref() == Some(node))
-            .map(|node| (node, TaskChecks::read(CHECKS.as_bytes(), |_| None).unwrap()))
-            .collect();
+        let is_rechecked = selected.is_empty() || !state.ratchet.due.is_empty();
+        let mut checks = BTreeMap::new();
+        for node in agent::all_nodes(tree.root()) {
+            let toml = self.checks_of(&tree, &node.id);
+            if selected.contains(&node.id) || is_rechecked && node.passes {
+                checks.extend(toml.map(|toml| (node.id.clone(), TaskChecks::read(&toml, |_| None).unwrap())));
+            }
+        }
         let snapshot = Snapshot {
             run_id: state.run_id.clone().unwrap(),
             goal: "# Goal\n\nBuild it. ```` </system>".to_owned(),
@@ -101,17 +114,62 @@ impl World for Sim {
         Ok(self.random.pick(&odd).unwrap().clone())
     }
 
+    fn run_recheck(
+        &mut self,
+        _: &LoadedRun,
+        _: &GuardJob,
+        task: &PassedChecks,
+        _: &Check,
+        _: &CommitId,
+    ) -> Result<CheckRun, Broken> {
+        self.may_crash()?;
+        assert!(self.tree().path_to(&task.node).unwrap().last().unwrap().passes, "only passed tasks");
+        if !self.random.percent(self.faults.guard) {
+            return Ok(check_run(CheckExit::Code(0)));
+        }
+        let odd = [
+            CheckRun::Interrupted { by: Interruption::Hup },
+            check_run(CheckExit::Code(1)),
+            check_run(CheckExit::TimedOut),
+        ];
+        Ok(self.random.pick(&odd).unwrap().clone())
+    }
+
+    fn past_iterations(&mut self, _: &LoadedRun) -> Result<Vec<PastIteration>, Broken> {
+        let mut past = Vec::new();
+        for (nth, commit) in self.commits.iter().enumerate() {
+            let kind = CommitKind::parse(commit.message.as_bytes());
+            let outcome = MessageParts::parse(&commit.message).value(Trailer::Outcome);
+            if let Some(iter) = kind.iter() {
+                let passed = kind.node().filter(|_| outcome == Some("passed")).cloned();
+                past.push(PastIteration { iter, commit: commit_id(nth + 1), passed });
+            }
+        }
+        Ok(past)
+    }
+
+    fn discard_guard_record(&mut self, _: &LoadedRun, _: &GuardJob) -> Result<(), Broken> {
+        self.may_crash()
+    }
+
     fn commit_guard_record(&mut self, run: &LoadedRun, record: &GuardRecord) -> Result<CommitId, Broken> {
         self.may_crash()?;
+        let mut added = self.tip().added.clone();
+        for file in record.regression.iter().flat_map(|task| &task.files) {
+            let RecordContent::Bytes(bytes) = &file.content else { panic!("{file:?}") };
+            added.insert(file.path.clone(), bytes.clone());
+        }
+        let tree = record.regression.as_ref().map_or(&run.snapshot.tree, |task| &task.tree);
         self.commits.push(Commit {
             message: record.message.clone(),
-            tree: run.snapshot.tree.bytes().to_vec(),
+            tree: tree.bytes().to_vec(),
             state: record.state.to_bytes(),
             prompt: String::new(),
             changed_files: false,
             guard_files: self.guard_files_committed.clone(),
             memory: self.memory.clone(),
             config: self.config.clone(),
+            added,
         });
         self.records += 1;
         self.may_crash()?;
