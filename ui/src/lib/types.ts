@@ -28,6 +28,8 @@ export interface PageSnapshot {
   /** What agents asked, oldest first. */
   questions: QuestionView[];
   progress: RunProgress;
+  /** How much of the tasks' acceptance is proven; null where no task has acceptance criteria. */
+  coverage: Coverage | null;
   /** The iteration in progress. */
   current: CurrentIteration | null;
   /** Problems of the run's files. */
@@ -73,7 +75,7 @@ export type LifecycleState = "no_run" | "invalid" | "running" | "waiting" | "pau
 export type RunPhase = "agent" | "guard" | "commit";
 
 /** Why a loop stopped. */
-export type StopReason = { reason: "complete" } | { reason: "stuck"; node: string } | { reason: "not_reproducible"; exit: string } | { reason: "max_iterations"; max: number } | { reason: "loop_iterations"; max: number } | { reason: "loop_budget"; limit: BudgetLimit; spent: number | null; max: number } | { reason: "budget"; limit: BudgetLimit; node: string | null; spent: number; max: number } | { reason: "stalled"; iterations: number } | { reason: "time_limit"; outcome: "passed" | "unconfirmed" | "checks_failed" | "guard_failed" | "review_refused" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "split_refused" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "review_failed" | "not_logged_in" | "context_full" } | { reason: "failures"; outcome: "passed" | "unconfirmed" | "checks_failed" | "guard_failed" | "review_refused" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "split_refused" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "review_failed" | "not_logged_in" | "context_full"; in_row: number } | { reason: "needs_user"; outcome: "passed" | "unconfirmed" | "checks_failed" | "guard_failed" | "review_refused" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "split_refused" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "review_failed" | "not_logged_in" | "context_full" } | { reason: "vacuous_checks"; node: string; checks: string[] } | { reason: "interrupted"; by: Interruption } | { reason: "user_stop" };
+export type StopReason = { reason: "complete" } | { reason: "stuck"; node: string } | { reason: "not_reproducible"; exit: string } | { reason: "regressed"; node: string; check: string; broken_by: number | null } | { reason: "max_iterations"; max: number } | { reason: "loop_iterations"; max: number } | { reason: "loop_budget"; limit: BudgetLimit; spent: number | null; max: number } | { reason: "budget"; limit: BudgetLimit; node: string | null; spent: number; max: number } | { reason: "stalled"; iterations: number } | { reason: "time_limit"; outcome: "passed" | "unconfirmed" | "checks_failed" | "guard_failed" | "review_refused" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "split_refused" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "review_failed" | "not_logged_in" | "context_full" } | { reason: "failures"; outcome: "passed" | "unconfirmed" | "checks_failed" | "guard_failed" | "review_refused" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "split_refused" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "review_failed" | "not_logged_in" | "context_full"; in_row: number } | { reason: "needs_user"; outcome: "passed" | "unconfirmed" | "checks_failed" | "guard_failed" | "review_refused" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "split_refused" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "review_failed" | "not_logged_in" | "context_full" } | { reason: "vacuous_checks"; node: string; checks: string[] } | { reason: "interrupted"; by: Interruption } | { reason: "user_stop" };
 
 /** The limits that a budget can set. */
 export type BudgetLimit = "run_tokens" | "run_usd" | "leaf_tokens" | "leaf_usd";
@@ -190,6 +192,19 @@ export interface RunProgress {
   sessions_without_cost: number;
 }
 
+/** The acceptance criteria of all leaves, by how they are decided. */
+export interface Coverage {
+  points: number;
+  /** Decided by a check that failed before the work and succeeded after it. */
+  proven: number;
+  /** Decided by a check of a task that has not passed yet. */
+  pending: number;
+  /** Decided by checks that did not fail for a reason that counts before the work. */
+  unproven: number;
+  /** Decided by no check: an agent says so. */
+  prose: number;
+}
+
 /** The iteration in progress. */
 export interface CurrentIteration {
   iter: number;
@@ -228,6 +243,10 @@ export interface IterationRow {
   guard_exit: string | null;
   /** The review in one line: `refused 1/2 by claude: no test`. */
   review: string | null;
+  /** Where the guard ran: `in-place`, or `bubblewrap` with its ignored files; null if it did not run to its end. */
+  room: string | null;
+  /** The checks that ran. */
+  checks: CheckResultView[];
   /** Whether it used an attempt. */
   is_charged: boolean;
   summary: string;
@@ -251,6 +270,16 @@ export interface IterationRow {
   commit_before: string | null;
   /** Whether its log folder exists here; a clone only has the commits. */
   has_logs: boolean;
+}
+
+/** A check in one iteration. */
+export interface CheckResultView {
+  name: string;
+  /** How it ended before the work. */
+  red: "green" | "failed" | "absent" | "broken";
+  /** How it ended after the session, `0` for success; null if it did not run then. */
+  exit: string | null;
+  is_green: boolean;
 }
 
 /** One iteration with its files. */
@@ -309,6 +338,9 @@ export interface NodeDetail {
   title: string;
   goal: string;
   acceptance: string[];
+  /** How each acceptance criterion of a leaf is decided. */
+  points: PointState[];
+  checks: TaskCheckView[];
   passes: boolean;
   is_leaf: boolean;
   state: NodeState;
@@ -326,6 +358,24 @@ export interface NodeDetail {
   /** What the next session on it reads about the last one that answered. */
   history: NodeHistoryView | null;
 }
+
+/** How one acceptance criterion is decided. */
+export type PointState = "proven" | "pending" | "unproven" | "prose";
+
+/** A check of a task. */
+export interface TaskCheckView {
+  name: string;
+  /** As one types it. */
+  command: string;
+  /** The acceptance criteria that it decides, from 1; empty if it decides all of them. */
+  covers: number[];
+  /** How it ended before the work; null if it has not run. */
+  red: "green" | "failed" | "absent" | "broken" | null;
+  state: CheckStateName;
+}
+
+/** What became of a check. */
+export type CheckStateName = "held_back" | "red" | "vacuous" | "green";
 
 export interface NodeName {
   id: string;

@@ -19,7 +19,7 @@ fn keys() -> Vec<String> {
         token("gsk_", 50),
         token("xoxb-1234-5678-", 24),
         token("sk_live_", 24),
-        format!("ey{}.ey{}.{}", "JhbGciOiJIUzI1NiJ9", "JzdWIiOiIxMjM0In0", &letters[..43]),
+        format!("ey{}.ey{}.{}", "JhbGciOiJIUzI1NiJ9", "JzdWIiOiIxMjM0In0", letters.get(..43).unwrap()),
         format!(
             "-----BEGIN RSA PRIV{}\nMIIE{letters}\nabcd\n-----END RSA PRIV{}",
             "ATE KEY-----", "ATE KEY-----"

@@ -115,12 +115,11 @@ fn dead_runner_is_a_crash() {
     assert_eq!(crashed(None).headline, "the runner died while it moved the branch");
 }
 
-#[test]
-fn every_stop_reason_says_what_to_type() {
-    let (id, tree) = (run_id(), tree(0, false));
+/// Stop reasons, each with its headline and the first command.
+fn stops_and_advice() -> Vec<(Value, &'static str, &'static str)> {
     let budget =
         json!({ "reason": "budget", "limit": "leaf_usd", "node": "root", "spent": 500_000, "max": 400_000 });
-    for (stop, headline, command) in [
+    vec![
         (json!({ "reason": "complete" }), "the task passed", "git log --oneline runner/x"),
         (
             json!({ "reason": "stuck", "node": "root" }),
@@ -171,7 +170,13 @@ fn every_stop_reason_says_what_to_type() {
             "for a reason that this version does not know",
             "runner loop",
         ),
-    ] {
+    ]
+}
+
+#[test]
+fn every_stop_reason_says_what_to_type() {
+    let (id, tree) = (run_id(), tree(0, false));
+    for (stop, headline, command) in stops_and_advice() {
         let reason: StopReason = serde_json::from_value(stop).unwrap();
         let status = run_status(&RunFacts { stop: Some(&reason), ..facts(&id, &tree) });
         let state =

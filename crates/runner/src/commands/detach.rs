@@ -38,7 +38,7 @@ pub(super) fn run(dir: &Path, options: &LoopOptions, ui: &Ui) -> Result<DetachOu
                 status_line =
                     Some(ui.status_line("running the guard once before starting (Ctrl-C stops it)"));
             }
-            report => break report,
+            report @ (DetachReport::Working | DetachReport::Ended(_)) => break report,
         }
     };
     drop(status_line);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use runner_core::config::CommandArgv;
 use runner_core::labels::annotation_text;
 use runner_core::layout::Doc;
+use runner_core::model::checks::{CheckExit, CheckName, RedKind};
 use runner_core::model::id::IterationNumber;
 use runner_core::model::review::ReviewResult;
 use runner_core::model::run_state::GuardResult;
@@ -133,42 +134,39 @@ impl CommandOutput for EventOutput<'_> {
         }]
     }
 
+    #[expect(clippy::too_many_lines, reason = "a flat table: one arm per event")]
     fn human(&self, styler: &Styler) -> String {
         match self.0 {
             Event::Checked { findings, .. } => {
                 indented_notes(findings.iter().map(|finding| clean(finding)), styler)
             }
             Event::FileNoticed { notice, .. } => notice_lines(notice, styler),
-            Event::CheckEnded { check, red: Some(red), .. } => {
-                indented_notes([format!("check {check} before the work: {red}")], styler)
-            }
-            Event::CheckEnded { check, exit, red: None, .. } => {
-                let failed = (!exit.is_green()).then(|| format!("check {check} failed ({exit})"));
-                indented_notes(failed, styler)
+            Event::CheckEnded { check, exit, red, .. } => {
+                indented_notes(check_text(check, *exit, *red), styler)
             }
             Event::Waiting { wait, ends_unix_ms } => {
                 let until = on_the_wall(*ends_unix_ms);
                 indented_notes([format!("waiting until {until} ({})", clean(&reason(wait)))], styler)
             }
-            Event::BaselineStarted { command } => {
-                let text = format!("Running the guard once before starting: {}", command_text(command));
-                format!("{}\n", styler.paint(TextRole::Faint, &styler.fit(&text, styler.width)))
-            }
+            Event::BaselineStarted { command } => faint_line(
+                &format!("Running the guard once before starting: {}", command_text(command)),
+                styler,
+            ),
             Event::BaselineEnded { guard, exit, command } => baseline_text(*guard, exit, command, styler),
-            Event::FinalCheckStarted { command } => {
-                let text = format!("Running the guard in a clean checkout: {}", command_text(command));
-                format!("{}\n", styler.paint(TextRole::Faint, &styler.fit(&text, styler.width)))
-            }
+            Event::FinalCheckStarted { command } => faint_line(
+                &format!("Running the guard in a clean checkout: {}", command_text(command)),
+                styler,
+            ),
             Event::FinalCheckEnded { guard, exit, command } => final_text(*guard, exit, command, styler),
             Event::RecheckEnded { node, check, exit, broken_by } => {
                 let by = broken_by.map(|iter| format!("; iteration {} broke it", iter.get()));
                 let text = format!("check {check} of {node} fails again ({exit}){}", by.unwrap_or_default());
                 indented_notes((!exit.is_green()).then_some(text), styler)
             }
-            Event::RegressionAdded { task, node, check, .. } => indented_notes(
-                [format!("added task {task}: make check {check} of {node} succeed again")],
-                styler,
-            ),
+            Event::RegressionAdded { task, node, check, .. } => {
+                let text = format!("added task {task}: make check {check} of {node} succeed again");
+                indented_notes([text], styler)
+            }
             Event::ReviewEnded { report, .. } => review_text(report, styler),
             Event::Paused => indented_notes(["paused ('runner resume' continues)".to_owned()], styler),
             Event::BudgetUnenforceable { limits, agent } => {
@@ -176,8 +174,7 @@ impl CommandOutput for EventOutput<'_> {
             }
             Event::SandboxChosen { why: Some(why), .. } => warning_line(&no_sandbox_text(why), styler),
             Event::SandboxChosen { sandbox, why: None } => {
-                let text = format!("Sandbox of the agent: {}", sandbox_text(sandbox));
-                format!("{}\n", styler.paint(TextRole::Faint, &styler.fit(&text, styler.width)))
+                faint_line(&format!("Sandbox of the agent: {}", sandbox_text(sandbox)), styler)
             }
             Event::GuardInPlace { why } => warning_line(&in_place_text(why), styler),
             Event::RoomProposal { command, keys } => proposal_text(command, keys, styler),
@@ -188,14 +185,12 @@ impl CommandOutput for EventOutput<'_> {
                 indented_notes([format!("question {number}: {}", clean(text))], styler)
             }
             Event::QueuedEdit { edit, fault } => {
-                let result =
-                    fault.as_ref().map_or("recorded".to_owned(), |why| format!("refused: {}", clean(why)));
-                indented_notes([format!("your {} is {result}", clean(edit))], styler)
+                indented_notes([queued_edit_text(edit, fault.as_deref())], styler)
             }
-            Event::Notified { to, fault } => indented_notes(
-                fault.iter().map(|fault| format!("notification by {}: {}", clean(to), clean(fault))),
-                styler,
-            ),
+            Event::Notified { to, fault } => {
+                let text = |fault: &String| format!("notification by {}: {}", clean(to), clean(fault));
+                indented_notes(fault.iter().map(text), styler)
+            }
             Event::Planned { .. }
             | Event::Recovered { .. }
             | Event::Agent { .. }
@@ -213,6 +208,23 @@ impl CommandOutput for EventOutput<'_> {
             | Event::Unknown => String::new(),
         }
     }
+}
+
+fn faint_line(text: &str, styler: &Styler) -> String {
+    format!("{}\n", styler.paint(TextRole::Faint, &styler.fit(text, styler.width)))
+}
+
+/// How a check ended before the work, or that it failed after it.
+fn check_text(check: &CheckName, exit: CheckExit, red: Option<RedKind>) -> Option<String> {
+    match red {
+        Some(red) => Some(format!("check {check} before the work: {red}")),
+        None => (!exit.is_green()).then(|| format!("check {check} failed ({exit})")),
+    }
+}
+
+fn queued_edit_text(edit: &str, fault: Option<&str>) -> String {
+    let result = fault.map_or("recorded".to_owned(), |why| format!("refused: {}", clean(why)));
+    format!("your {} is {result}", clean(edit))
 }
 
 /// What a reviewer refused, or why it gave no verdict. An acceptance needs no line.

@@ -136,24 +136,20 @@ impl Oracle {
         let is_overruled = transition.meta.annotations.contains(&Annotation::ReviewOverruled);
         let result = last.map(|last| last.result);
         assert_eq!(last.is_some(), self.reviewed.contains(&job.iteration.get()) && last.is_some());
-        match transition.outcome {
-            Outcome::Passed if i64::from(refused) >= review.rounds.get() => {
-                assert_eq!((result, is_overruled), (None, true), "the reviewer has no more rounds");
-            }
-            Outcome::Passed => {
-                assert_eq!((result, is_overruled), (Some(ReviewResult::Accepted), false));
-            }
-            Outcome::ReviewRefused => {
-                assert_eq!(result, Some(ReviewResult::Refused));
-                assert!(i64::from(refused) < review.rounds.get(), "it refuses a bounded number of times");
-                assert_eq!(transition.meta.charge, AttemptCharge::Charged);
-                *self.refused.entry(node.clone()).or_default() += 1;
-            }
-            _ => {
-                assert!(!is_overruled);
-                assert!(result.is_none_or(|result| result == ReviewResult::Failed));
-                assert!(!(transition.meta.charge == AttemptCharge::Charged && result.is_some()));
-            }
+        let has_rounds = i64::from(refused) < review.rounds.get();
+        let is_charged = transition.meta.charge == AttemptCharge::Charged;
+        if transition.outcome == Outcome::Passed {
+            let expected = has_rounds.then_some(ReviewResult::Accepted);
+            assert_eq!((result, is_overruled), (expected, !has_rounds), "rounds: {has_rounds}");
+        } else if transition.outcome == Outcome::ReviewRefused {
+            assert_eq!(result, Some(ReviewResult::Refused));
+            assert!(has_rounds, "it refuses a bounded number of times");
+            assert!(is_charged);
+            *self.refused.entry(node.clone()).or_default() += 1;
+        } else {
+            assert!(!is_overruled);
+            assert!(result.is_none_or(|result| result == ReviewResult::Failed));
+            assert!(!(is_charged && result.is_some()));
         }
     }
 

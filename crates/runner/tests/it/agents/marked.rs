@@ -185,7 +185,7 @@ fn plain_sessions_send_every_mark() {
 }
 
 #[test]
-fn the_repositorys_instructions_are_part_of_the_prompt_by_default() {
+fn instructions_of_the_repository_are_part_of_the_prompt_by_default() {
     for kind in BOTH {
         let model = model_of(LOOKS_AROUND);
         let repo = setup(kind, &model.url()).start_in(marked_repo());

@@ -1,6 +1,7 @@
 //! Whole runs with the real Codex and Claude Code as worker and as reviewer: a check from red to green, and a review that
 //! refuses once.
 
+use serde_json::Value;
 use testkit::agents;
 use testkit::oracle::assert_sound;
 
@@ -29,8 +30,8 @@ fn reviewed_run(kind: &str) {
     assert!(reviews.contains("refused 1/2 ") && reviews.contains("accepted 2/2 "), "{reviews}");
     assert_eq!(repo.git(&["show", "HEAD:one.txt"]), "hello please");
     assert!(!repo.path("sneaky.txt").exists(), "the reviewer cannot write");
-    let review = &repo.meta(2)["review"];
-    assert!(review["tokens"].as_u64() > Some(0), "{review}");
+    let meta = repo.meta(2);
+    assert!(meta.pointer("/review/tokens").and_then(Value::as_u64) > Some(0), "{meta}");
     assert_sound(&repo);
 }
 

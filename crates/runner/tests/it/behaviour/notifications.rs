@@ -38,7 +38,7 @@ fn request(mut stream: TcpStream) -> String {
         }
         let count = stream.read(&mut buffer).unwrap();
         assert!(count > 0, "an incomplete request: {text}");
-        bytes.extend(&buffer[..count]);
+        bytes.extend(buffer.iter().take(count));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::process::{Child, Stdio};
 
+use serde_json::Value;
 use testkit::oracle::assert_sound;
 use testkit::processes::wait_for;
 use testkit::run_builder::RunBuilder;
@@ -34,8 +35,9 @@ fn go(sandbox: &TestRepo, iter: u32) {
 }
 
 fn notes(sandbox: &TestRepo) -> Vec<String> {
-    let notes: serde_json::Value = serde_json::from_str(&sandbox.read(".runner/state/notes.json")).unwrap();
-    notes["notes"].as_array().unwrap().iter().map(|note| note["text"].as_str().unwrap().to_owned()).collect()
+    let notes: Value = serde_json::from_str(&sandbox.read(".runner/state/notes.json")).unwrap();
+    let texts = notes.pointer("/notes").and_then(Value::as_array).unwrap().iter();
+    texts.map(|note| note.get("text").and_then(Value::as_str).unwrap().to_owned()).collect()
 }
 
 #[test]
