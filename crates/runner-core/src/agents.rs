@@ -29,8 +29,8 @@ mod qwen;
 pub use claude::can_launch_commands_through;
 pub use event::{ActivityState, AgentEvent, AgentEventKind, FileAction, FileChange, PlanItem, PlanItemState};
 pub use launch::{
-    CommandLine, CommandSandbox, LaunchContext, RepositoryAccess, SetupFile, SetupLink, Variables,
-    agent_schema,
+    AnswerFiles, CommandLine, CommandSandbox, LaunchContext, RepositoryAccess, SetupFile, SetupLink,
+    Variables, agent_schema,
 };
 pub use preset::Preset;
 pub use provider_error::ProcessFacts;

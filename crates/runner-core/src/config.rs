@@ -88,7 +88,7 @@ pub struct Config {
     pub git: GitConfig,
     /// Commands that run after certain events, for notifications.
     pub hooks: HooksConfig,
-    /// Messages to you.
+    /// Where the runner sends messages about the run.
     pub notify: NotifyConfig,
     /// How long to keep the logs of iterations.
     pub logs: LogsConfig,

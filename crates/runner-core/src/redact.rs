@@ -75,9 +75,9 @@ pub enum FileKey {
     Likely,
 }
 
-/// The result of a look at one position.
+/// Whether a key begins at one position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
+enum KeyMatch {
     No,
     Key {
         start: usize,
@@ -200,9 +200,9 @@ impl Redactor {
         while let Some(start) = self.candidate(text, at) {
             let (look, kind) = self.look_at(text, start, end);
             match look {
-                Look::Key { start, end } => return Search::Found(FoundKey { start, end, kind }),
-                Look::NeedsMore => return Search::Clear(start),
-                Look::No => at = start + 1,
+                KeyMatch::Key { start, end } => return Search::Found(FoundKey { start, end, kind }),
+                KeyMatch::NeedsMore => return Search::Clear(start),
+                KeyMatch::No => at = start + 1,
             }
         }
         match end {
@@ -219,7 +219,7 @@ impl Redactor {
     }
 
     /// The longest key that begins at a position.
-    fn look_at(&self, text: &[u8], at: usize, end: TextEnd) -> (Look, KeyKind) {
+    fn look_at(&self, text: &[u8], at: usize, end: TextEnd) -> (KeyMatch, KeyKind) {
         let rest = text.get(at..).unwrap_or_default();
         let mut longest: Option<FoundKey> = None;
         let mut add = |key: FoundKey| {
@@ -234,7 +234,7 @@ impl Redactor {
             if rest.starts_with(&value.bytes) {
                 add(FoundKey { start: at, end: at + value.bytes.len(), kind });
             } else if end == TextEnd::More && value.bytes.starts_with(rest) {
-                return (Look::NeedsMore, kind);
+                return (KeyMatch::NeedsMore, kind);
             }
         }
         let forms = self.inner.forms_by_byte.get(first).into_iter().flatten();
@@ -244,19 +244,19 @@ impl Redactor {
             let kind = if form.is_certain { KeyKind::Form } else { KeyKind::LikelyForm };
             if !rest.starts_with(prefix) {
                 if end == TextEnd::More && prefix.starts_with(rest) {
-                    return (Look::NeedsMore, kind);
+                    return (KeyMatch::NeedsMore, kind);
                 }
                 continue;
             }
             match form.look(text, at, end) {
-                Look::Key { start, end } => add(FoundKey { start, end, kind }),
-                Look::NeedsMore => return (Look::NeedsMore, kind),
-                Look::No => {}
+                KeyMatch::Key { start, end } => add(FoundKey { start, end, kind }),
+                KeyMatch::NeedsMore => return (KeyMatch::NeedsMore, kind),
+                KeyMatch::No => {}
             }
         }
         match longest {
-            Some(FoundKey { start, end, kind }) => (Look::Key { start, end }, kind),
-            None => (Look::No, KeyKind::Form),
+            Some(FoundKey { start, end, kind }) => (KeyMatch::Key { start, end }, kind),
+            None => (KeyMatch::No, KeyKind::Form),
         }
     }
 

@@ -354,7 +354,7 @@ fn collect_evidence<W: IterationWorld>(
     let green = run_green(world, job, claim, iteration)?;
     let guard = if green.is_green() {
         world.announce(&Event::GuardStarted { iter: job.iteration, command: job.guard.command.clone() });
-        let guard = world.run_guard(iteration, job, &claim.protected.restore)?;
+        let guard = world.run_guard(iteration, job, &claim.restored_before_guard())?;
         world.announce(&Event::guard_ended(job, &guard));
         guard
     } else {

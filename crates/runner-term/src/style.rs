@@ -212,7 +212,7 @@ impl Styler {
     }
 }
 
-/// Programs that hints tell the user to type.
+/// Programs that hints name.
 const TYPED: [&str; 8] = ["runner", "git", "cd", "npm", "chmod", "sudo", "codex", "cargo"];
 
 /// The words of a text, with commands as one part each.
@@ -272,7 +272,7 @@ mod tests {
         let styler = Styler::plain(24);
         assert_eq!(
             styler.wrap_commands("stash them with 'git stash -u', then go on", 6),
-            "stash them with\n      'git stash -u', then\n      go on"
+            "stash them with\n      'git stash -u',\n      then go on"
         );
         assert_eq!(
             styler.wrap_commands("to go on: runner switch a-very-long-name", 6),

@@ -4,6 +4,7 @@
 //! Only the footer is redrawn; everything above it is ordinary scrollback. The display never queries the terminal.
 
 mod heartbeat;
+mod phase;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +19,7 @@ use runner_term::{CommandOutput, Glyph, Styler, TextRole, Ui};
 use serde_json::Value;
 
 use self::heartbeat::Heartbeat;
+pub(crate) use self::phase::DisplayPhase;
 use crate::render::clean;
 use crate::render::cost::spent_text;
 use crate::render::event::{EventOutput, FinishedIteration};
@@ -34,25 +36,6 @@ const STOPPING: &str = "stopping after this iteration";
 
 /// Reads the last line of a session's log.
 pub(crate) type LastLine<'a> = dyn Fn(&RunId, IterationNumber, DisplayPhase) -> Option<String> + Sync + 'a;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DisplayPhase {
-    Agent,
-    Guard,
-    Review,
-    Commit,
-}
-
-impl DisplayPhase {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Agent => "agent",
-            Self::Guard => "guard",
-            Self::Review => "review",
-            Self::Commit => "commit",
-        }
-    }
-}
 
 pub(crate) struct LiveDisplay<'a> {
     ui: &'a Ui,

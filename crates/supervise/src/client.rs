@@ -58,7 +58,7 @@ pub fn run(
             ProgramEnd { exit: ExitReason::Lost, leftovers, active: started.elapsed() }
         }
     };
-    let output = pump.finish(spec.on_output);
+    let output = pump.finish(spec.observers.on_output);
     Ok(ProcessResult {
         exit,
         elapsed: started.elapsed(),
@@ -208,7 +208,7 @@ impl SupervisedProcess {
             ];
             self.pump.wait(others, deadline).ok()?;
             cancel.drain();
-            if self.pump.read(spec.on_output) {
+            if self.pump.read(spec.observers.on_output) {
                 idle.restart();
             }
             match self.read_report() {
@@ -351,7 +351,12 @@ impl<'a> IdleTimer<'a> {
     fn new(spec: &ProcessSpec<'a>, supervisor: Pid) -> Self {
         let limit = spec.limits.idle;
         let deadline = if limit.is_zero() { None } else { Instant::now().checked_add(limit) };
-        Self { limit, deadline, has_changed_files: spec.has_changed_files, cpu: CpuMeter::new(supervisor) }
+        Self {
+            limit,
+            deadline,
+            has_changed_files: spec.observers.has_changed_files,
+            cpu: CpuMeter::new(supervisor),
+        }
     }
 
     fn restart(&mut self) {

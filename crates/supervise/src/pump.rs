@@ -55,7 +55,7 @@ impl Pump {
     /// Creates the files and the pipes.
     pub(super) fn open(spec: &ProcessSpec<'_>, started: Instant) -> Result<(Self, PipeWriters), IoError> {
         let mut channels = Vec::new();
-        let filter = || spec.output_filter.map(|filter| filter());
+        let filter = || spec.observers.filter.map(|filter| filter());
         let writers = match &spec.output {
             OutputTarget::Combined(log) => {
                 let (channel, stdout) = PumpChannel::open(log, OutputSource::Stdout, filter())?;

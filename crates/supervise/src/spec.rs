@@ -19,9 +19,14 @@ pub struct ProcessSpec<'a> {
     pub(crate) jsonl_copy: Option<OutputLog>,
     pub(crate) limits: TimeLimits,
     pub(crate) stop_policy: StopPolicy,
+    pub(crate) observers: ProcessObservers<'a>,
+}
+
+/// What the caller's own code sees of a program, and does to its output.
+pub(crate) struct ProcessObservers<'a> {
     pub(crate) has_changed_files: &'a dyn Fn() -> bool,
     pub(crate) on_output: &'a dyn Fn(OutputSource, &[u8]),
-    pub(crate) output_filter: Option<&'a dyn Fn() -> Box<dyn OutputFilter>>,
+    pub(crate) filter: Option<&'a dyn Fn() -> Box<dyn OutputFilter>>,
 }
 
 /// Changes the output of a program, one stream of it, before anything is written or observed.
@@ -45,9 +50,7 @@ impl<'a> ProcessSpec<'a> {
             jsonl_copy: None,
             limits: TimeLimits::default(),
             stop_policy: StopPolicy::default(),
-            has_changed_files: &|| false,
-            on_output: &|_, _| (),
-            output_filter: None,
+            observers: ProcessObservers { has_changed_files: &|| false, on_output: &|_, _| (), filter: None },
         }
     }
 
@@ -88,21 +91,21 @@ impl<'a> ProcessSpec<'a> {
     /// It runs only when the idle limit is reached.
     #[must_use]
     pub fn file_activity(mut self, has_changed_files: &'a dyn Fn() -> bool) -> Self {
-        self.has_changed_files = has_changed_files;
+        self.observers.has_changed_files = has_changed_files;
         self
     }
 
     /// Passes the output through a filter, one for each stream. Logs and the observer get only what it passes on.
     #[must_use]
     pub fn output_filter(mut self, filter: &'a dyn Fn() -> Box<dyn OutputFilter>) -> Self {
-        self.output_filter = Some(filter);
+        self.observers.filter = Some(filter);
         self
     }
 
     /// Sets an observer that gets the output as it arrives, in addition to the logs.
     #[must_use]
     pub fn on_output(mut self, observer: &'a dyn Fn(OutputSource, &[u8])) -> Self {
-        self.on_output = observer;
+        self.observers.on_output = observer;
         self
     }
 }

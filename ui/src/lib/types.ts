@@ -759,6 +759,7 @@ export const STOP_LABELS: Record<StopReason["reason"], Label> = {
   complete: { text: "complete", glyph: "✓", tone: "pass" },
   stuck: { text: "stuck", glyph: "✗", tone: "fail" },
   not_reproducible: { text: "final check failed", glyph: "✗", tone: "fail" },
+  regressed: { text: "checks fail again", glyph: "✗", tone: "fail" },
   max_iterations: { text: "max_iterations reached", glyph: "✗", tone: "fail" },
   loop_iterations: { text: "--max-iterations reached", glyph: "⊘", tone: "retry" },
   loop_budget: { text: "limit of this loop reached", glyph: "⊘", tone: "retry" },

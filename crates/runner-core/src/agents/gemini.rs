@@ -26,7 +26,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
 };
 
 /// The name of a file that no project has.
-const NO_CONTEXT_FILE: &str = ".runner-no-context";
+const NO_CONTEXT_FILE: &str = "no-such-context-file";
 
 fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     let mut settings = json!({

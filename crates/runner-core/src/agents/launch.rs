@@ -67,12 +67,7 @@ const UNATTENDED: [(&str, &str); 4] =
 /// The paths and permissions of one session.
 #[derive(Clone, Debug)]
 pub struct LaunchContext<'a> {
-    /// Where a native agent writes its answer. Does not exist yet.
-    pub answer: PathBuf,
-    /// The schema of the answer that the run has pinned.
-    pub schema: PathBuf,
-    /// The content of that file.
-    pub schema_bytes: &'a [u8],
+    pub answer: AnswerFiles<'a>,
     /// A file that appears if the agent was stopped because its context was full.
     pub context_full: PathBuf,
     /// The session's private folder, for settings files.
@@ -88,6 +83,17 @@ pub struct LaunchContext<'a> {
     pub user: &'a Variables,
     /// Whether the runner runs as root.
     pub is_root: bool,
+}
+
+/// The answer of a session, and what it must look like.
+#[derive(Clone, Debug)]
+pub struct AnswerFiles<'a> {
+    /// Where a native agent writes its answer. Does not exist yet.
+    pub path: PathBuf,
+    /// The schema of the answer that the run has pinned.
+    pub schema: PathBuf,
+    /// The content of that file.
+    pub schema_bytes: &'a [u8],
 }
 
 /// Whether a session may change the repository.

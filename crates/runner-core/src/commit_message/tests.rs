@@ -120,7 +120,7 @@ fn every_documented_subject_is_parsed() {
     for (subject, _) in SUBJECTS {
         let edit = subject.replace("<edit>", "node add b");
         let ids = edit.replace("<run-id>", "a").replace("<NNNN>", "0007").replace("<node-id>", "b");
-        let text = ids.replace("<status>", "done").replace("<guard>", "pass");
+        let text = ids.replace("<status>", "done").replace("<guard>", "pass").replace("<result>", "pass");
         if text == stray_files_subject("a") {
             assert_eq!(kind_word(&text), "user", "it is not on a run's branch");
         } else {

@@ -10,7 +10,7 @@ use super::{Executor, ExecutorKind, SandboxMode};
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum NetworkAccess {
-    /// Nothing.
+    /// No address but those of this machine's own sandbox.
     None,
     /// Everything, for package managers only, as the prompt says. The agent's web tools are off.
     Registries,

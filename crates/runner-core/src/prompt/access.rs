@@ -1,4 +1,4 @@
-//! What a session may write to and reach, as its prompt says it.
+//! What a session may write to and reach, as its prompt lists it.
 
 use crate::config::{Executor, ExecutorKind, NetworkAccess, SandboxMode};
 use crate::model::tools::Tools;

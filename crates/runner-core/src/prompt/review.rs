@@ -31,7 +31,7 @@ const DIFF_BYTES_MIN: usize = 2000;
 const TEXT_BYTES_MAX: usize = 8 << 10;
 
 impl ReviewBrief {
-    /// The prompt for these changes. Changes that do not fit are cut, and the prompt says so.
+    /// The prompt for these changes. Changes that do not fit are cut, and the prompt notes it.
     pub fn prompt(&self, diff: &[u8]) -> Result<String, PromptError> {
         let diff = lines(&String::from_utf8_lossy(diff));
         let whole = self.render(if diff.is_empty() { "No file changed." } else { &diff })?;

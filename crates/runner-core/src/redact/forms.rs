@@ -1,6 +1,6 @@
 //! The forms of keys: how each begins, and what follows.
 
-use super::{Look, TextEnd};
+use super::{KeyMatch, TextEnd};
 
 /// One form of a key.
 pub(super) struct KeyForm {
@@ -44,7 +44,6 @@ enum Begin {
 /// The characters that a part of a key has.
 #[derive(Clone, Copy)]
 enum CharSet {
-    /// Letters and digits.
     Alphanumeric,
     /// The same, `_` and `-`.
     Word,
@@ -136,7 +135,7 @@ pub(super) const FORMS: &[KeyForm] = &[
 
 impl KeyForm {
     /// Looks at the position at which the prefix begins.
-    pub(super) fn look(&self, text: &[u8], start: usize, end: TextEnd) -> Look {
+    pub(super) fn look(&self, text: &[u8], start: usize, end: TextEnd) -> KeyMatch {
         let body = start + self.prefix.len();
         let rest = text.get(body..).unwrap_or_default();
         let is_bound = matches!(
@@ -144,7 +143,7 @@ impl KeyForm {
             Body::Run { begins: Begin::Word, .. } | Body::JsonWebToken | Body::Exactly { .. }
         );
         if is_bound && !is_word_start(text, start) {
-            return Look::No;
+            return KeyMatch::No;
         }
         match self.body {
             Body::Run { set, min, .. } => run(rest, set, min, end).after(start, body),
@@ -158,24 +157,24 @@ impl KeyForm {
 }
 
 /// The part of the text after a prefix that belongs to a key.
-enum Part {
+enum BodyMatch {
     No,
     NeedsMore,
     Key { from: usize, to: usize },
 }
 
-impl Part {
+impl BodyMatch {
     fn whole(length: usize) -> Self {
         Self::Key { from: 0, to: length }
     }
 
     /// The key in the whole text. `start` is where a key begins whose part begins at 0, and `body` where the part begins.
-    fn after(self, start: usize, body: usize) -> Look {
+    fn after(self, start: usize, body: usize) -> KeyMatch {
         match self {
-            Self::No => Look::No,
-            Self::NeedsMore => Look::NeedsMore,
-            Self::Key { from: 0, to } => Look::Key { start, end: body + to },
-            Self::Key { from, to } => Look::Key { start: body + from, end: body + to },
+            Self::No => KeyMatch::No,
+            Self::NeedsMore => KeyMatch::NeedsMore,
+            Self::Key { from: 0, to } => KeyMatch::Key { start, end: body + to },
+            Self::Key { from, to } => KeyMatch::Key { start: body + from, end: body + to },
         }
     }
 }
@@ -206,66 +205,66 @@ fn is_cut(text: &[u8], read: usize, max: usize, end: TextEnd) -> bool {
     end == TextEnd::More && read >= text.len() && read < max
 }
 
-fn run(body: &[u8], set: CharSet, min: usize, end: TextEnd) -> Part {
+fn run(body: &[u8], set: CharSet, min: usize, end: TextEnd) -> BodyMatch {
     let length = set.run(body, RUN_BYTES_MAX);
     if is_cut(body, length, RUN_BYTES_MAX, end) {
-        return Part::NeedsMore;
+        return BodyMatch::NeedsMore;
     }
-    if length >= min { Part::whole(length) } else { Part::No }
+    if length >= min { BodyMatch::whole(length) } else { BodyMatch::No }
 }
 
-fn exactly(body: &[u8], set: CharSet, count: usize, end: TextEnd) -> Part {
+fn exactly(body: &[u8], set: CharSet, count: usize, end: TextEnd) -> BodyMatch {
     let length = set.run(body, count);
     if is_cut(body, length, count + 1, end) {
-        return Part::NeedsMore;
+        return BodyMatch::NeedsMore;
     }
     let is_longer = body.get(length).is_some_and(u8::is_ascii_alphanumeric);
     // The example in the documentation of AWS.
     let is_example = body.get(..length).is_some_and(|key| key.ends_with(b"EXAMPLE"));
-    if length == count && !is_longer && !is_example { Part::whole(length) } else { Part::No }
+    if length == count && !is_longer && !is_example { BodyMatch::whole(length) } else { BodyMatch::No }
 }
 
 /// Three parts with dots between them; the first two begin as a JSON object does.
-fn json_web_token(body: &[u8], end: TextEnd) -> Part {
+fn json_web_token(body: &[u8], end: TextEnd) -> BodyMatch {
     const PART_BYTES_MIN: usize = 8;
     let mut at = 0;
     for part in 0..3 {
         let rest = body.get(at..).unwrap_or_default();
         let length = CharSet::Word.run(rest, TOKEN_BYTES_MAX);
         if is_cut(rest, length, TOKEN_BYTES_MAX, end) {
-            return Part::NeedsMore;
+            return BodyMatch::NeedsMore;
         }
         let begins_well = part != 1 || rest.starts_with(b"eyJ");
         let has_dot = part == 2 || rest.get(length) == Some(&b'.');
         if length < PART_BYTES_MIN || !begins_well || !has_dot {
-            return Part::No;
+            return BodyMatch::No;
         }
         at += length + usize::from(part < 2);
     }
-    Part::whole(at)
+    BodyMatch::whole(at)
 }
 
 /// A block from `-----BEGIN … PRIVATE KEY-----` to its end, also inside of a JSON string; or the beginning of one that is cut.
-fn private_key(body: &[u8], end: TextEnd) -> Part {
+fn private_key(body: &[u8], end: TextEnd) -> BodyMatch {
     const LABEL_BYTES_MAX: usize = 40;
     const DASHES: &[u8] = b"-----";
     let is_label = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ';
     let length = run_of(body, LABEL_BYTES_MAX, is_label);
     if is_cut(body, length, LABEL_BYTES_MAX, end) {
-        return Part::NeedsMore;
+        return BodyMatch::NeedsMore;
     }
     let (label, rest) = body.split_at(length);
     if !label.ends_with(b"PRIVATE KEY") && !label.ends_with(b"PRIVATE KEY BLOCK") {
-        return Part::No;
+        return BodyMatch::No;
     }
     if rest.len() < DASHES.len() && DASHES.starts_with(rest) && end == TextEnd::More {
-        return Part::NeedsMore;
+        return BodyMatch::NeedsMore;
     }
-    if rest.starts_with(DASHES) { key_lines(body, length + DASHES.len(), end) } else { Part::No }
+    if rest.starts_with(DASHES) { key_lines(body, length + DASHES.len(), end) } else { BodyMatch::No }
 }
 
 /// The lines of a private key from a position on, to the end of its last one.
-fn key_lines(body: &[u8], from: usize, end: TextEnd) -> Part {
+fn key_lines(body: &[u8], from: usize, end: TextEnd) -> BodyMatch {
     const END: &[u8] = b"-----END ";
     /// Without a line of a key so far, the text is about keys and has none.
     const HEADERS_BYTES_MAX: usize = 512;
@@ -280,11 +279,15 @@ fn key_lines(body: &[u8], from: usize, end: TextEnd) -> Part {
             let dashes = run_of(closing, 5, |byte| byte == b'-');
             let is_unfinished = dashes < 5 && dashes == closing.len() && label < 40;
             let to = at + END.len() + label + dashes;
-            return if is_unfinished && end == TextEnd::More { Part::NeedsMore } else { Part::whole(to) };
+            return if is_unfinished && end == TextEnd::More {
+                BodyMatch::NeedsMore
+            } else {
+                BodyMatch::whole(to)
+            };
         }
         let length = CharSet::Base64.run(rest, PRIVATE_KEY_BYTES_MAX);
         if end == TextEnd::More && (length == rest.len() || END.starts_with(rest)) {
-            return Part::NeedsMore;
+            return BodyMatch::NeedsMore;
         }
         if length == 0 {
             break;
@@ -292,7 +295,7 @@ fn key_lines(body: &[u8], from: usize, end: TextEnd) -> Part {
         longest = longest.max(length);
         at += length;
     }
-    if longest >= PRIVATE_KEY_LINE_MIN { Part::whole(at.min(body.len())) } else { Part::No }
+    if longest >= PRIVATE_KEY_LINE_MIN { BodyMatch::whole(at.min(body.len())) } else { BodyMatch::No }
 }
 
 /// What is between the lines of a key, and in its headers: white space, escapes, line numbers.
@@ -310,46 +313,46 @@ fn separators(text: &[u8]) -> usize {
 }
 
 /// A sign and a value, with quotes, after a name. Only the value is the key.
-fn assigned(body: &[u8], min: usize, end: TextEnd) -> Part {
+fn assigned(body: &[u8], min: usize, end: TextEnd) -> BodyMatch {
     const SIGN_BYTES_MAX: usize = 12;
     let sign = run_of(body, SIGN_BYTES_MAX, |byte| b" \t=:\"'\\".contains(&byte));
     if is_cut(body, sign, SIGN_BYTES_MAX, end) {
-        return Part::NeedsMore;
+        return BodyMatch::NeedsMore;
     }
     let (signs, rest) = body.split_at(sign);
     if !signs.iter().any(|byte| b"=:".contains(byte)) {
-        return Part::No;
+        return BodyMatch::No;
     }
     match run(rest, CharSet::Base64, min, end) {
-        Part::Key { to, .. } => Part::Key { from: sign, to: sign + to },
-        part @ (Part::No | Part::NeedsMore) => part,
+        BodyMatch::Key { to, .. } => BodyMatch::Key { from: sign, to: sign + to },
+        part @ (BodyMatch::No | BodyMatch::NeedsMore) => part,
     }
 }
 
 /// `user:password@` after `://`. Only the password is the key.
-fn url_login(body: &[u8], end: TextEnd) -> Part {
+fn url_login(body: &[u8], end: TextEnd) -> BodyMatch {
     const BYTES_MAX: usize = 512;
     const PASSWORD_BYTES_MIN: usize = 8;
     let is_name = |byte: u8| byte.is_ascii_graphic() && !b"/@:\"'<>\\?#".contains(&byte);
     let is_password = |byte: u8| byte.is_ascii_graphic() && !b"/@\"'<>\\?#".contains(&byte);
     let name = run_of(body, BYTES_MAX, is_name);
     if is_cut(body, name, BYTES_MAX, end) {
-        return Part::NeedsMore;
+        return BodyMatch::NeedsMore;
     }
     if body.get(name) != Some(&b':') {
-        return Part::No;
+        return BodyMatch::No;
     }
     let from = name + 1;
     let rest = body.get(from..).unwrap_or_default();
     let password = run_of(rest, BYTES_MAX, is_password);
     if is_cut(rest, password, BYTES_MAX, end) {
-        return Part::NeedsMore;
+        return BodyMatch::NeedsMore;
     }
     let is_placeholder = rest.first().is_some_and(|byte| b"$*{[%".contains(byte));
     if password >= PASSWORD_BYTES_MIN && rest.get(password) == Some(&b'@') && !is_placeholder {
-        return Part::Key { from, to: from + password };
+        return BodyMatch::Key { from, to: from + password };
     }
-    Part::No
+    BodyMatch::No
 }
 
 /// Whether no word goes on at a position. An escape of JSON or of a URL, and a code for a colour, end before it.

@@ -16,7 +16,7 @@ pub struct RedactedStream {
     context: Vec<u8>,
 }
 
-/// The most bytes before a key that say whether a word begins there.
+/// The most bytes before a key that decide whether a word begins there.
 const CONTEXT_BYTES: usize = 16;
 
 impl RedactedStream {

@@ -1,3 +1,5 @@
+//! Tests of redaction: every form of key, cut at every byte.
+
 use super::*;
 
 /// One of each form, as a provider would issue it. They are put together here, so that no scanner takes this file for a leak.

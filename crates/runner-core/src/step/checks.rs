@@ -218,7 +218,7 @@ pub(super) fn run_green<W: IterationWorld>(
     let mut last_place = None;
     for check in &checks.task.checks {
         world.announce(&Event::check_started(job, check, CheckPhase::Green));
-        let run = world.run_check(iteration, job, check, &claim.protected.restore)?;
+        let run = world.run_check(iteration, job, check, &claim.restored_before_guard())?;
         let (exit, output, place) = match run {
             CheckRun::Ended { exit, output, junit, place } => {
                 let report = reader::read(&output, junit.as_deref());

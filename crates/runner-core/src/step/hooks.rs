@@ -1,4 +1,4 @@
-//! Hooks and notifications: decides from a loop's events what the user is told, and what a hook reads on standard input.
+//! Hooks and notifications: decides from a loop's events what the user is notified of, and what a hook reads on standard input.
 
 use serde_json::{Value, json};
 
@@ -155,7 +155,7 @@ impl HookTrigger {
         Some(Occasion { until_unix_ms: Some(ends_unix_ms), ..occasion })
     }
 
-    /// Remembers what a report says about the last iteration.
+    /// Remembers what a report has about the last iteration.
     fn track(&mut self, event: &Event) {
         if let Event::Planned { run_id, iter, path, title, .. } = event {
             self.run_id = Some(run_id.clone());

@@ -45,6 +45,27 @@ pub struct Claim {
     pub processes_left: u32,
 }
 
+impl Claim {
+    /// The files to check and to commit as the last commit has them: protected ones, and checks of tasks that are not in this
+    /// plan.
+    pub(super) fn restored_files(&self, tree: &Tree) -> Vec<RepoPath> {
+        let mut restored = self.protected.restore.clone();
+        let unplanned = self.new_checks.iter().filter(|(node, _)| tree.path_to(node).is_none());
+        restored.extend(unplanned.flat_map(|(node, left)| left.paths(node)));
+        restored
+    }
+
+    /// The same for the session's own plan.
+    pub(super) fn restored_before_guard(&self) -> Vec<RepoPath> {
+        match &self.finding {
+            SessionFinding::Accepted { tree, .. } => self.restored_files(tree),
+            SessionFinding::NoAnswer { .. }
+            | SessionFinding::InvalidTree { .. }
+            | SessionFinding::RuleViolations { .. } => self.protected.restore.clone(),
+        }
+    }
+}
+
 /// The result of checking a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionFinding {

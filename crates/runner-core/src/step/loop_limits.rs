@@ -20,7 +20,7 @@ impl LoopLimits {
     }
 
     /// The limit that a loop has reached that began and stands with these sums of the run. A session whose cost is unknown
-    /// reaches every limit on it: the limit must hold, and nobody can tell whether it does.
+    /// reaches every limit on it: the limit must hold, and nothing shows whether it does.
     pub(super) fn reached(&self, began: &RunSpending, now: &RunSpending) -> Option<StopReason> {
         let spent = now.since(began);
         for limit in [BudgetLimit::RunTokens, BudgetLimit::RunUsd] {

@@ -358,14 +358,9 @@ impl Settling<'_> {
     /// The files to commit as the last commit has them: protected ones, check files of a task that did not pass, and checks of
     /// tasks that are not in the plan.
     fn restore(&self, tree: &Tree) -> Vec<RepoPath> {
-        let mut restore = self.claim.protected.restore.clone();
+        let mut restore = self.claim.restored_files(tree);
         if self.decision.outcome != Outcome::Passed {
             restore.extend(self.job.destinations());
-        }
-        for (node, left) in &self.claim.new_checks {
-            if tree.path_to(node).is_none() {
-                restore.extend(left.paths(node));
-            }
         }
         restore
     }

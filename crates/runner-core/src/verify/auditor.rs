@@ -1,9 +1,11 @@
 //! The auditor: takes the commits of a run, oldest first, and reports the rules that each one violates.
 
 mod guard_record;
+mod last_commit;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::last_commit::LastCommit;
 use super::checks::{self, FrozenFile, PlanChange};
 use super::compare::{self, Difference, shown};
 use super::documents::DecodedDocuments;
@@ -31,9 +33,7 @@ use crate::step::{FinalState, GuardOccasion, NextStep, Outcome, StopReason, fina
 #[derive(Clone, Debug)]
 pub struct Auditor {
     run: RunId,
-    last: Option<String>,
-    /// The iteration that the commit before is, if it is one.
-    last_iter: Option<IterationNumber>,
+    last: LastCommit,
     pub(super) files: Files,
     pub(super) docs: DecodedDocuments,
     start: StartState,
@@ -92,8 +92,7 @@ impl Auditor {
         };
         Self {
             run,
-            last: base.commit,
-            last_iter,
+            last: LastCommit { id: base.commit, iter: last_iter },
             files: base.files,
             docs,
             start,
@@ -127,7 +126,8 @@ impl Auditor {
             files_before: &files_before,
             after: &after,
         };
-        let mut differences: Vec<Difference> = self.parent_difference(&context).into_iter().collect();
+        let mut differences: Vec<Difference> =
+            self.last.parent_difference(context.kind, &context.commit.parents).into_iter().collect();
         let fork = self.fork_differences(&context);
         let is_fork = fork.is_some();
         differences.extend(fork.into_iter().flatten());
@@ -259,34 +259,13 @@ impl Auditor {
     }
 
     fn advance(&mut self, commit: &AuditedCommit, kind: &CommitKind, after: DecodedDocuments) {
-        self.last = Some(commit.id.clone());
-        self.last_iter = kind.iter();
+        self.last = LastCommit { id: Some(commit.id.clone()), iter: kind.iter() };
         if matches!(kind, CommitKind::Start { .. }) {
             self.start = StartState::Started { protected: self.protected.clone() };
         } else if matches!(kind, CommitKind::Iteration { .. }) && !self.is_started() {
             self.start = StartState::Started { protected: BTreeSet::new() };
         }
         self.docs = after;
-    }
-
-    fn parent_difference(&self, context: &CommitContext<'_>) -> Option<Difference> {
-        let parents = &context.commit.parents;
-        let is_right = match context.kind {
-            // A user may merge: only the first parent must be the commit before.
-            CommitKind::User { .. } => parents.first() == self.last.as_ref(),
-            CommitKind::Start { .. }
-            | CommitKind::Iteration { .. }
-            | CommitKind::Baseline { .. }
-            | CommitKind::Final { .. }
-            | CommitKind::Milestone { .. }
-            | CommitKind::Edit { .. }
-            | CommitKind::Malformed { .. } => parents.iter().eq(self.last.iter()),
-        };
-        let text = |parents: &[String]| match parents {
-            [] => "no parent".to_owned(),
-            parents => format!("parent {}", parents.join(", ")),
-        };
-        (!is_right).then(|| Difference::new(Rule::Parents, text(self.last.as_slice()), text(parents)))
     }
 
     /// A start that forks the run so far: the rules it violates. From here on the fork is the run.
@@ -298,7 +277,7 @@ impl Auditor {
         let forked = std::mem::replace(&mut self.run, run_id.clone());
         let fork = ForkStart {
             from: &forked,
-            from_iter: self.last_iter,
+            from_iter: self.last.iter,
             run: run_id,
             files_before: context.files_before,
             state_before: self.docs.state.as_ref(),

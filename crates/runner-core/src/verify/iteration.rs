@@ -194,7 +194,7 @@ impl IterationAudit<'_> {
         ProtectedPaths { paths, restored }
     }
 
-    /// The files that annotations name and nothing else tells: documents that agents write to, and files that the commit has
+    /// The files that annotations name and nothing else shows: documents that agents write to, and files that the commit has
     /// changed.
     fn annotated_files(&self, parts: &MessageParts<'_>) -> AnnotatedFiles {
         let annotations: Vec<Annotation> = parts.values(Trailer::Annotation).map(Annotation::parse).collect();

@@ -38,7 +38,7 @@ pub(super) struct RecordedFacts<'c> {
     pub(super) annotated: AnnotatedFiles,
 }
 
-/// The files that only the annotations name: nothing else in the commit tells them.
+/// The files that only the annotations name: nothing else in the commit shows them.
 #[derive(Clone, Debug)]
 pub(super) struct AnnotatedFiles {
     /// Memory files whose earlier text the runner restored.
@@ -128,7 +128,8 @@ fn review_evidence(snapshot: &Snapshot, job: &Job, facts: &RecordedFacts<'_>) ->
     let usage = cost.map(|cost| Usage {
         input_tokens: cost.tokens,
         cost_microdollars: cost.microdollars,
-        cost_source: cost.basis,
+        // Not the default: a review of unknown cost is not one that cost nothing.
+        cost_source: if cost.basis == CostSource::Estimated { cost.basis } else { CostSource::Reported },
         ..Usage::default()
     });
     ReviewEvidence::Ended {

@@ -8,8 +8,8 @@ use proptest::prop_assert_eq;
 use proptest::sample::Index;
 use runner_core::agents::RepositoryAccess;
 use runner_core::agents::{
-    AGENTS, AgentEvent, AgentSpec, CommandLine, CommandSandbox, LaunchContext, ProcessFacts, SessionResult,
-    Transcript, Variables, agent_named, agent_schema, can_launch_commands_through,
+    AGENTS, AgentEvent, AgentSpec, AnswerFiles, CommandLine, CommandSandbox, LaunchContext, ProcessFacts,
+    SessionResult, Transcript, Variables, agent_named, agent_schema, can_launch_commands_through,
 };
 use runner_core::config::{Config, Executor};
 use runner_core::model::id::IterationNumber;
@@ -200,9 +200,11 @@ pub(crate) fn executor(text: &str) -> Executor {
 
 fn launch_context<'a>(user: &'a Variables, schema: &'a [u8]) -> LaunchContext<'a> {
     LaunchContext {
-        answer: "/git/runner/answers/0001.json".into(),
-        schema: "/repo/.runner/state/agent_output.schema.json".into(),
-        schema_bytes: schema,
+        answer: AnswerFiles {
+            path: "/git/runner/answers/0001.json".into(),
+            schema: "/repo/.runner/state/agent_output.schema.json".into(),
+            schema_bytes: schema,
+        },
         context_full: "/git/runner/answers/0001.full".into(),
         settings_dir: "/git/runner/answers".into(),
         writable: Vec::new(),

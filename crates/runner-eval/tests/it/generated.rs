@@ -13,7 +13,8 @@ fn eval_cli_reference_is_generated() {
 fn completions_and_manual_pages_cover_every_command() {
     let suite = Suite::new();
     let script = suite.eval(&["completions", "bash"]).ok().stdout;
-    assert!(script.contains("default runner-eval\n") && script.contains("regrade"), "{script}");
+    assert!(script.contains("-F _runner_eval runner-eval\n"), "{script}");
+    assert!(suite.eval(&["__complete", "re"]).ok().stdout.contains("regrade"));
     assert!(suite.eval(&["man"]).ok().stdout.contains("runner\\-eval"));
     let pages = suite.repo.path("pages");
     std::fs::create_dir(&pages).unwrap();

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use runner_core::agents::{
-    AgentSpec, CommandLine, CommandSandbox, LaunchContext, RepositoryAccess, SetupFile, SetupLink,
+    AgentSpec, AnswerFiles, CommandLine, CommandSandbox, LaunchContext, RepositoryAccess, SetupFile,
+    SetupLink,
 };
 use runner_core::config::CommandArgv;
 use runner_core::step::{Job, SessionMode};
@@ -136,9 +137,7 @@ fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLi
     let schema_bytes = atomic::read(&schema, SCHEMA_BYTES_MAX).ok().flatten().unwrap_or_default();
     let user = std::env::vars_os().collect();
     let context = LaunchContext {
-        answer: paths.output.clone(),
-        schema,
-        schema_bytes: &schema_bytes,
+        answer: AnswerFiles { path: paths.output.clone(), schema, schema_bytes: &schema_bytes },
         context_full: paths.context_full.clone(),
         settings_dir: paths.settings.clone(),
         writable: paths.writable.clone(),

@@ -22,7 +22,7 @@ use crate::fs::atomic;
 use crate::repo::paths::RepoPaths;
 
 const OUTPUT_BYTES_MAX: u64 = 16 << 10;
-/// How long a program may take beyond the time that it is told.
+/// How long a program may take beyond its own time limit.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How a notification went.
@@ -104,7 +104,7 @@ impl Notifier<'_> {
         if let Some(input) = input {
             spec = spec.stdin_file(input.to_owned());
         }
-        // A user who stops the run still wants to be told.
+        // A user who stops the run still wants the message.
         let result = self.programs.run_uncancelled(spec).map_err(|error| error.to_string())?;
         if result.exit.is_success() {
             return Ok(());

@@ -46,13 +46,19 @@ pub(super) struct UserChoices<'a> {
     pub(super) red_baseline: Box<dyn Fn(&RecordedGuardRun) -> RedBaselineChoice + 'a>,
 }
 
+/// What was found out about the agent's program, once per process.
+#[derive(Default)]
+struct KnownAgent {
+    sandbox: SandboxProbe,
+    version: AgentVersion,
+}
+
 /// A repository in which iterations run.
 pub struct RepoWorld<'a> {
     pub(super) repo: LockedRepo,
     pub(super) programs: ProgramRunner,
     pub(super) events: EventLog<'a>,
-    sandbox: SandboxProbe,
-    version: AgentVersion,
+    agent: KnownAgent,
     /// The ignored files that were kept before the last session.
     user_files: Option<UserFiles>,
     maintenance: Maintenance,
@@ -95,8 +101,7 @@ impl<'a> RepoWorld<'a> {
             repo,
             programs,
             events,
-            sandbox: SandboxProbe::default(),
-            version: AgentVersion::default(),
+            agent: KnownAgent::default(),
             user_files: None,
             maintenance: Maintenance::default(),
             room: RoomSlot::default(),
@@ -176,7 +181,7 @@ impl IterationWorld for RepoWorld<'_> {
         job: &Job,
         review: &ReviewJob,
     ) -> Result<ReviewRun, Error> {
-        let sandbox = self.sandbox.choose(self.repo.git(), &review::reviewer_job(job, review))?;
+        let sandbox = self.agent.sandbox.choose(self.repo.git(), &review::reviewer_job(job, review))?;
         review::run(self.repo.git(), &self.programs, sandbox, iteration, job, review)
     }
 
@@ -233,8 +238,8 @@ impl World for RepoWorld<'_> {
     ) -> Result<(OpenIteration, Attempt), Error> {
         let git = self.repo.git();
         refuse_full_disk(&[git.root(), git.common_dir()])?;
-        let sandbox = self.sandbox.choose(git, job)?;
-        if let Some(event) = self.sandbox.news(&sandbox) {
+        let sandbox = self.agent.sandbox.choose(git, job)?;
+        if let Some(event) = self.agent.sandbox.news(job, &sandbox) {
             self.announce(&event);
         }
         let git = self.repo.git();
@@ -249,7 +254,7 @@ impl World for RepoWorld<'_> {
             git,
             programs: &self.programs,
             events: &mut self.events,
-            version: &mut self.version,
+            version: &mut self.agent.version,
         };
         let prepared = PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take(), red)?;
         self.maintenance.begin(git, run, job);

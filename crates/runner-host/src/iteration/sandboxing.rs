@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runner_core::agents::{AgentSandbox, AgentSpec, CommandSandbox, RepositoryAccess};
-use runner_core::config::SandboxMode;
+use runner_core::config::{ExecutorKind, SandboxMode};
 use runner_core::step::{Event, Job};
 
 use crate::agent::claude_file_hook;
@@ -19,7 +19,7 @@ use crate::git::{Git, PathSet};
 #[derive(Debug, Default)]
 pub(super) struct SandboxProbe {
     result: Option<Result<Bubblewrap, String>>,
-    /// What the user was told last.
+    /// The last announcement.
     told: Option<Event>,
 }
 
@@ -77,8 +77,12 @@ impl SandboxProbe {
         }
     }
 
-    /// What to tell the user about the sandbox of the next session, unless it is what they were told last.
-    pub(super) fn news(&mut self, sandbox: &SessionSandbox) -> Option<Event> {
+    /// The announcement about the sandbox of the next session, unless it repeats the last one. The scripted agent is
+    /// the runner itself, and needs none.
+    pub(super) fn news(&mut self, job: &Job, sandbox: &SessionSandbox) -> Option<Event> {
+        if matches!(job.agent.executor.kind, ExecutorKind::Script) {
+            return None;
+        }
         let event = sandbox.event();
         (self.told.as_ref() != Some(&event)).then(|| self.told.insert(event).clone())
     }

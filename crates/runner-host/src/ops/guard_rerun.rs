@@ -292,7 +292,7 @@ pub enum RerunExpectation {
 }
 
 impl RerunStep {
-    /// Whether the result is what the commit says.
+    /// Whether the result is what the commit records.
     pub fn is_repeated(&self) -> bool {
         match self.expected {
             RerunExpectation::Success => self.outcome == GuardRerunOutcome::Ended(GuardExit::Code(0)),

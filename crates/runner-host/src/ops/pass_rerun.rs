@@ -19,7 +19,7 @@ pub struct PassRerun {
 }
 
 impl PassRerun {
-    /// Whether every step came to what the commit says.
+    /// Whether every step came to what the commit records.
     pub fn has_passed(&self) -> bool {
         self.steps.iter().all(RerunStep::is_repeated)
     }

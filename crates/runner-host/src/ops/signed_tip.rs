@@ -42,7 +42,7 @@ pub struct TipSignature {
     /// The id of the commit that the tag signs.
     pub commit: String,
     pub place: SignedPlace,
-    /// Whether the signature fits the tag. Whose key it is, `git verify-tag` says.
+    /// Whether the signature fits the tag. Whose key it is, `git verify-tag` shows.
     pub intact: bool,
 }
 
@@ -83,7 +83,7 @@ fn kind_of(policy: SignPolicy) -> Option<SignatureKind> {
     }
 }
 
-/// Signs the last commit of the run on the current branch, if its configuration says so.
+/// Signs the last commit of the run on the current branch, if its configuration enables it.
 pub fn sign_tip(dir: &Path) -> Result<Option<SignedTip>, Error> {
     let git = Git::open(dir)?;
     let config = read_docs(&git)?.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok());

@@ -228,7 +228,9 @@ fn recover_without_journal(git: &Git) -> Result<Option<RecoveredPublish>, Error>
         set_journal_aside(git)?;
         return Ok(None);
     };
-    let entry = PublishEntry::next_commit(&run, tip, tip);
+    let lawful = last_lawful(git, tip)?;
+    let entry = PublishEntry::next_commit(&run, &lawful, tip);
+    let entry = if lawful == *tip { entry } else { reject(git, &entry)? };
     set_journal_aside(git)?;
     journal::begin(&journal, &JournalEntry::Publish(entry.clone()))?;
     publish::recover(git, entry)
@@ -289,18 +291,26 @@ const FORGED_COMMITS_MAX: usize = 100;
 /// The commit from which an interrupted iteration can have begun: the one in the journal, or the last one before it that follows
 /// the rules. An agent outside a sandbox could have written the journal, and commits of its own, and killed the runner.
 fn lawful_base(git: &Git, entry: &IterationEntry) -> Result<CommitId, Error> {
-    let mut base = unrecorded_commits::find(git)?.map_or_else(|| entry.base.clone(), |found| found.base);
+    let base = unrecorded_commits::find(git)?.map_or_else(|| entry.base.clone(), |found| found.base);
+    last_lawful(git, &base)
+}
+
+/// The commit itself, or the last one before it that follows the rules. Commits of the user's own are theirs, whatever they
+/// change.
+fn last_lawful(git: &Git, commit: &CommitId) -> Result<CommitId, Error> {
+    let mut lawful = commit.clone();
     let mut batch = git.batch()?;
     for _ in 0..FORGED_COMMITS_MAX {
-        let object = batch.commit(&base)?.unwrap_or_default();
+        let object = batch.commit(&lawful)?.unwrap_or_default();
         let Some(parent) = object.parents.first() else { break };
-        let is_start = matches!(CommitKind::parse(&object.message), CommitKind::Start { .. });
-        if is_start || !breaks_rules(git, parent, &base)? {
+        let kind = CommitKind::parse(&object.message);
+        let is_kept = matches!(kind, CommitKind::Start { .. } | CommitKind::User { .. });
+        if is_kept || !breaks_rules(git, parent, &lawful)? {
             break;
         }
-        base = parent.clone();
+        lawful = parent.clone();
     }
-    Ok(base)
+    Ok(lawful)
 }
 
 /// Whether a commit breaks a rule as the successor of its parent. One that cannot be checked does not.

@@ -56,7 +56,10 @@ fn run_worktrees(git: &Git) -> Vec<RunWorktree> {
             path = crate::git::path_of(worktree).to_owned();
         } else if let Some(branch) = line.strip_prefix(b"branch refs/heads/") {
             let run = RunId::of_branch(&lossy(branch));
-            found.extend(run.filter(|_| path.is_dir()).map(|run| RunWorktree { run, path: path.clone() }));
+            // For a separate git folder, git lists that folder as the main work tree.
+            found.extend(
+                run.filter(|_| path.join(".git").exists()).map(|run| RunWorktree { run, path: path.clone() }),
+            );
         }
     }
     found

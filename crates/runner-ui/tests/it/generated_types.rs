@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use runner_core::labels::{Label, NodeState, Tone};
+use runner_core::model::checks::CheckName;
 use runner_core::model::cost::BudgetLimit;
 use runner_core::model::id::NodeId;
 use runner_core::run_status::LifecycleState;
@@ -146,6 +147,7 @@ fn stop_reasons() -> Vec<StopReason> {
         StopReason::Complete,
         StopReason::Stuck { node: NodeId::root() },
         StopReason::NotReproducible { exit: "1".to_owned() },
+        StopReason::Regressed { node: NodeId::root(), check: CheckName::new("x").unwrap(), broken_by: None },
         StopReason::MaxIterations { max: 1 },
         StopReason::LoopIterations { max: 1 },
         StopReason::LoopBudget { limit: BudgetLimit::RunUsd, spent: Some(1), max: 1 },

@@ -1,4 +1,4 @@
-//! `runner status`, `runner watch`, the page and the end of `runner loop` say the same about a run, in every state.
+//! `runner status`, `runner watch`, the page and the end of `runner loop` agree about a run, in every state.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -40,7 +40,7 @@ fn assert_agreed(sandbox: &TestRepo, state: &str) -> Value {
     status
 }
 
-/// The same after a loop, whose last event must say it too.
+/// The same after a loop, whose last event must show it too.
 fn assert_ended(sandbox: &TestRepo, output: &RunOutput, state: &str, stop: &str) {
     let end: Value = serde_json::from_str(output.stdout.lines().last().unwrap()).unwrap();
     let status = assert_agreed(sandbox, state);

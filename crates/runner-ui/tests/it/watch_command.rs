@@ -126,7 +126,7 @@ fn colour_and_unicode_can_be_turned_off() {
     let mut command = watch(sandbox.root(), &[]);
     command.env("NO_COLOR", "1").env("LC_ALL", "C");
     let mut screen = Pty::start(&command, 80, 24);
-    screen.wait_for("x COMPLETE  demo");
+    screen.wait_for("+ COMPLETE  demo");
     screen.press("q");
     assert_eq!(screen.exit_code(), 0);
     let text = String::from_utf8(screen.bytes()).unwrap();

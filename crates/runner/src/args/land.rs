@@ -14,7 +14,7 @@ use clap::Args;
   runner land --onto develop --branch oauth
   runner land --into main      # moves main, if it is not checked out
   runner land --pr             # also print a title and text for a pull request
-  runner land --open           # push it and open the pull request with gh or glab
+  runner land --open           # push it, open the request with gh or glab
   runner land --with-config    # later runs start from this configuration")]
 pub(crate) struct LandArgs {
     /// Run to land [default: the one on the current branch]

@@ -12,9 +12,9 @@ use runner_core::config::{Budget, TokenLimit, Usd};
 #[command(after_help = "Examples:
   runner loop
   runner loop --max-iterations 10
-  runner loop --detach           # go on in the background; 'runner watch' shows it
+  runner loop --detach           # in the background: 'runner watch'
   runner loop --until 07:00      # no new iteration after seven in the morning
-  runner loop --max-usd 5        # for this loop, whatever the run has cost before
+  runner loop --max-usd 5        # spend at most $5 in this loop
   runner loop > night.log &      # the log may be in the repository
   runner loop --json | jq -c 'select(.event == \"committed\")'")]
 pub(crate) struct LoopArgs {

@@ -15,7 +15,7 @@ use super::RunArg;
   runner verify                 # the run on the current branch
   runner verify port-to-rust    # another run, local or from a remote
   runner verify HEAD~20..HEAD   # part of a run
-  runner verify --rerun         # also run checks and guard again where a task passed
+  runner verify --rerun         # also repeat checks and guard of each pass
   runner verify --rerun all --jobs 4
   runner verify --json | jq .first_divergence")]
 pub(crate) struct VerifyArgs {

@@ -17,12 +17,12 @@ pub(crate) enum DetachOutput {
         pid: u32,
         log: PathBuf,
     },
-    /// There was nothing to do; the status says why.
+    /// There was nothing to do; the status shows why.
     Ended {
         status: Box<StatusOutput>,
         exit: u8,
     },
-    /// It failed and has said why.
+    /// It failed and has printed why.
     Failed {
         exit: u8,
     },

@@ -129,7 +129,7 @@ pub(super) fn run_iterations(
     })
 }
 
-/// Signs a complete run, if its configuration says so. The run is complete without the signature as well.
+/// Signs a complete run, if its configuration enables it. The run is complete without the signature as well.
 fn signed_text(dir: &Path) -> Option<String> {
     match sign_tip(dir) {
         Ok(signed) => signed.map(|signed| format!("tag {} with {}", signed.tag, clean(&signed.key))),

@@ -42,6 +42,7 @@ const RULES: &[AccessRule] = &[
             "crates/runner-host/src/agent/scripted_agent.rs",
             // The user's own signing program, with the user's own agent and key.
             "crates/runner-host/src/ops/signing.rs",
+            "crates/runner-host/src/ops/signed_tip.rs",
             // The user's own program for pull requests, with the user's own login.
             "crates/runner-host/src/ops/pull_request.rs",
             // The loop itself, in a session of its own; it outlives the command that starts it.

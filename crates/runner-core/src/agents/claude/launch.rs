@@ -75,7 +75,7 @@ pub(super) fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     line.args(FLAGS);
     add_permissions(line, request);
     line.arg("--json-schema");
-    line.arg(agent_schema(request.context.schema_bytes).unwrap_or_default());
+    line.arg(agent_schema(request.context.answer.schema_bytes).unwrap_or_default());
     if let Some(model) = &executor.model {
         line.args(["--model", model]);
     }

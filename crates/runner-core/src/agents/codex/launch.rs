@@ -119,9 +119,9 @@ pub(super) fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     add_provider(line, request);
     hide_variables(line, request);
     line.arg("--output-schema");
-    line.arg(&request.context.schema);
+    line.arg(&request.context.answer.schema);
     line.arg("--output-last-message");
-    line.arg(&request.context.answer);
+    line.arg(&request.context.answer.path);
     line.args(["-"]);
     line.set(CONTEXT_FULL, &request.context.context_full);
     use_own_home(line, request);

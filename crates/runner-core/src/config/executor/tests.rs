@@ -1,3 +1,5 @@
+//! Tests of the `[executor]` table.
+
 use super::*;
 use crate::config::Config;
 

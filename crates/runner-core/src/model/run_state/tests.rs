@@ -1,3 +1,5 @@
+//! Tests of run_state.json: strict decoding, and the same bytes after a round trip.
+
 use super::*;
 use crate::model::cost::amount;
 use crate::model::digest::Sha256;

@@ -26,7 +26,10 @@ fn done_without_a_change_needs_a_second_session() {
 
     let now = after(&first, &claimed);
     let prompt = job(&now).prompt.text;
-    assert!(prompt.contains("Iteration 0007 answered `done` for this node and changed no file."), "{prompt}");
+    assert!(
+        prompt.contains("Iteration 0007 answered `done` for this node, and that alone does not count."),
+        "{prompt}"
+    );
     let confirmed = settled(&now, unchanged("done", now.tree.root()), &ended(0));
     assert_eq!(confirmed.outcome, Outcome::Passed);
     assert!(leaf(&confirmed.tree, "second").passes);

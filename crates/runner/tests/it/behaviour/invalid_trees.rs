@@ -1,5 +1,6 @@
 //! `runner validate` on every invalid tree of the corpus.
 
+use runner_core::model::tree::Tree;
 use testkit::bad_trees::bad_trees;
 
 use crate::started;
@@ -11,7 +12,12 @@ fn every_problem_of_an_invalid_tree_is_listed_and_the_file_kept() {
     assert!(trees.len() >= 60, "{}", trees.len());
     for tree in trees {
         sandbox.write(".runner/state/tree.json", &tree.bytes);
-        for command in ["validate", "select", "start"] {
+        // A start sorts the children of a plan that is valid otherwise.
+        let is_unsorted = Tree::decode_and_sort(&tree.bytes).is_ok();
+        let commands = ["validate", "select", "start"]
+            .into_iter()
+            .filter(|command| !(is_unsorted && *command == "start"));
+        for command in commands {
             let ran = sandbox.runner(&[command]);
             assert_eq!(ran.code, Some(2), "{} {command}: {}{}", tree.name, ran.stdout, ran.stderr);
             let output = format!("{}{}", ran.stdout, ran.stderr);

@@ -51,7 +51,7 @@ fn limit_that_cannot_be_measured_stops_the_loop() {
 #[test]
 fn limit_on_the_cost_of_an_agent_without_prices_is_refused() {
     let sandbox = RunBuilder::new(RUNNER)
-        .executor("kind = \"codex\"\nprogram = \"/bin/true\"")
+        .executor("kind = \"codex\"\nmodel = \"without-a-price\"\nprogram = \"/bin/true\"")
         .executor_keys("")
         .start();
     let before = sandbox.branches();

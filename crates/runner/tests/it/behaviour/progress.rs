@@ -32,7 +32,10 @@ fn a_lazy_agent_needs_two_sessions_and_its_pass_is_annotated() {
     assert_eq!(annotations(&sandbox).trim(), "nothing-changed,confirmed-unchanged");
     assert_eq!((&sandbox.meta(1)["charge"], &sandbox.meta(1)["guard"]), (&"free".into(), &"pass".into()));
     let prompt = sandbox.iteration_file(2, "prompt.md");
-    assert!(prompt.contains("Iteration 0001 answered `done` for this node and changed no file."), "{prompt}");
+    assert!(
+        prompt.contains("Iteration 0001 answered `done` for this node, and that alone does not count."),
+        "{prompt}"
+    );
     assert!(prompt.contains("all there already"), "the claim itself: {prompt}");
     assert!(!sandbox.iteration_file(1, "prompt.md").contains("answered `done` for this node"));
     let shown = sandbox.runner(&["show", "2"]).ok().stdout;

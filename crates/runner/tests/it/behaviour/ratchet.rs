@@ -10,11 +10,14 @@ use crate::RUNNER;
 use crate::security::forged_runs::Forgery::{Append, Mended, Message, Remove, Trailer};
 use crate::security::forged_runs::{Forgery, assert_found};
 
+/// The failpoint before a check runs again.
+pub(crate) const POINT: &str = "recheck.run";
+
 const STATE: &str = ".runner/state/run_state.json";
 const ROOT_CHECKS: &str = ".runner/nodes/root/checks.toml";
 const TREE: &str = ".runner/state/tree.json";
 
-/// Writes checks of task `a` while the root is split: `out` must say hello.
+/// Writes checks of task `a` while the root is split: `out` must be hello.
 const SPLIT: &str = r#"
 if [ "$RUNNER_NODE_ID" = root ]; then
   mkdir -p .runner/nodes/a
@@ -115,7 +118,7 @@ fn a_run_stops_when_no_further_task_may_be_added() {
 
 #[test]
 fn checks_that_run_again_survive_a_crash() {
-    let points = ["recheck.run"].into_iter().chain(POINTS);
+    let points = [POINT].into_iter().chain(POINTS);
     for point in points {
         for keys in ["final_check = true", "final_check = true\nroom = \"require\""] {
             let repo = broken_by_b("echo hello > out", keys).start();

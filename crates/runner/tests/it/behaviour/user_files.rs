@@ -119,7 +119,7 @@ fn changes_of_the_user_between_sessions_are_kept() {
     assert_eq!(repo.git(&["show", "refs/runner/demo/ignored:.env"]), "KEY=22");
     assert_eq!(repo.git(&["show", "refs/runner/demo/ignored~1:.env"]), "KEY=1");
     assert_eq!((notices(&repo, 2).len(), repo.read(".env")), (1, "KEY=22\n".to_owned()));
-    repo.runner(&["step"]).ok();
+    assert_eq!(repo.runner(&["step"]).code, Some(3), "it was the last attempt");
     assert_eq!(notices(&repo, 3)[0]["action"], "ignored_deleted", "a folder is in its place");
 }
 

@@ -54,7 +54,7 @@ impl FreshProject {
         run(self.repo.runner_command(args).env("PATH", &self.path))
     }
 
-    /// Runs the goal to its end, and checks what the setup screen said: `stack`, `guard`, `setup`, `keep`.
+    /// Runs the goal to its end, and checks what the setup screen showed: `stack`, `guard`, `setup`, `keep`.
     fn assert_completes(&self, setup: &[(&str, &str)]) -> RunOutput {
         let output = self.runner(&["run", "Add a function that doubles", "--yes", "--agent", &self.agent]);
         assert_eq!(output.code, Some(0), "{}\n{}\n{}", output.stdout, output.stderr, self.logs());

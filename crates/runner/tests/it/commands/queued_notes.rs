@@ -11,6 +11,9 @@ use testkit::test_repo::{TestRepo, run};
 use crate::RUNNER;
 use crate::fixtures::json;
 
+/// The failpoint between the commit of a queued edit and its removal from the queue.
+pub(crate) const POINT: &str = "queue.committed";
+
 const PATIENT: &str = r#"
 touch "$AROUND/begun-$RUNNER_ITER"
 cp "$RUNNER_PROMPT" "$AROUND/prompt-$RUNNER_ITER"
@@ -72,7 +75,7 @@ fn crash_between_commit_and_removal_records_a_note_once() {
     child.kill().unwrap();
     child.wait().unwrap();
     go(&sandbox, 1);
-    let crashed = run(sandbox.runner_command(&["step"]).env("RUNNER_TEST_CRASH_AT", "queue.committed"));
+    let crashed = run(sandbox.runner_command(&["step"]).env("RUNNER_TEST_CRASH_AT", POINT));
     assert_ne!(crashed.code, Some(0), "{}", crashed.stdout);
     assert_eq!(notes(&sandbox), ["once"]);
     sandbox.runner(&["note", "last"]).ok();

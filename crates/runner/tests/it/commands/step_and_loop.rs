@@ -61,10 +61,10 @@ fn loop_runs_from_the_goal_to_complete() {
             "chore(loop): run demo iter 0005 node b status=done guard=pass",
         ]
     );
-    let iteration = ["planned", "agent_ended", "checked", "decided", "committed"];
-    assert_eq!(events(&ran)[..5], iteration);
+    let iteration = ["planned", "sandbox_chosen", "agent_ended", "checked", "decided", "committed"];
+    assert_eq!(events(&ran)[..6], iteration);
     assert_eq!(
-        events(&ran)[5..12],
+        events(&ran)[6..13],
         ["planned", "agent_ended", "checked", "guard_started", "guard_ended", "decided", "committed"]
     );
     assert!(

@@ -316,6 +316,7 @@ fn every_failpoint_in_the_source_is_tested() {
         .chain(crate::behaviour::baseline::POINTS);
     let of_others = of_others.chain(crate::commands::fork::POINTS).chain(OUTAGE_POINTS);
     let of_others = of_others.chain([crate::behaviour::checks::POINT, crate::behaviour::review::POINT]);
+    let of_others = of_others.chain([crate::behaviour::ratchet::POINT, crate::commands::queued_notes::POINT]);
     let listed: BTreeSet<String> = POINTS.into_iter().chain(of_others).map(str::to_owned).collect();
     assert_eq!(points, listed);
 }

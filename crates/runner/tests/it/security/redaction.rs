@@ -77,7 +77,7 @@ fn keys_reach_no_commit_log_or_prompt() {
     let log = repo.iteration_file(1, "executor.log");
     assert!(log.contains("out [redacted]\n") && log.contains("err [redacted]\n"), "{log}");
     assert!(repo.read(".runner/state/questions.md").contains("- Is [redacted] right? [redacted]"));
-    assert_eq!(annotations(&repo), ["key-redacted .runner/state/questions.md"]);
+    assert_eq!(annotations(&repo), ["key-redacted .runner/state/questions.md", "nothing-changed"]);
 
     // The file with the key is kept for the user, outside of every commit.
     assert!(!repo.root().join("leaked.txt").exists());

@@ -1,0 +1,20 @@
+//! The part of an iteration that the footer names.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DisplayPhase {
+    Agent,
+    Guard,
+    Review,
+    Commit,
+}
+
+impl DisplayPhase {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Guard => "guard",
+            Self::Review => "review",
+            Self::Commit => "commit",
+        }
+    }
+}
