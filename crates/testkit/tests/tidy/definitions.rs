@@ -14,6 +14,7 @@ const FIELDS_MAX: usize = 10;
 /// format.
 const LARGE_STRUCTS: &[(&str, &str)] = &[
     ("ApiTypes", "the list of all wire types, for the generated TypeScript"),
+    ("Attempt", "session.json"),
     ("Case", "case.toml"),
     ("Config", "config.toml"),
     ("EvalScore", "wire type of the page"),
