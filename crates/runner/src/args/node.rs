@@ -210,7 +210,7 @@ pub(crate) struct CheckAddArgs {
     /// Name of the check
     #[arg(long, value_name = "NAME")]
     pub(crate) name: String,
-    /// Program and arguments, separated by blanks
+    /// Program and arguments, quoted as in a shell; a line with shell syntax runs with `sh -c`
     #[arg(long, value_name = "COMMAND")]
     pub(crate) command: String,
     /// Acceptance criteria that it decides, from 1 [default: all]

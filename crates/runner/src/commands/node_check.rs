@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use runner_core::config::{CommandArgv, Seconds};
+use runner_core::detect::guard_words;
 use runner_core::model::checks::{Check, CheckFileName, CheckName, CheckPath, PointNumber, RedRule};
 use runner_core::model::id::NodeId;
 use runner_core::strict::BoundedInt;
@@ -61,8 +62,7 @@ pub(crate) fn remove(dir: &Path, args: &CheckRemoveArgs) -> Result<NodeCheckOutp
 
 fn requested(args: &CheckAddArgs) -> Result<RequestedCheck, CommandError> {
     let name = name_of(&args.name)?;
-    let words: Vec<String> = args.command.split_whitespace().map(str::to_owned).collect();
-    let command = CommandArgv::new(words)
+    let command = CommandArgv::new(guard_words(&args.command))
         .ok_or_else(|| refused("the command is empty", "pass a program and its arguments"))?;
     let mut covers = Vec::new();
     for point in &args.covers {
