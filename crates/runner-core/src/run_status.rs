@@ -13,7 +13,7 @@ mod tests;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::config::OnStuck;
+use crate::config::{ApprovalPolicy, OnStuck};
 use crate::format::counted;
 use crate::labels::Label;
 use crate::layout::Doc;
@@ -23,7 +23,7 @@ use crate::model::ratchet::RecheckRecord;
 use crate::model::tree::{Node, SelectedLeaf, Selection, next_selection, path_text, stuck_leaves};
 use crate::runs::identity::IdentityError;
 use crate::step::recheck::regressed;
-use crate::step::{FinalState, StopReason, final_state};
+use crate::step::{FinalState, Outcome, StopReason, final_state};
 use crate::text::one_line;
 
 pub use advice::NextCommand;
@@ -229,9 +229,12 @@ fn on_stuck(facts: &RunFacts<'_>) -> OnStuck {
     facts.documents.config.map_or(OnStuck::Stop, |config| config.on_stuck)
 }
 
-/// The limit of the configuration that keeps the next iteration from starting.
+/// The missing approval or the limit of the configuration that keeps the next iteration from starting.
 fn limit_reached(facts: &RunFacts<'_>, leaf: &Node) -> Option<StopReason> {
     let (config, state) = (facts.documents.config?, facts.documents.state?);
+    if config.plan.approval == ApprovalPolicy::Required && state.plan_approval.is_none() {
+        return Some(StopReason::NotApproved);
+    }
     let max = u32::try_from(config.max_iterations.get()).unwrap_or(u32::MAX);
     if state.counted_iterations() >= max {
         return Some(StopReason::MaxIterations { max });
@@ -250,7 +253,9 @@ fn still_applies(facts: &RunFacts<'_>, stop: &StopReason) -> bool {
         | StopReason::Stuck { .. }
         | StopReason::NotReproducible { .. }
         | StopReason::Regressed { .. } => false,
-        StopReason::MaxIterations { .. } | StopReason::Budget { .. } => config.is_none() || state.is_none(),
+        StopReason::MaxIterations { .. } | StopReason::Budget { .. } | StopReason::NotApproved => {
+            config.is_none() || state.is_none()
+        }
         StopReason::LoopIterations { .. }
         | StopReason::LoopBudget { .. }
         | StopReason::Stalled { .. }
@@ -371,8 +376,11 @@ fn waiting(pending: PendingWait<'_>, latest: &LatestEvents<'_>) -> RunStatus {
 /// A run that was started, has open tasks, and no recorded reason to have stopped.
 fn open(facts: &RunFacts<'_>, latest: &LatestEvents<'_>) -> RunStatus {
     let is_checked_next = facts.documents.tree.is_some_and(|tree| tree.root().passes);
+    let has_questions =
+        facts.documents.state.is_some_and(|state| state.last_outcome == Some(Outcome::PlanQuestions));
     let headline = match facts.totals.iterations {
         _ if is_checked_next => "all tasks passed; the final check has not run",
+        _ if has_questions => "the plan needs your answers",
         0 => "not run yet",
         _ => "tasks are open",
     };
@@ -380,7 +388,8 @@ fn open(facts: &RunFacts<'_>, latest: &LatestEvents<'_>) -> RunStatus {
     status.task = next_task(facts);
     status.since_ms = facts.totals.ended_ms.or(latest.activity_ms);
     let verb = if facts.totals.iterations == 0 { "start working" } else { "continue" };
-    status.next = facts.checkout.blocker.map_or_else(|| advice::run(verb), advice::unblock);
+    let next = || if has_questions { advice::answer_and_plan() } else { advice::run(verb) };
+    status.next = facts.checkout.blocker.map_or_else(next, advice::unblock);
     status
 }
 
@@ -406,6 +415,7 @@ fn ended(facts: &RunFacts<'_>, latest: &LatestEvents<'_>, reason: StopReason) ->
         | StopReason::LoopBudget { .. }
         | StopReason::Budget { .. }
         | StopReason::VacuousChecks { .. }
+        | StopReason::NotApproved
         | StopReason::UserStop
         | StopReason::Unknown => Vec::new(),
     };

@@ -255,6 +255,13 @@ pub enum UserError {
     Land(LandError),
     #[error(transparent)]
     PullRequest(PullRequestError),
+    /// Another goal was given, but the run here is complete; it stays with its own.
+    #[error("the run here is complete and keeps its goal")]
+    RunComplete {
+        goal: String,
+        /// The branch to switch to for a new run; none if it is checked out.
+        base: Option<String>,
+    },
     /// A new run would contain the commits of this one.
     #[error("the branch of run `{run}` is checked out")]
     OnRunBranch {

@@ -16,7 +16,9 @@ use runner_host::UserError;
 use serde_json::{Value, json};
 
 use self::plan_advice::{edit_error_advice, insert_error_advice, start_error_advice};
-use self::setup_advice::{land_advice, preflight_advice, pull_request_advice, set_key_advice};
+use self::setup_advice::{
+    land_advice, preflight_advice, pull_request_advice, run_complete_advice, set_key_advice,
+};
 use crate::output::CommandExit;
 use crate::style::{Styler, TextRole};
 
@@ -387,6 +389,7 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
         UserError::SetKey(error) => set_key_advice(error),
         UserError::Land(error) => land_advice(error),
         UserError::PullRequest(error) => pull_request_advice(error),
+        UserError::RunComplete { goal, base } => run_complete_advice(goal, base.as_deref()),
         UserError::OnRunBranch { base, .. } => {
             let base = base.as_deref().unwrap_or("YOUR-BRANCH");
             let mut advice = ErrorAdvice::new("on_run_branch", "to continue that run: runner loop");

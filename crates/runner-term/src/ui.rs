@@ -135,9 +135,14 @@ impl Ui {
         StatusLine(self)
     }
 
+    /// Whether somebody can answer a question on the terminal.
+    pub fn can_ask(&self) -> bool {
+        self.is_terminal() && io::stdin().is_terminal()
+    }
+
     /// Asks a question on the terminal; Enter means yes. None if nobody can answer.
     pub fn confirm(&self, question: &str) -> Option<bool> {
-        if !self.is_terminal() || !io::stdin().is_terminal() {
+        if !self.can_ask() {
             return None;
         }
         write_stdout(&format!("{question} [Y/n] "));
@@ -149,6 +154,21 @@ impl Ui {
             return Some(false);
         }
         Some(matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes"))
+    }
+
+    /// Asks for a line of text on the terminal. None if nobody can answer, or at the end of the input.
+    pub fn ask(&self, question: &str) -> Option<String> {
+        if !self.can_ask() {
+            return None;
+        }
+        write_stdout(question);
+        let mut answer = String::new();
+        let count = io::stdin().read_line(&mut answer).ok()?;
+        if count == 0 {
+            write_stdout("\n");
+            return None;
+        }
+        Some(answer)
     }
 
     /// Prints an error on standard error and returns its exit code.

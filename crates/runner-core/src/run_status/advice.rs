@@ -38,6 +38,15 @@ fn continue_loop() -> NextCommand {
     command("runner loop", "continue")
 }
 
+/// What to do about the questions of a planning session.
+pub(super) fn answer_and_plan() -> Vec<NextCommand> {
+    vec![
+        command("runner questions", "see what it asked"),
+        command("runner answer 1 \"…\"", "answer question 1"),
+        command("runner plan make", "let it write the plan"),
+    ]
+}
+
 pub(super) fn recover() -> Vec<NextCommand> {
     vec![command("runner loop", "recover and continue")]
 }
@@ -129,6 +138,11 @@ pub(super) fn after_stop(reason: &StopReason, run: Option<RunRef<'_>>) -> Vec<Ne
             command(format!("runner show {node}"), "see the task, then change its checks"),
             edit(Doc::Config, "or set vacuous = \"annotate\" under [checks]"),
             start_after_edit(),
+            continue_loop(),
+        ],
+        StopReason::NotApproved => vec![
+            command("runner plan lint", "see whether the plan is sound"),
+            command("runner plan approve", "approve it as it is"),
             continue_loop(),
         ],
         StopReason::LoopBudget { spent: None, .. } => vec![

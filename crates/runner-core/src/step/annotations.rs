@@ -172,7 +172,9 @@ impl Settling<'_> {
             annotations.push(Annotation::RepairAbandoned);
         }
         let is_unchanged = self.decision.edits.is_empty() && self.claim.work == ChangeScope::Decompose;
-        if is_unchanged && outcome.class() == OutcomeClass::Answered {
+        // A planning session that asks something did what it should.
+        let is_expected = outcome == Outcome::PlanQuestions;
+        if is_unchanged && !is_expected && outcome.class() == OutcomeClass::Answered {
             annotations.push(Annotation::NothingChanged);
         }
         if self.decision.is_confirmed {

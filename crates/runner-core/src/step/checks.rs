@@ -2,6 +2,8 @@
 //!
 //! Everything is decided here; the world only runs commands.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::event::Event;
@@ -14,7 +16,7 @@ use super::{IterationWorld, LoadedRun, World};
 use crate::checks::{effective_exit, reader, red_kind};
 use crate::config::VacuousPolicy;
 use crate::model::checks::{
-    Check, CheckExit, CheckName, CheckRecord, CheckRed, RedKind, RedRule, TaskChecks, TaskProof,
+    Check, CheckEnd, CheckExit, CheckName, CheckRecord, CheckRed, RedKind, RedRule, TaskChecks, TaskProof,
 };
 use crate::model::id::NodeId;
 use crate::text::lines;
@@ -161,23 +163,10 @@ pub(super) fn red_first<W: World>(world: &mut W, run: &LoadedRun, job: &Job) -> 
     };
     let mut reds = Vec::new();
     for check in &checks.task.checks {
-        world.announce(&Event::check_started(job, check, CheckPhase::Red));
-        let (first, exit) = match red_run(world, run, job, check)? {
-            RedRun::Ended { red, exit } => (red, exit),
+        match red_runs(world, run, job, check)? {
+            RedRun::Ended(end) => reds.push(CheckRed { name: check.name.clone(), red: end.red }),
             RedRun::Interrupted { by } => return Ok(RedFirst::Stop(StopReason::Interrupted { by })),
-        };
-        let red = if check.red == RedRule::Required && first.is_proof() {
-            match red_run(world, run, job, check)? {
-                RedRun::Ended { red: second, .. } if second == first => first,
-                // It differs from run to run.
-                RedRun::Ended { .. } => RedKind::Broken,
-                RedRun::Interrupted { by } => return Ok(RedFirst::Stop(StopReason::Interrupted { by })),
-            }
-        } else {
-            first
-        };
-        world.announce(&Event::check_ended(job, check, CheckPhase::Red, exit, Some(red)));
-        reds.push(CheckRed { name: check.name.clone(), red });
+        }
     }
     let proof = TaskProof { node: checks.node.clone(), digest: checks.task.digest, checks: reds };
     let unproven = checks.unproven(&proof);
@@ -188,10 +177,44 @@ pub(super) fn red_first<W: World>(world: &mut W, run: &LoadedRun, job: &Job) -> 
     Ok(RedFirst::Ready(Some(proof)))
 }
 
-/// One run of a check before the work.
+/// Runs the checks of a job's task as before the first session, or returns the signal that ended them.
+pub fn run_red_checks<W: World>(
+    world: &mut W,
+    run: &LoadedRun,
+    job: &Job,
+) -> Result<Result<BTreeMap<CheckName, CheckEnd>, StopReason>, W::Error> {
+    let mut ends = BTreeMap::new();
+    for check in job.task.checks.iter().flat_map(|checks| &checks.task.checks) {
+        match red_runs(world, run, job, check)? {
+            RedRun::Ended(end) => drop(ends.insert(check.name.clone(), end)),
+            RedRun::Interrupted { by } => return Ok(Err(StopReason::Interrupted { by })),
+        }
+    }
+    Ok(Ok(ends))
+}
+
 enum RedRun {
-    Ended { red: RedKind, exit: CheckExit },
+    Ended(CheckEnd),
     Interrupted { by: Interruption },
+}
+
+/// Runs a check before the work. One that must fail and does so runs twice: it must fail in the same way.
+fn red_runs<W: World>(world: &mut W, run: &LoadedRun, job: &Job, check: &Check) -> Result<RedRun, W::Error> {
+    world.announce(&Event::check_started(job, check, CheckPhase::Red));
+    let mut end = match red_run(world, run, job, check)? {
+        RedRun::Ended(end) => end,
+        interrupted @ RedRun::Interrupted { .. } => return Ok(interrupted),
+    };
+    if check.red == RedRule::Required && end.red.is_proof() {
+        match red_run(world, run, job, check)? {
+            RedRun::Ended(second) if second.red == end.red => {}
+            // It differs from run to run.
+            RedRun::Ended(_) => end.red = RedKind::Broken,
+            interrupted @ RedRun::Interrupted { .. } => return Ok(interrupted),
+        }
+    }
+    world.announce(&Event::check_ended(job, check, CheckPhase::Red, end.exit, Some(end.red)));
+    Ok(RedRun::Ended(end))
 }
 
 fn red_run<W: World>(world: &mut W, run: &LoadedRun, job: &Job, check: &Check) -> Result<RedRun, W::Error> {
@@ -199,7 +222,7 @@ fn red_run<W: World>(world: &mut W, run: &LoadedRun, job: &Job, check: &Check) -
         CheckRun::Ended { exit, output, junit, .. } => {
             let report = reader::read(&output, junit.as_deref());
             let exit = effective_exit(exit, report, reader::is_expected(check));
-            RedRun::Ended { red: red_kind(exit, report), exit }
+            RedRun::Ended(CheckEnd { red: red_kind(exit, report), exit })
         }
         CheckRun::Interrupted { by } => RedRun::Interrupted { by },
     })

@@ -106,7 +106,8 @@ pub(super) fn states(expected: &RunState, found: &RunState) -> Option<Difference
         let value = state.get(key).unwrap_or(&Value::Null);
         format!("{key} {}", shown(&value.to_string()))
     };
-    Some(Difference::new(Rule::RunState, value(&expected), value(&found)))
+    let rule = if key == "plan_approval" { Rule::Approval } else { Rule::RunState };
+    Some(Difference::new(rule, value(&expected), value(&found)))
 }
 
 /// Whether this version can derive the prompt of a commit.
@@ -205,6 +206,7 @@ pub(super) fn violation(violation: &Violation) -> Difference {
         | Violation::PassedGained { .. } => Rule::PassedChanged,
         Violation::Protected { .. } => Rule::ProtectedFile,
         Violation::InvalidChecks { .. } => Rule::ChecksInvalid,
+        Violation::TooManyQuestions { .. } | Violation::MissingQuestions => Rule::PlanScope,
         Violation::OpenRemoved { .. }
         | Violation::RootReplaced { .. }
         | Violation::SelectedRemoved { .. }

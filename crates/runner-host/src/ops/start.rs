@@ -12,11 +12,17 @@ use runner_core::model::id::RunId;
 use runner_core::model::instructions::PinnedInstructions;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::protection::Protection;
+use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
 use runner_core::runs::identity::{self, IdentityError};
 use runner_core::runs::import::{ImportedTree, PlanImport};
-use runner_core::runs::start::{self, DocSet, DocumentSources, StartDocuments, StartOptions};
+use runner_core::runs::plan_digest::plan_digest;
+use runner_core::runs::start::{
+    self, ApprovedPlan, DocSet, DocumentSources, LastRunnerCommit, PlanRewrite, StartDocuments, StartError,
+    StartOptions,
+};
 
+use super::base_branch::base_branch_of;
 use super::detect::propose_in;
 use crate::agent::sandbox::configured_folders;
 use crate::error::{Error, UserError};
@@ -34,7 +40,7 @@ use crate::repo::locked_repo::LockedRepo;
 use crate::repo::paths::RUNNER_LOCAL;
 use crate::repo::publish;
 use crate::repo::recovery::Recovered;
-use crate::view::checks::check_faults;
+use crate::view::checks::{check_faults, checks_at_commit, checks_in_work_tree};
 use crate::view::inspect::tools_faults;
 
 /// What `runner start` did.
@@ -49,6 +55,8 @@ pub struct StartResult {
     pub other_runs: Vec<RunId>,
     /// What the run protects from its agents.
     pub protection: Protection,
+    /// Whether the goal changed, and the plan still holds the old one.
+    pub has_stale_root: bool,
     /// What enters the sessions of the run besides the prompt.
     pub inputs: SessionInputs,
     /// What an interrupted command had left.
@@ -106,14 +114,17 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
     let head = status.head.commit().ok_or(UserError::NoCommit)?;
     let branches = git.runner_branches()?;
     let runs = runs_with_branches(&branches)?;
-    let goal = start::goal_file(&docs, options)?;
+    let goal = match start::goal_file(&docs, options) {
+        Err(StartError::RunComplete { goal }) => return Err(complete_run_error(git, &status.head, goal)?),
+        goal => goal?,
+    };
     let named = Goal::parse(&goal).map_err(start::StartError::from)?.id().cloned();
     let run = named
         .or_else(|| identity::generate(head.as_str(), &runs))
         .ok_or(Error::Internal("no run id could be generated"))?;
     refuse_branches_below(&branches, &run)?;
     let old_tip = branches.into_iter().find(|branch| branch.name == run.branch()).map(|branch| branch.tip);
-    if options.plan.is_some() {
+    if options.plan.is_some() || options.rewrite.is_some() {
         refuse_import(&run, &status, old_tip.is_some())?;
     }
 
@@ -135,7 +146,7 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
     };
     let other_runs = runs.into_iter().filter(|other| *other != run).collect();
     let inputs = SessionInputs::of(git, &composed);
-    let StartDocuments { goal_unwritten, protection, imported, .. } = composed;
+    let StartDocuments { goal_unwritten, protection, has_stale_root, imported, .. } = composed;
     Ok(StartResult {
         run,
         commit: new_tip,
@@ -143,6 +154,7 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
         goal_unwritten,
         other_runs,
         protection,
+        has_stale_root,
         inputs,
         recovered,
         imported,
@@ -164,6 +176,21 @@ fn propose_missing_config(git: &Git, docs: &mut DocSet, options: &StartOptions) 
 /// Imports a plan into the current run's tree: a start whose only change is the new nodes.
 pub fn import(dir: &Path, plan: PlanImport) -> Result<StartResult, Error> {
     start(dir, &StartOptions { plan: Some(plan), ..StartOptions::default() })
+}
+
+/// Replaces the current run's plan by an edited one: a start whose only change is the tree.
+pub fn rewrite_plan(dir: &Path, rewrite: PlanRewrite) -> Result<StartResult, Error> {
+    start(dir, &StartOptions { rewrite: Some(rewrite), ..StartOptions::default() })
+}
+
+/// The error of a start that gives a complete run another goal, with the branch that a new run can start from.
+fn complete_run_error(git: &Git, head: &Head, goal: String) -> Result<Error, Error> {
+    let run = head.branch().and_then(|branch| RunId::of_branch(branch.as_str()));
+    let base = match (run, head.commit()) {
+        (Some(run), Some(tip)) => Some(base_branch_of(git, &run, tip)?.unwrap_or("YOUR-BRANCH".to_owned())),
+        _ => None,
+    };
+    Ok(UserError::RunComplete { goal, base }.into())
 }
 
 /// Refuses to import a plan into a run that is not checked out, or together with other changes of the user's: the commit
@@ -261,16 +288,41 @@ impl StartContext<'_> {
             Some(tip) => Some(docs_at_commit(self.git, tip)?),
             None => None,
         };
+        let last = self.last_runner_commit(tip.as_ref())?;
         let sources = DocumentSources {
             work: self.docs,
             head: &head,
             tip: tip.as_ref(),
             on_branch: self.is_on_branch(),
+            last: last.as_ref(),
         };
         let files = CommitFiles::open(self.git, self.old_tip.unwrap_or(self.head))?;
         let composed = start::compose(self.run, goal, sources, &files, options)?;
         files.finish()?;
         Ok(composed)
+    }
+
+    /// What the runner's last commit has; none for a new run.
+    fn last_runner_commit(&self, tip_docs: Option<&DocSet>) -> Result<Option<LastRunnerCommit>, Error> {
+        let (Some(tip), Some(tip_docs)) = (self.old_tip, tip_docs) else { return Ok(None) };
+        let commit = self.git.last_runner_commit(self.run, tip)?.unwrap_or_else(|| tip.clone());
+        let docs = docs_at_commit(self.git, &commit)?;
+        let state = tip_docs.get(&Doc::RunState).and_then(|bytes| RunState::decode(bytes).ok());
+        let tree = docs.get(&Doc::Tree).and_then(|bytes| Tree::decode(bytes).ok());
+        let is_approved = state.is_some_and(|state| state.plan_approval.is_some());
+        let approved = match tree.filter(|_| is_approved) {
+            Some(tree) => Some(ApprovedPlan {
+                digest: plan_digest(&tree, &checks_at_commit(self.git, &commit)?),
+                checks: if self.is_on_branch() {
+                    checks_in_work_tree(self.git)?
+                } else {
+                    checks_at_commit(self.git, tip)?
+                },
+            }),
+            None => None,
+        };
+        let goal = docs.get(&Doc::Goal).cloned().unwrap_or_default();
+        Ok(Some(LastRunnerCommit { goal, approved }))
     }
 
     /// Stores the commit that the run continues from. If nothing changed, that is the branch's tip.

@@ -1,6 +1,7 @@
 //! What to type when a run cannot begin, be configured or be landed.
 
 use runner_core::config::SetKeyError;
+use runner_core::detect::command_line;
 use runner_core::layout::Doc;
 use runner_host::ops::land::LandError;
 use runner_host::ops::preflight::PreflightProblem;
@@ -90,4 +91,19 @@ pub(super) fn set_key_advice(error: &SetKeyError) -> ErrorAdvice {
             ErrorAdvice::new("config", hint).with_details(problems.iter().map(ToString::to_string).collect())
         }
     }
+}
+
+/// How to reach another goal than that of a complete run.
+pub(super) fn run_complete_advice(goal: &str, base: Option<&str>) -> ErrorAdvice {
+    let run = match goal.trim() {
+        long if long.contains('\n') => "runner run \"GOAL\"".to_owned(),
+        line => command_line(&["runner", "run", line].map(str::to_owned)),
+    };
+    let new = match base {
+        Some(base) => format!("git switch {base} && {run}"),
+        None => run,
+    };
+    let mut advice = ErrorAdvice::new("run_complete", format!("to start a new run with it: {new}"));
+    advice.hints.push("to merge the work of this one first: runner land".to_owned());
+    advice
 }

@@ -16,6 +16,8 @@ pub(crate) mod log_show_diff;
 pub(crate) mod loop_output;
 pub(crate) mod pause;
 pub(crate) mod plan;
+mod plan_formats;
+mod plan_lint_edit;
 pub(crate) mod preflight;
 pub(crate) mod queued_notes;
 pub(crate) mod report;

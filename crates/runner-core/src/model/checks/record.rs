@@ -66,6 +66,14 @@ pub enum CheckExit {
     TestsFailed,
 }
 
+/// How a check ended before the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckEnd {
+    pub red: RedKind,
+    /// Of its first run.
+    pub exit: CheckExit,
+}
+
 const SIGNAL: &str = "signal-";
 const TIMED_OUT: &str = "timed-out";
 const NOT_STARTED: &str = "not-started";

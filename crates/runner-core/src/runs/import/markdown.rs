@@ -15,12 +15,28 @@ pub(super) const GOAL: &str = "goal";
 pub(super) const ACCEPTANCE: &str = "acceptance";
 
 pub(super) fn parse(text: &str) -> Result<ImportedPlan, Vec<PlanError>> {
+    parse_as(text, ItemRule::Required)
+}
+
+/// Parses a plan that may be its title alone.
+pub(crate) fn parse_outline(text: &str) -> Result<ImportedPlan, Vec<PlanError>> {
+    parse_as(text, ItemRule::Optional)
+}
+
+/// Whether a plan must have items.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ItemRule {
+    Required,
+    Optional,
+}
+
+fn parse_as(text: &str, items: ItemRule) -> Result<ImportedPlan, Vec<PlanError>> {
     let lines = split_lines(text);
     let mut parser = MarkdownParser::new(&lines);
     for (index, line) in lines.iter().enumerate() {
         parser.line(index + 1, line);
     }
-    parser.finish()
+    parser.finish(items)
 }
 
 /// The lines. A `\r` at the end is removed only if every line has one.
@@ -372,7 +388,7 @@ impl<'t> MarkdownParser<'t> {
         }
     }
 
-    fn finish(mut self) -> Result<ImportedPlan, Vec<PlanError>> {
+    fn finish(mut self, rule: ItemRule) -> Result<ImportedPlan, Vec<PlanError>> {
         if let FileRegion::Code(block) = &self.region {
             self.errors.push(PlanError::new(block.line, "the code block that starts here has no end"));
         }
@@ -387,7 +403,7 @@ impl<'t> MarkdownParser<'t> {
         let items = self.entries.iter().filter(|open| matches!(open.position, LinePosition::Item(_)));
         let empty = items.clone().filter(|open| open.is_empty());
         self.errors.extend(empty.map(|open| PlanError::new(open.entry.line, "the item has no text")));
-        if items.count() == 0 {
+        if rule == ItemRule::Required && items.count() == 0 {
             self.errors.push(PlanError::new(1, "the file has no items: write tasks as `- [ ] what to do`"));
         }
         if !self.errors.is_empty() {

@@ -6,7 +6,11 @@ use crate::model::tree::{Node, Tree};
 
 /// The tree as markdown: the root is the heading, and every other node an item with a box, ticked if it has passed.
 pub fn export(tree: &Tree) -> String {
-    let root = tree.root();
+    export_root(tree.root())
+}
+
+/// The same for nodes that need not be a valid tree.
+pub(crate) fn export_root(root: &Node) -> String {
     let mut page = String::new();
     if is_plain_line(&root.title) && !root.title.contains('#') {
         page.push_str(&format!("# {}\n", root.title));

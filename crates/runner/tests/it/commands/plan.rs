@@ -1,4 +1,4 @@
-//! `runner plan import` and `runner plan export`.
+//! `runner plan`: import and export.
 
 use testkit::run_builder::RunBuilder;
 use testkit::test_repo::{TestRepo, run};
@@ -27,7 +27,7 @@ fn subject_and_trailers(sandbox: &TestRepo) -> String {
 }
 
 /// Everything an import could change.
-fn state(sandbox: &TestRepo) -> (Vec<String>, String, String) {
+pub(crate) fn state(sandbox: &TestRepo) -> (Vec<String>, String, String) {
     let status = sandbox.git(&["status", "--porcelain", "-uall"]);
     (sandbox.branches(), status, sandbox.read(".runner/state/tree.json"))
 }

@@ -84,9 +84,15 @@ pub(crate) enum Forgery {
     Merge(usize),
     /// Appends a copy of a commit with text replaced in its message.
     GoOn(usize, &'static str, &'static str),
+    /// Copies a file from one commit to another, and updates the digests in its message.
+    Copied(usize, usize, &'static str),
+    /// Makes an approval name another plan, in its commit and all later ones.
+    OtherPlan(usize),
 }
 
-use Forgery::{Append, Drop, File, GoOn, Insert, Mended, Merge, Message, Remove, Swap, Trailer, Twice};
+use Forgery::{
+    Append, Copied, Drop, File, GoOn, Insert, Mended, Merge, Message, OtherPlan, Remove, Swap, Trailer, Twice,
+};
 
 /// Every forgery, the first rule that it violates, and the iteration of the named commit (0: none).
 const FORGERIES: &[(Forgery, Rule, u32)] = &[
@@ -262,6 +268,20 @@ fn forge(sandbox: &TestRepo, mut pieces: Vec<Piece>, forgery: &Forgery) -> Vec<P
         GoOn(at, from, to) => {
             let message = replaced(&pieces[at].message, from, to);
             pieces.push(Piece { message, ..pieces[at].clone() });
+        }
+        Copied(from, to, path) => {
+            let text = file_in(sandbox, &pieces[from].tree, path);
+            edit(&mut pieces[to], path, &|_| text.clone());
+            pieces[to].message = with_current_digests(sandbox, &pieces[to]);
+        }
+        OtherPlan(at) => {
+            let message = pieces[at].message.clone();
+            let digest = message.split("\"plan\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+            let other = Sha256::of(b"another plan").to_string();
+            for piece in pieces.iter_mut().skip(at) {
+                edit(piece, STATE, &|text| Some(text.unwrap().replace(digest, &other)));
+                piece.message = with_current_digests(sandbox, piece).replace(digest, &other);
+            }
         }
     }
     pieces
