@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use minijinja::value::Value;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use access::SessionAccess;
@@ -54,7 +55,7 @@ pub struct Prompt {
 }
 
 /// The sections of a prompt, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptSection {
     /// The rules, and the kind of session.

@@ -9,7 +9,7 @@ use crate::model::review::ReviewAnswer;
 use crate::model::run_state::RunState;
 use crate::model::tools::Tools;
 use crate::model::tree::TreeDocument;
-use crate::step::RecordedEvent;
+use crate::step::{RecordedEvent, RecordedIteration};
 use crate::strict::canonical_json;
 
 /// The documents that have a schema.
@@ -25,11 +25,21 @@ pub enum SchemaDocument {
     Tools,
     /// A line of `events.jsonl`. Newer runners may add keys.
     Event,
+    /// The record of one iteration, `meta.json`. Newer runners may add keys.
+    Iteration,
 }
 
 impl SchemaDocument {
-    pub const ALL: [Self; 7] =
-        [Self::Tree, Self::RunState, Self::AgentOutput, Self::Review, Self::Config, Self::Tools, Self::Event];
+    pub const ALL: [Self; 8] = [
+        Self::Tree,
+        Self::RunState,
+        Self::AgentOutput,
+        Self::Review,
+        Self::Config,
+        Self::Tools,
+        Self::Event,
+        Self::Iteration,
+    ];
 
     /// The file name in `schemas/`.
     pub fn file_name(self) -> &'static str {
@@ -41,6 +51,7 @@ impl SchemaDocument {
             Self::Config => "config.schema.json",
             Self::Tools => "tools.schema.json",
             Self::Event => "event.schema.json",
+            Self::Iteration => "meta.schema.json",
         }
     }
 
@@ -59,6 +70,7 @@ impl SchemaDocument {
             Self::Config => of::<Config>(settings),
             Self::Tools => of::<Tools>(settings),
             Self::Event => of::<RecordedEvent>(settings.for_serialize()),
+            Self::Iteration => of::<RecordedIteration>(settings.for_serialize()),
         }
     }
 
@@ -82,7 +94,7 @@ mod tests {
         for document in SchemaDocument::ALL {
             let schema = schema(document);
             assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
-            let is_strict = document != SchemaDocument::Event;
+            let is_strict = !matches!(document, SchemaDocument::Event | SchemaDocument::Iteration);
             assert_eq!(schema["additionalProperties"] == false, is_strict, "{document:?}");
             assert!(schema["description"].is_string(), "{document:?}");
             assert!(document.schema_bytes().ends_with(b"}\n"));
@@ -101,7 +113,8 @@ mod tests {
                 "review.schema.json",
                 "config.schema.json",
                 "tools.schema.json",
-                "event.schema.json"
+                "event.schema.json",
+                "meta.schema.json"
             ]
         );
     }

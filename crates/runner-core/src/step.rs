@@ -38,6 +38,7 @@ mod plan;
 pub(crate) mod recheck;
 pub(crate) mod recorded_guard;
 mod regression;
+mod restore_report;
 pub(crate) mod review;
 mod settle;
 mod snapshot;
@@ -77,6 +78,7 @@ pub use plan::{
 pub use recheck::{PassedChecks, PastIteration};
 pub use recorded_guard::{GuardJob, GuardOccasion, GuardRecord};
 pub use regression::{RecordContent, RecordFile, RegressionTask};
+pub use restore_report::{MovedRef, RestoreReport};
 pub use review::{ReviewEvidence, ReviewJob, ReviewPlan, ReviewReport, ReviewRun};
 pub use settle::{AttemptCharge, FAILURES_MAX, TIMEOUTS_MAX, Transition, settle};
 pub use snapshot::{Artifact, Memory, NodeFiles, Snapshot, SnapshotInputs, SnapshotSource, TEXT_BYTES_MAX};

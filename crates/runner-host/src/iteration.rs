@@ -5,6 +5,7 @@
 
 mod agent_version;
 mod commit;
+mod earlier_records;
 pub(crate) mod event_log;
 mod file_activity;
 pub(crate) mod guard;

@@ -43,7 +43,9 @@ pub(super) struct ParsedSession {
 }
 
 /// Which session it was.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 pub struct SessionIdentity {
     /// The agent's id of the session.
     pub session_id: Option<String>,

@@ -224,7 +224,7 @@ impl ProviderError {
 }
 
 /// What a session changed, as `mode` in meta.json has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeScope {
     Execute,

@@ -1,5 +1,6 @@
 //! Merges an agent's tree into the runner's: the agent's plan, with the runner's own fields as they were before.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
@@ -8,7 +9,7 @@ use crate::model::tree::index::NodeIndex;
 use crate::model::tree::{AgentTree, Node, Tree, TreeProblem};
 
 /// One edit of the plan by an agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanEdit {
     pub node: NodeId,
     #[serde(flatten)]
@@ -16,7 +17,7 @@ pub struct PlanEdit {
 }
 
 /// How a node was edited.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "edit", rename_all = "snake_case")]
 pub enum EditKind {
     Added {
@@ -38,6 +39,7 @@ pub enum EditKind {
     Acceptance,
     /// A kind of edit that only a newer runner knows.
     #[serde(other)]
+    #[schemars(skip)]
     Unknown,
 }
 

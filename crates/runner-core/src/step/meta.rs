@@ -1,5 +1,6 @@
 //! meta.json: the record of one iteration. The host adds times, commits and the agent's identity to it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::annotations::Annotation;
@@ -9,6 +10,7 @@ use super::guard_place::RoomLevel;
 use super::merge::PlanEdit;
 use super::outcome::{NextAction, Outcome};
 use super::plan::{Ordinal, SessionMode};
+use super::restore_report::RestoreReport;
 use super::review::ReviewEvidence;
 use super::settle::{AttemptCharge, Settling};
 use crate::agents::SessionIdentity;
@@ -24,7 +26,7 @@ use crate::model::tree::Tree;
 use crate::prompt::SectionCut;
 
 /// What was decided in an iteration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IterationMeta {
     pub run_id: RunId,
     pub iter: IterationNumber,
@@ -85,7 +87,7 @@ pub struct IterationMeta {
 
 /// meta.json: what was decided, with the times, commits and programs that the host adds. Keys that only a newer runner
 /// knows are ignored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedIteration {
     #[serde(flatten)]
     pub meta: IterationMeta,
@@ -102,12 +104,40 @@ pub struct RecordedIteration {
     pub executor: String,
     /// Session id, model and version, as the agent reported them.
     pub identity: SessionIdentity,
+    /// What confined the agent: `bubblewrap`, its `own` sandbox, or `none`.
+    #[serde(default)]
+    pub sandbox: String,
+    /// What the session had changed in `.git`.
+    #[serde(default)]
+    pub restored: RestoreReport,
     /// Files that are not committed as the session left them.
     #[serde(default)]
     pub file_notices: Vec<FileNotice>,
+    /// Logs that could not be written, with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub logs_dropped: Vec<String>,
 }
 
 impl RecordedIteration {
+    /// The record of what was decided, without anything that the host adds.
+    pub fn new(meta: IterationMeta) -> Self {
+        Self {
+            meta,
+            started_ms: 0,
+            ended_ms: 0,
+            agent_ms: None,
+            guard_ms: None,
+            commit_before: String::new(),
+            commit_after: String::new(),
+            executor: String::new(),
+            identity: SessionIdentity::default(),
+            sandbox: String::new(),
+            restored: RestoreReport::default(),
+            file_notices: Vec::new(),
+            logs_dropped: Vec::new(),
+        }
+    }
+
     /// Parses meta.json; `None` for one that cannot be read, such as one of a newer runner.
     pub fn from_json(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()

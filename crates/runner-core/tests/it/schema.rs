@@ -15,7 +15,7 @@ use runner_core::model::run_state::RunState;
 use runner_core::model::tools::Tools;
 use runner_core::model::tree::{Tree, TreeError};
 use runner_core::schema::SchemaDocument;
-use runner_core::step::{Event, RecordedEvent};
+use runner_core::step::{Event, IterationMeta, RecordedEvent, RecordedIteration};
 use runner_core::strict::{DocumentFault, DocumentProblem, DocumentProblems};
 use serde_json::{Value, json};
 
@@ -29,6 +29,14 @@ pub(crate) fn assert_recorded_as_described(event: &Event) {
     let line = serde_json::to_value(RecordedEvent { t_ms: 1, event }).unwrap();
     let faults: Vec<String> = EVENTS.iter_errors(&line).map(|fault| fault.to_string()).collect();
     assert!(faults.is_empty(), "{line:#}: {faults:#?}");
+}
+
+/// Asserts that the record of an iteration matches its schema.
+pub(crate) fn assert_record_as_described(meta: &IterationMeta) {
+    static RECORDS: LazyLock<Validator> = LazyLock::new(|| validator(SchemaDocument::Iteration));
+    let record = serde_json::to_value(RecordedIteration::new(meta.clone())).unwrap();
+    let faults: Vec<String> = RECORDS.iter_errors(&record).map(|fault| fault.to_string()).collect();
+    assert!(faults.is_empty(), "{record:#}: {faults:#?}");
 }
 
 #[test]
@@ -92,6 +100,7 @@ fn shape_problems(document: SchemaDocument, text: &str) -> Vec<String> {
             shape_only(Tools::decode(text.as_bytes()).map(drop).map_err(DocumentProblems::into_vec))
         }
         SchemaDocument::Event => vec!["events have no decoder".to_owned()],
+        SchemaDocument::Iteration => vec!["records ignore what they do not know".to_owned()],
     }
 }
 

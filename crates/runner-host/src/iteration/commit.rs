@@ -8,8 +8,7 @@ use std::thread;
 use runner_core::layout::Doc;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::Tree;
-use runner_core::step::{CheckEvidence, Job, Transition};
-use serde_json::json;
+use runner_core::step::{CheckEvidence, Job, RecordedIteration, Transition};
 
 use super::known_state::{KnownState, TreeFile};
 use super::open_iteration::OpenIteration;
@@ -210,15 +209,15 @@ fn write_logs(
     if !findings.is_empty() {
         setup.dir.write_log("error.log", (findings.join("\n") + "\n").as_bytes());
     }
-    let host_facts = json!({
-        "commit_before": setup.base,
-        "commit_after": commit,
-        "executor": job.agent.executor.kind.as_str(),
-        "sandbox": setup.sandbox,
-        "identity": iteration.identity,
-        "restored": iteration.restored,
-        "file_notices": iteration.notices,
+    setup.dir.write_meta(RecordedIteration {
+        commit_before: setup.base.to_string(),
+        commit_after: commit.to_string(),
+        executor: job.agent.executor.kind.as_str().to_owned(),
+        sandbox: setup.sandbox.as_str().to_owned(),
+        identity: iteration.identity.clone(),
+        restored: iteration.restored.clone(),
+        file_notices: iteration.notices.clone(),
+        ..RecordedIteration::new(transition.meta.clone())
     });
-    setup.dir.write_meta(&transition.meta, host_facts);
     Ok(())
 }

@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::tree::Tree;
-use runner_core::step::{Event, IterationMeta, RecordedEvent};
-use serde_json::{Value, json};
+use runner_core::step::{Event, RecordedEvent, RecordedIteration};
 
 use super::known_state::TreeFile;
 use crate::clock::now_ms;
@@ -130,6 +129,11 @@ impl IterationDir {
         }
     }
 
+    /// Removes whatever has the name of a log.
+    pub(super) fn remove_log(&self, name: &str) {
+        let _ = atomic::remove_any(&self.file(name));
+    }
+
     fn note_dropped(&self, note: String) {
         self.dropped.lock().unwrap_or_else(PoisonError::into_inner).push(note);
     }
@@ -175,24 +179,17 @@ impl IterationDir {
         self.guard_ms = u64::try_from(time.as_millis()).ok();
     }
 
-    /// Writes meta.json: what was decided, with times, commits and what else the host knows.
-    pub(super) fn write_meta(&self, meta: &IterationMeta, host_facts: Value) {
-        let mut document = serde_json::to_value(meta).unwrap_or_default();
-        if let Value::Object(fields) = &mut document {
-            fields.insert("started_ms".to_owned(), json!(self.started_ms));
-            fields.insert("ended_ms".to_owned(), json!(now_ms()));
-            fields.insert("agent_ms".to_owned(), json!(self.agent_ms));
-            fields.insert("guard_ms".to_owned(), json!(self.guard_ms));
-            if let Value::Object(host_facts) = host_facts {
-                fields.extend(host_facts);
-            }
-        }
-        let dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Value::Object(fields) = &mut document
-            && !dropped.is_empty()
-        {
-            fields.insert("logs_dropped".to_owned(), json!(dropped));
-        }
+    /// Writes meta.json, with the times of this iteration and the logs that could not be written.
+    pub(super) fn write_meta(&self, record: RecordedIteration) {
+        let record = RecordedIteration {
+            started_ms: self.started_ms,
+            ended_ms: now_ms(),
+            agent_ms: self.agent_ms,
+            guard_ms: self.guard_ms,
+            logs_dropped: self.dropped.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            ..record
+        };
+        let document = serde_json::to_value(&record).unwrap_or_default();
         self.write_log("meta.json", format!("{document:#}\n").as_bytes());
     }
 }

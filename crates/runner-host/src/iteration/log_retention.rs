@@ -19,7 +19,10 @@ use crate::fs::log_folder::LogFolder;
 /// The file that records which logs were removed.
 pub const REMOVED_LOGS: &str = "logs-removed.json";
 /// The files that stay when the logs of an iteration are removed.
-const KEPT: [&str; 4] = ["meta.json", "output.json", "session.json", REMOVED_LOGS];
+const KEPT: [&str; 4] = [RECORDS[0], RECORDS[1], RECORDS[2], REMOVED_LOGS];
+
+/// What every finished iteration keeps, and nothing changes any more.
+pub(super) const RECORDS: [&str; 3] = ["meta.json", "output.json", "session.json"];
 /// How many iterations pass before the progress is stored again.
 const STORE_INTERVAL: u32 = 20;
 const FILE_BYTES_MAX: u64 = 16 << 20;

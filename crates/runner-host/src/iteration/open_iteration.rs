@@ -14,7 +14,7 @@ use runner_core::model::tree::{BYTES_MAX, Tree};
 use runner_core::runs::edit::added_questions;
 use runner_core::step::{
     Attempt, ChangeScope, FileAction, FileChanges, FileNotice, GuardRun, Interruption, Job, KeyReport,
-    LeftFile, LoadedRun, PlanningChanges, ProtectedPath, SessionExit, SessionTarget, Usage,
+    LeftFile, LoadedRun, PlanningChanges, ProtectedPath, RestoreReport, SessionExit, SessionTarget, Usage,
 };
 
 use super::commit::DOCS;
@@ -33,7 +33,6 @@ use crate::fs::atomic::{self, FileStamp};
 use crate::git::{Git, PathSet, path_of};
 use crate::repo::journal::{self, IterationEntry, IterationPhase, JournalEntry, StoredSession};
 use crate::repo::paths::is_runner_path;
-use crate::repo::repo_guard::RestoreReport;
 use crate::repo::worktree::{self, StagedChanges, show_command};
 use crate::room::Candidate;
 
@@ -99,8 +98,10 @@ impl EndedSession {
         let Self { setup, mut entry, outcome, restored, identity } = self;
         atomic::create_folders(git.root(), &git.paths().context())?;
         let answer = read_answer(&answer_path(git, job));
-        if let LeftFile::Bytes(bytes) = &answer {
-            setup.dir.write_log("output.json", bytes);
+        match &answer {
+            LeftFile::Bytes(bytes) => setup.dir.write_log("output.json", bytes),
+            // What the agent itself put there is no answer.
+            _ => setup.dir.remove_log("output.json"),
         }
         let redacted = redact_documents(git, &setup)?;
         let tree = read_left_file(&git.paths().doc(Doc::Tree), BYTES_MAX as u64);

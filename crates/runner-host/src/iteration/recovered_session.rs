@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use runner_core::agents::{SessionIdentity, Transcript};
 use runner_core::model::object_id::CommitId;
-use runner_core::step::{Attempt, GuardRun, Interruption, Job, LoadedRun, SessionExit, Usage};
+use runner_core::step::{Attempt, GuardRun, Interruption, Job, LoadedRun, RestoreReport, SessionExit, Usage};
 
 use super::event_log::EventLog;
 use super::laid_files::LaidFiles;
@@ -16,7 +16,6 @@ use crate::fs::atomic;
 use crate::git::{Git, PathSet};
 use crate::repo::journal::{EndNote, IterationEntry, IterationPhase, StoredSession};
 use crate::repo::publish;
-use crate::repo::repo_guard::RestoreReport;
 use crate::repo::worktree::recorded_notices;
 
 /// An interrupted session in a repository that is restored already.

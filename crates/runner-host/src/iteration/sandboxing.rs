@@ -98,12 +98,11 @@ impl SessionSandbox {
     }
 
     fn event(&self) -> Event {
-        let (sandbox, why) = match self {
-            Self::None { why } => ("none", Some(why.clone())),
-            Self::Own => ("own", None),
-            Self::Bubblewrap(_) => ("bubblewrap", None),
+        let why = match self {
+            Self::None { why } => Some(why.clone()),
+            Self::Own | Self::Bubblewrap(_) => None,
         };
-        Event::SandboxChosen { sandbox: sandbox.to_owned(), why }
+        Event::SandboxChosen { sandbox: self.kind().as_str().to_owned(), why }
     }
 
     /// The sandbox for Claude Code: its commands run inside bubblewrap, and a hook refuses files outside. Claude Code itself

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::object_id::CommitId;
+use runner_core::step::RestoreReport;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::sandbox::SandboxKind;
@@ -66,33 +67,6 @@ impl GitAccess {
 pub(crate) struct RepoSnapshot {
     files: GuardedFiles,
     refs: BTreeMap<String, String>,
-}
-
-/// What a session had changed in `.git`, recorded in meta.json.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct RestoreReport {
-    /// Restored files of the git directory.
-    pub(crate) files: Vec<String>,
-    /// References that were restored or removed: the run's own, those that vanished, and those that cannot stay.
-    pub(crate) refs: Vec<String>,
-    /// New references, which stay.
-    pub(crate) new_refs: Vec<String>,
-    /// Other references that moved and that an agent outside a sandbox could have moved. They keep their new value.
-    pub(crate) moved_refs: Vec<MovedRef>,
-    /// Files of the git directory that were moved out of git's way.
-    pub(crate) set_aside: Vec<String>,
-    /// References that keep the agent's own commits.
-    pub(crate) kept: Vec<String>,
-}
-
-/// A reference that is not the run's and that changed during a session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct MovedRef {
-    name: String,
-    from: String,
-    to: String,
-    /// The reference that keeps the old value, if the new one does not contain it.
-    saved: Option<String>,
 }
 
 /// The session whose changes are undone.

@@ -2,6 +2,7 @@
 
 pub(crate) mod baseline;
 pub(crate) mod checks;
+pub(crate) mod desktop;
 pub(crate) mod determinism;
 pub(crate) mod final_check;
 pub(crate) mod hooks;
@@ -17,6 +18,7 @@ pub(crate) mod planning;
 pub(crate) mod progress;
 pub(crate) mod ratchet;
 pub(crate) mod recorded_runs;
+pub(crate) mod records;
 pub(crate) mod repo_kinds;
 pub(crate) mod review;
 pub(crate) mod user_files;

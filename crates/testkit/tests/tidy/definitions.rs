@@ -26,6 +26,7 @@ const LARGE_STRUCTS: &[(&str, &str)] = &[
     ("LoopMetrics", "meta.json of a trial"),
     ("LoopSummary", "the report of runner-eval, as JSON"),
     ("NodeDetail", "wire type of the page"),
+    ("RecordedIteration", "meta.json"),
     ("RunProgress", "wire type of the page"),
     ("RunState", "run_state.json"),
     ("ScoreRow", "the report of runner-eval, as JSON"),

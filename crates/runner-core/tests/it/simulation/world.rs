@@ -261,6 +261,18 @@ impl Sim {
     }
 }
 
+impl Sim {
+    /// Compares the records of the first iterations with each outcome with their schema.
+    fn validate_record(transition: &Transition) {
+        let mut validated = VALIDATED.lock().unwrap();
+        let count = validated.entry(transition.outcome.as_str()).or_insert(0);
+        if *count < VALIDATED_MAX {
+            *count += 1;
+            crate::schema::assert_record_as_described(&transition.meta);
+        }
+    }
+}
+
 impl IterationWorld for Sim {
     type Error = Broken;
     type Iteration = ();
@@ -371,6 +383,7 @@ impl IterationWorld for Sim {
         let (before, state) = self.loaded.take().unwrap();
         self.oracle.has_work = self.changed_files || self.is_guard_changed_after(&transition.restore);
         self.oracle.check(job, &before, &state, transition, &self.config, self.reported);
+        Self::validate_record(transition);
         self.restore(&transition.restore);
         self.guard_files_committed = self.guard_files_work.clone();
         if self.added_memory {

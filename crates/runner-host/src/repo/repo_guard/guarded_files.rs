@@ -5,10 +5,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use runner_core::step::RestoreReport;
 use runner_core::strict::bytes_or_text;
 use serde::{Deserialize, Serialize};
 
-use super::{AsideFolder, GitAccess, RestoreReport, is_irregular, name_in};
+use super::{AsideFolder, GitAccess, is_irregular, name_in};
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::Git;

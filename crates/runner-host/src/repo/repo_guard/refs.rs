@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{GitAccess, MovedRef, RepoSnapshot, RestoreReport, SessionRef};
+use runner_core::step::{MovedRef, RestoreReport};
+
+use super::{GitAccess, RepoSnapshot, SessionRef};
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::Git;
