@@ -42,7 +42,10 @@ impl AgentOutput {
         let text = decode_utf8(bytes).map_err(|problem| vec![problem])?;
         let mut fields = FieldReader::of_json(text).map_err(|problem| vec![problem])?;
         let status = fields.required("status");
-        let summary = fields.required("summary");
+        let summary: Option<String> = fields.required("summary");
+        if summary.as_ref().is_some_and(|summary| summary.trim().is_empty()) {
+            fields.report_rule("summary", "is empty: it is all that the next session sees");
+        }
         let problems = fields.finish();
         match (status, summary) {
             (Some(status), Some(summary)) if problems.is_empty() => Ok(Self { status, summary }),
@@ -68,6 +71,7 @@ mod tests {
             (br#"{"status": "done", "summary": null}"#, 1),
             (br#"{"status": "done", "summary": "s", "status": "retry"}"#, 1),
             (br#"{"status": "done", "summary": "s"} {}"#, 1),
+            (br#"{"status": "done", "summary": " \n"}"#, 1),
             (br#"["done"]"#, 1),
             (b"", 1),
             (b"\xFF\xFE", 1),

@@ -1,7 +1,8 @@
-//! Fits the sections into the budget: they are shortened, then dropped, in a fixed order, and each cut is recorded.
+//! Fits the sections into the budget: all are shortened, then some dropped, in a fixed order, and each cut is recorded.
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::PromptSection;
@@ -37,7 +38,7 @@ const SHRUNK: [PromptSection; 7] = [
 ];
 
 /// What was cut from one section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SectionCut {
     pub section: PromptSection,
     /// The missing bytes of its text.
@@ -84,31 +85,47 @@ pub(super) fn fit<E>(
         Some(SectionCut { section: part.section, bytes, dropped: true })
     });
     let note_bytes = note(&longest.collect::<Vec<_>>())?.len();
-    for section in DROPPED.into_iter().chain(SHRUNK) {
+    let shorten = DROPPED.into_iter().map(|section| (section, CutKind::Shorten));
+    let drop = DROPPED.into_iter().map(|section| (section, CutKind::Drop));
+    let last = SHRUNK.into_iter().map(|section| (section, CutKind::Shorten));
+    for (section, kind) in shorten.chain(drop).chain(last) {
         let excess = (total(parts) + note_bytes).saturating_sub(budget);
         let part = parts.iter_mut().find(|part| part.section == section);
         if let Some(part) = part.filter(|_| excess > 0) {
-            cut(part, excess, &render)?;
+            match kind {
+                CutKind::Shorten => cut(part, excess, &render)?,
+                CutKind::Drop => part.drop(),
+            }
         }
     }
     Ok((total(parts) + note_bytes).saturating_sub(budget))
 }
 
-/// Cuts `excess` bytes from a section, or as many as possible.
+/// A section is shortened before any is dropped: a short one that says much must not go for the sake of a long one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CutKind {
+    Shorten,
+    Drop,
+}
+
+impl SectionText {
+    fn drop(&mut self) {
+        let bytes = self.text.as_ref().map_or(0, String::len);
+        if bytes > 0 {
+            self.cut = Some(SectionCut { section: self.section, bytes, dropped: true });
+            self.rendered.clear();
+        }
+    }
+}
+
+/// Cuts `excess` bytes from a section, or as many as possible without dropping it.
 fn cut<E>(
     part: &mut SectionText,
     excess: usize,
     render: &impl Fn(PromptSection, &str) -> Result<String, E>,
 ) -> Result<(), E> {
     let Some(text) = part.text.as_deref() else { return Ok(()) };
-    let may_drop = DROPPED.contains(&part.section);
-    let room = text.len().saturating_sub(excess + NOTE_BYTES_MAX);
-    if may_drop && room < SHRUNK_BYTES_MIN {
-        part.cut = Some(SectionCut { section: part.section, bytes: text.len(), dropped: true });
-        part.rendered.clear();
-        return Ok(());
-    }
-    let room = room.max(SHRUNK_BYTES_MIN);
+    let room = text.len().saturating_sub(excess + NOTE_BYTES_MAX).max(SHRUNK_BYTES_MIN);
     if text.len() <= room + NOTE_BYTES_MAX {
         return Ok(());
     }
@@ -206,11 +223,17 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_dropped_if_too_little_of_it_would_remain() {
-        let most = 1000 - NOTE_BYTES_MAX - SHRUNK_BYTES_MIN;
+    fn sections_are_dropped_only_if_shortening_all_of_them_is_not_enough() {
         let outline = |bytes, dropped| Some(SectionCut { section: PromptSection::Outline, bytes, dropped });
-        assert_eq!(cut_by(PromptSection::Outline, 1000, most), outline(1000 - SHRUNK_BYTES_MIN, false));
-        assert_eq!(cut_by(PromptSection::Outline, 1000, most + 1), outline(1000, true));
+        let parts = || [part(PromptSection::Outline, 1000), part(PromptSection::Feedback, 1000)];
+        let least = 2 * (SHRUNK_BYTES_MIN + NOTE_BYTES_MAX);
+        let mut shortened = parts();
+        assert_eq!(fitted(&mut shortened, least, 0), 0);
+        assert_eq!(shortened[0].cut, outline(1000 - SHRUNK_BYTES_MIN, false));
+        let mut dropped = parts();
+        assert_eq!(fitted(&mut dropped, SHRUNK_BYTES_MIN + NOTE_BYTES_MAX, 0), 0);
+        assert_eq!(dropped[0].cut, outline(1000, true));
+        assert!(dropped[1].cut.is_some_and(|cut| !cut.dropped));
     }
 
     #[test]

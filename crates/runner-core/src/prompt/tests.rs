@@ -269,12 +269,29 @@ fn sections_are_shortened_and_then_dropped_in_a_fixed_order() {
         cuts.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(cuts(0), Vec::<String>::new());
+    // A short outline stays as long as a long section can be shortened.
     let first = cuts(1);
-    assert!(first[0].starts_with("outline: omitted"), "{first:?}");
-    assert!(first[1].starts_with("assumptions: ") && first.len() == 2, "{first:?}");
+    assert!(first[0].starts_with("assumptions: ") && first.len() == 1, "{first:?}");
     let later = cuts(9000);
-    assert!(later[1].starts_with("assumptions: omitted, 8000 bytes"), "{later:?}");
-    assert!(later[2].starts_with("questions: ") && later[2].ends_with("bytes omitted"), "{later:?}");
+    assert!(later[0].starts_with("assumptions: 7744 bytes omitted"), "{later:?}");
+    assert!(later[1].starts_with("questions: ") && later[1].ends_with("bytes omitted"), "{later:?}");
+    let last = cuts(15_800);
+    assert!(last[0].starts_with("outline: omitted"), "{last:?}");
+    assert!(last[1].starts_with("assumptions: omitted, 8000 bytes"), "{last:?}");
+}
+
+#[test]
+fn a_short_section_is_not_dropped_for_a_long_one() {
+    let mut snapshot = snapshot();
+    snapshot.memory.assumptions = "- the port is 80".to_owned();
+    snapshot.memory.questions = "- which port?".to_owned();
+    snapshot.memory.feedback = "f".repeat(30_000);
+    let whole = prompt(&snapshot).unwrap().text.len();
+    snapshot.config.prompt_budget_bytes = BoundedInt::new(i64::try_from(whole - 20_000).unwrap()).unwrap();
+    let prompt = prompt(&snapshot).unwrap();
+    let cuts: Vec<String> = prompt.cuts.iter().map(ToString::to_string).collect();
+    assert!(matches!(&cuts[..], [cut] if cut.starts_with("feedback: ")), "{cuts:?}");
+    assert!(prompt.text.contains("the port is 80") && prompt.text.contains("which port?"));
 }
 
 #[test]

@@ -291,6 +291,12 @@ impl Settling<'_> {
                 SessionTarget::Leaf(node) | SessionTarget::Replan(node) | SessionTarget::Split(node),
                 Outcome::InvalidTree,
             ) => Some(pending(node, self.job.target.mode(), 0)),
+            // A repair that left no plan of its own leaves the rejected one for the next.
+            (SessionTarget::Repair(last), Outcome::RepairFailed)
+                if matches!(self.claim.finding, SessionFinding::Accepted { .. }) =>
+            {
+                Some(PendingRepair { tries: last.tries.saturating_add(1), ..PendingRepair::clone(last) })
+            }
             (SessionTarget::Repair(last), Outcome::RepairFailed) => {
                 Some(pending(&last.node, last.mode, last.tries.saturating_add(1)))
             }

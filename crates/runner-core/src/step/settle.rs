@@ -21,7 +21,7 @@ use crate::model::agent_output::AgentStatus;
 use crate::model::id::NodeId;
 use crate::model::repo_path::RepoPath;
 use crate::model::review::ReviewResult;
-use crate::model::run_state::{GuardResult, RunState};
+use crate::model::run_state::{GuardResult, PendingRepair, RunState};
 use crate::model::tree::{MAX_ATTEMPTS_RANGE, Node, Tree};
 
 /// How many failures in a row stop the loop.
@@ -209,14 +209,14 @@ fn decide<'a>(snapshot: &Snapshot, job: &'a Job, claim: &'a Claim, evidence: &Ev
         (
             SessionFinding::InvalidTree { .. } | SessionFinding::RuleViolations { .. },
             SessionTarget::Repair(repair),
-        ) => {
-            let is_last = repair.tries.saturating_add(1) >= REPAIRS_MAX;
-            let outcome = if is_last { Outcome::RepairAbandoned } else { Outcome::RepairFailed };
-            Decision::discard(outcome, AgentStatus::Retry, Unchanged)
-        }
+        ) => Decision::discard(failed_repair(repair), AgentStatus::Retry, Unchanged),
         (SessionFinding::Accepted { answer, tree, edits }, target) => {
             let plan = AcceptedPlan { tree, edits };
             match (target, answer.status) {
+                // The rejected plan is not lost as long as a repair may still succeed.
+                (SessionTarget::Repair(repair), status @ AgentStatus::Retry) if edits.is_empty() => {
+                    Decision::discard(failed_repair(repair), status, Unchanged)
+                }
                 (SessionTarget::Repair(repair), status) => {
                     let is_granted =
                         repair.mode == SessionMode::Replan && is_rewritten(snapshot, tree, &repair.node);
@@ -255,6 +255,12 @@ fn decide<'a>(snapshot: &Snapshot, job: &'a Job, claim: &'a Claim, evidence: &Ev
             }
         }
     }
+}
+
+/// The outcome of a repair that brought no plan.
+fn failed_repair(repair: &PendingRepair) -> Outcome {
+    let is_last = repair.tries.saturating_add(1) >= REPAIRS_MAX;
+    if is_last { Outcome::RepairAbandoned } else { Outcome::RepairFailed }
 }
 
 /// The rows of an accepted `done`: checks and guard decide, and without their result the plan is discarded.

@@ -46,6 +46,24 @@ fn a_repair_accepts_a_valid_tree() {
 }
 
 #[test]
+fn a_repair_that_gives_up_does_not_lose_the_rejected_plan() {
+    let first = snapshot();
+    let invalid = Attempt { tree: LeftFile::Missing, ..attempt("decomposed", first.tree.root()) };
+    let mut now = after(&first, &settled(&first, invalid, &GuardRun::Skipped));
+    for outcome in [Outcome::RepairFailed, Outcome::RepairAbandoned] {
+        let is_pending = now.state.repair.is_some();
+        let transition = settled(&now, attempt("retry", now.tree.root()), &GuardRun::Skipped);
+        assert_eq!((transition.outcome, is_pending), (outcome, true));
+        let rejected = |state: &RunState| state.repair.as_ref().map(|repair| repair.errors.clone());
+        if outcome == Outcome::RepairFailed {
+            assert_eq!(rejected(&transition.state), rejected(&now.state), "the next repair sees it too");
+        }
+        now = after(&now, &transition);
+    }
+    assert_eq!(now.state.repair, None);
+}
+
+#[test]
 fn a_stuck_leaf_is_replanned_once_and_must_change() {
     let mut stuck = with_root(snapshot(), |root| root.children[1].attempts = 3);
     stuck.config.on_stuck = OnStuck::Replan;
@@ -100,7 +118,7 @@ fn a_repair_of_a_replan_grants_the_same_attempts_as_the_replan() {
     };
     let repaired = reject_tree(&replan);
     assert_eq!(leaf(&rewritten(&repaired).tree, "second").max_attempts, 6, "new attempts for a new goal");
-    let same = settled(&repaired, attempt("retry", repaired.tree.root()), &GuardRun::Skipped);
+    let same = settled(&repaired, attempt("done", repaired.tree.root()), &GuardRun::Skipped);
     assert_eq!(leaf(&same.tree, "second").max_attempts, 3, "the same goal gets no new attempts");
     assert_eq!((same.outcome, same.meta.plan_edits.is_empty()), (Outcome::Repaired, true));
     let of_a_leaf = rewritten(&reject_tree(&snapshot()));

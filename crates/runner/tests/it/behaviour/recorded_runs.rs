@@ -44,7 +44,7 @@ esac"#;
     ("stuck", || looped(&RunBuilder::new(RUNNER).agent("answer retry 'not yet'"))),
     ("limit", || looped(&RunBuilder::new(RUNNER).agent("answer retry").keys("max_iterations = 1"))),
     ("repaired", || {
-        let agent = r#"case "$RUNNER_MODE" in repair) answer retry ;; *) [ "$RUNNER_ITER" = 0001 ] && echo '{' > "$RUNNER_TREE"; answer done ;; esac"#;
+        let agent = r#"case "$RUNNER_MODE" in repair) answer done ;; *) [ "$RUNNER_ITER" = 0001 ] && echo '{' > "$RUNNER_TREE"; answer done ;; esac"#;
         looped(&RunBuilder::new(RUNNER).agent(agent))
     }),
     ("repair_abandoned", || {
