@@ -126,6 +126,7 @@ impl StopReason {
             Self::NotApproved => label("plan not approved", Symbol::Halt, Tone::Retry),
             Self::LoopIterations { .. } => label("--max-iterations reached", Symbol::Halt, Tone::Retry),
             Self::LoopBudget { .. } => label("limit of this loop reached", Symbol::Halt, Tone::Retry),
+            Self::LoopUntil { .. } => label("--until reached", Symbol::Halt, Tone::Retry),
             Self::Interrupted { .. } => label("interrupted", Symbol::Halt, Tone::Retry),
             Self::UserStop => label("stopped by you", Symbol::Halt, Tone::Retry),
             Self::Unknown => label("unknown reason", Symbol::Halt, Tone::Retry),

@@ -4,6 +4,7 @@
 //! page and every JSON document show its result.
 
 mod advice;
+mod details;
 mod events;
 mod facts;
 mod headline;
@@ -14,13 +15,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::config::{ApprovalPolicy, OnStuck};
-use crate::format::counted;
 use crate::labels::Label;
 use crate::layout::Doc;
 use crate::model::cost::{ReachedLimit, reached};
 use crate::model::id::{IterationNumber, NodeId};
-use crate::model::ratchet::RecheckRecord;
-use crate::model::tree::{Node, SelectedLeaf, Selection, next_selection, path_text, stuck_leaves};
+use crate::model::tree::{Node, SelectedLeaf, Selection, next_selection, path_text};
 use crate::runs::identity::IdentityError;
 use crate::step::recheck::regressed;
 use crate::step::{FinalState, Outcome, StopReason, final_state};
@@ -31,13 +30,6 @@ use events::{LatestEvents, RunActivity};
 pub use facts::{
     CheckoutFacts, DocumentFacts, LockHolder, PendingWait, RunFacts, RunRef, RunTotals, StartBlocker,
 };
-
-/// How many annotations the details of a complete run list.
-const ANNOTATIONS_MAX: usize = 5;
-/// How many notes on a failed attempt the details of a stuck run list.
-const NOTES_MAX: usize = 3;
-/// How many skipped tasks the details of a stuck run name.
-const SKIPPED_MAX: usize = 20;
 
 /// The state of a run. `no_run` and `invalid` say that there is no run to have a state, or none that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -172,7 +164,9 @@ pub fn run_status(facts: &RunFacts<'_>) -> RunStatus {
         LockHolder::Free => {}
     }
     if let Some(stop) = facts.stop {
-        return ended(facts, &latest, stop.clone());
+        // Who ends a paused loop leaves the pause in place.
+        let stays_paused = facts.is_paused && is_end_of_command(stop);
+        return if stays_paused { paused(facts, &latest) } else { ended(facts, &latest, stop.clone()) };
     }
     if !facts.documents.invalid.is_empty() {
         return invalid(facts.documents.invalid);
@@ -200,12 +194,38 @@ pub fn run_status(facts: &RunFacts<'_>) -> RunStatus {
     if facts.is_paused {
         return paused(facts, &latest);
     }
-    if let Some(wait) = facts.wait {
-        return waiting(wait, &latest);
+    let stop = latest.stop.filter(|stop| still_applies(facts, stop));
+    match (stop, facts.wait) {
+        // The loop was ended during the wait, as its last line said.
+        (Some(stop), _) if facts.wait.is_none() || is_end_of_command(stop) => {
+            ended(facts, &latest, stop.clone())
+        }
+        (_, Some(wait)) => waiting(wait, &latest),
+        (Some(_), None) | (None, None) => open(facts, &latest),
     }
-    match latest.stop.filter(|stop| still_applies(facts, stop)) {
-        Some(stop) => ended(facts, &latest, stop.clone()),
-        None => open(facts, &latest),
+}
+
+/// Whether a reason ends the command that runs the loop, and says nothing about the run itself.
+fn is_end_of_command(stop: &StopReason) -> bool {
+    match stop {
+        StopReason::LoopIterations { .. }
+        | StopReason::LoopBudget { .. }
+        | StopReason::LoopUntil { .. }
+        | StopReason::Interrupted { .. }
+        | StopReason::UserStop => true,
+        StopReason::Complete
+        | StopReason::Stuck { .. }
+        | StopReason::NotReproducible { .. }
+        | StopReason::Regressed { .. }
+        | StopReason::MaxIterations { .. }
+        | StopReason::Budget { .. }
+        | StopReason::Stalled { .. }
+        | StopReason::TimeLimit { .. }
+        | StopReason::Failures { .. }
+        | StopReason::NeedsUser { .. }
+        | StopReason::VacuousChecks { .. }
+        | StopReason::NotApproved
+        | StopReason::Unknown => false,
     }
 }
 
@@ -258,6 +278,7 @@ fn still_applies(facts: &RunFacts<'_>, stop: &StopReason) -> bool {
         }
         StopReason::LoopIterations { .. }
         | StopReason::LoopBudget { .. }
+        | StopReason::LoopUntil { .. }
         | StopReason::Stalled { .. }
         | StopReason::TimeLimit { .. }
         | StopReason::Failures { .. }
@@ -331,7 +352,7 @@ fn invalid(documents: &[Doc]) -> RunStatus {
 
 /// No run was started, or the branch, GOAL.md and run_state.json do not name the same one.
 fn no_run(facts: &RunFacts<'_>) -> RunStatus {
-    let CheckoutFacts { identity, blocker } = facts.checkout;
+    let CheckoutFacts { identity, blocker, newest_run } = facts.checkout;
     let headline = match identity.first() {
         None if blocker == Some(StartBlocker::NotInitialized) => "no run on this branch",
         None => "no run started yet",
@@ -345,12 +366,17 @@ fn no_run(facts: &RunFacts<'_>) -> RunStatus {
     let mut status = RunStatus::new(LifecycleState::NoRun, headline);
     status.details = identity.iter().map(ToString::to_string).collect();
     status.next = advice::start(blocker);
+    if let Some(run) = newest_run.filter(|_| blocker == Some(StartBlocker::NotInitialized)) {
+        status.details.push(format!("the newest run is `{run}`"));
+        status.next.insert(0, advice::switch(run));
+    }
     status
 }
 
 fn paused(facts: &RunFacts<'_>, latest: &LatestEvents<'_>) -> RunStatus {
     // A paused loop releases the lock, so whether it still exists is not certain.
-    let has_loop = latest.activity.is_some_and(|activity| matches!(activity, RunActivity::Paused));
+    let is_pausing = latest.activity.is_some_and(|activity| matches!(activity, RunActivity::Paused));
+    let has_loop = is_pausing && latest.stop.is_none();
     let headline = if has_loop { "a loop is waiting for `runner resume`" } else { "no loop is running" };
     let mut status = RunStatus::new(LifecycleState::Paused, headline);
     status.task = next_task(facts);
@@ -398,27 +424,12 @@ fn ended(facts: &RunFacts<'_>, latest: &LatestEvents<'_>, reason: StopReason) ->
     let state =
         if reason == StopReason::Complete { LifecycleState::Complete } else { LifecycleState::Stopped };
     let mut status = RunStatus::new(state, headline::stopped(facts, &reason));
-    status.details = match &reason {
-        StopReason::Complete => complete_details(&facts.totals),
-        StopReason::Stuck { node } => stuck_details(facts, node),
-        StopReason::Regressed { .. } => regressed_details(facts),
-        StopReason::NotReproducible { .. } => {
-            vec!["the last commit depends on files that are not in it".to_owned()]
-        }
-        StopReason::Failures { .. } | StopReason::NeedsUser { .. } => vec!["no attempt was used".to_owned()],
-        StopReason::TimeLimit { .. } | StopReason::Interrupted { .. } => {
-            vec!["work so far is committed".to_owned()]
-        }
-        StopReason::Stalled { .. } => stalled_details(facts),
-        StopReason::MaxIterations { .. }
-        | StopReason::LoopIterations { .. }
-        | StopReason::LoopBudget { .. }
-        | StopReason::Budget { .. }
-        | StopReason::VacuousChecks { .. }
-        | StopReason::NotApproved
-        | StopReason::UserStop
-        | StopReason::Unknown => Vec::new(),
-    };
+    status.details = details::of_stop(facts, &reason);
+    if let Some(PendingWait { wait, ends_ms }) = facts.wait.filter(|_| is_end_of_command(&reason)) {
+        let why = wait.outcome.label().text;
+        status.details.push(format!("{why}, {}: `runner loop` waits for the rest", one_line(&wait.agent)));
+        status.until_ms = Some(ends_ms);
+    }
     status.task = next_task(facts);
     status.since_ms = latest.stop_ms.or(facts.totals.ended_ms);
     let blocker = facts.checkout.blocker.filter(|_| state != LifecycleState::Complete);
@@ -438,61 +449,4 @@ fn next_task(facts: &RunFacts<'_>) -> Option<String> {
         }
         Selection::Complete => None,
     }
-}
-
-fn complete_details(totals: &RunTotals<'_>) -> Vec<String> {
-    let mut counts = counted(totals.iterations, "iteration", "iterations");
-    if let Some(failed) = totals.failed_attempts {
-        counts += &format!(", {}", counted(failed, "failed attempt", "failed attempts"));
-    }
-    let annotations = totals.annotations.iter().take(ANNOTATIONS_MAX).map(|text| one_line(text));
-    std::iter::once(counts).chain(annotations).collect()
-}
-
-/// The tasks that were skipped, if there are any besides the one that the run is stuck at.
-fn skipped_text(facts: &RunFacts<'_>) -> Option<String> {
-    let stuck = facts.documents.tree.filter(|_| on_stuck(facts) == OnStuck::Skip).map(stuck_leaves)?;
-    if stuck.len() < 2 {
-        return None;
-    }
-    let mut names: Vec<String> =
-        stuck.iter().take(SKIPPED_MAX).map(|leaf| format!("`{}`", leaf.id)).collect();
-    if stuck.len() > SKIPPED_MAX {
-        names.push(format!("and {} more", stuck.len() - SKIPPED_MAX));
-    }
-    Some(format!("{} skipped tasks have no attempts left: {}", stuck.len(), names.join(", ")))
-}
-
-/// The checks of passed tasks that fail again.
-fn regressed_details(facts: &RunFacts<'_>) -> Vec<String> {
-    let Some(state) = facts.documents.state else { return Vec::new() };
-    let text = |red: &RecheckRecord| {
-        let by = red.broken_by.map(|iter| format!(", broken by iteration {}", iter.get()));
-        format!("check `{}` of `{}`: {}{}", red.name, red.node, red.exit, by.unwrap_or_default())
-    };
-    state.ratchet.regressed.iter().take(NOTES_MAX).map(text).collect()
-}
-
-/// What the last iteration came to, for a run without progress.
-fn stalled_details(facts: &RunFacts<'_>) -> Vec<String> {
-    let Some(state) = facts.documents.state else { return Vec::new() };
-    let Some(outcome) = state.last_outcome else { return Vec::new() };
-    let summary = one_line(state.last_note().unwrap_or_default());
-    let colon = if summary.is_empty() { "" } else { ": " };
-    vec![format!("last iteration: {}{colon}{summary}", outcome.label().text)]
-}
-
-/// What the last session on a stuck task left: its outcome, its summary and the runner's notes.
-fn stuck_details(facts: &RunFacts<'_>, node: &NodeId) -> Vec<String> {
-    let mut details = Vec::new();
-    let history = facts.documents.state.map(|state| state.node_history.as_slice()).unwrap_or_default();
-    if let Some(last) = history.iter().rev().find(|history| history.node == *node) {
-        let outcome = last.outcome.label().text;
-        let summary = one_line(&last.summary);
-        let colon = if summary.is_empty() { "" } else { ": " };
-        details.push(format!("last attempt, #{}, {outcome}{colon}{summary}", last.iter.get()));
-        details.extend(last.notes.iter().take(NOTES_MAX).map(|note| one_line(note)));
-    }
-    details.extend(skipped_text(facts));
-    details
 }

@@ -72,7 +72,7 @@ pub(crate) use replay::ReplayArgs;
 pub(crate) use report::ReportArgs;
 pub(crate) use run::RunGoalArgs;
 pub(crate) use run_arg::RunArg;
-pub(crate) use run_loop::{LoopArgs, LoopOptions};
+pub(crate) use run_loop::{LoopArgs, LoopOptions, WallTime};
 pub(crate) use runs::{CleanArgs, RunsArgs, StopArgs, SwitchArgs};
 pub(crate) use select::SelectArgs;
 pub(crate) use show::ShowArgs;

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{RunRef, StartBlocker};
 use crate::layout::{Doc, FINAL_LOG, RUNNER_DIR};
-use crate::model::id::NodeId;
+use crate::model::id::{NodeId, RunId};
 use crate::step::{Outcome, StopReason};
 
 /// A command to type, and what it is for.
@@ -68,15 +68,18 @@ pub(super) fn resume(has_loop: bool) -> Vec<NextCommand> {
     vec![command("runner resume", "end the pause"), command("runner loop", again)]
 }
 
+pub(super) fn switch(run: &RunId) -> NextCommand {
+    command(format!("runner switch {run}"), "check the newest run out")
+}
+
 /// How to start a run, or to get back to it.
 pub(super) fn start(blocker: Option<StartBlocker>) -> Vec<NextCommand> {
     let start = command("runner start", "start or resume the run");
     match blocker {
         Some(StartBlocker::NotInitialized) => {
             vec![
-                command("runner init", format!("create {RUNNER_DIR}/")),
-                edit(Doc::Goal, "write your goal"),
-                start,
+                command("runner run \"GOAL\"", "detect your test command and agent, and start"),
+                command("runner init", format!("or create {RUNNER_DIR}/ and write the goal yourself")),
             ]
         }
         Some(StartBlocker::GoalNotWritten) => vec![edit(Doc::Goal, "write your goal"), start],
@@ -151,6 +154,7 @@ pub(super) fn after_stop(reason: &StopReason, run: Option<RunRef<'_>>) -> Vec<Ne
         ],
         StopReason::LoopIterations { .. }
         | StopReason::LoopBudget { .. }
+        | StopReason::LoopUntil { .. }
         | StopReason::Interrupted { .. }
         | StopReason::UserStop
         | StopReason::Unknown => vec![continue_loop()],
@@ -158,9 +162,11 @@ pub(super) fn after_stop(reason: &StopReason, run: Option<RunRef<'_>>) -> Vec<Ne
 }
 
 fn merge(run: Option<RunRef<'_>>) -> Vec<NextCommand> {
-    let Some(RunRef { branch, .. }) = run else { return Vec::new() };
+    if run.is_none() {
+        return Vec::new();
+    }
     vec![
-        command(format!("git log --oneline {branch}"), "review the commits"),
+        command("runner report", "see what was done"),
         command("runner land", "make commits for your own branch"),
     ]
 }

@@ -99,7 +99,11 @@ impl<'e> LatestEvents<'e> {
             }
             if let Event::Planned { iter, path, attempt, agent, .. } = event {
                 let planned = PlannedSession { iteration: iter.get(), path, attempt: *attempt, agent };
-                latest = Self { planned: Some(planned), stop: None, stop_ms: None, ..latest };
+                latest = Self { planned: Some(planned), ..latest };
+            }
+            // A loop works on the run again.
+            if matches!(event, Event::Planned { .. } | Event::Waiting { .. } | Event::Paused) {
+                (latest.stop, latest.stop_ms) = (None, None);
             }
             if let Event::Stopped { stop, .. } | Event::Committed { next: NextAction::Stop(stop), .. } = event
             {

@@ -52,6 +52,8 @@ pub struct CheckoutFacts<'a> {
     pub identity: &'a [IdentityError],
     /// What the user must do before an iteration can start.
     pub blocker: Option<StartBlocker>,
+    /// The newest run of the repository, if another branch than a run's is checked out.
+    pub newest_run: Option<&'a RunId>,
 }
 
 /// What the user must do before a run can start or continue.

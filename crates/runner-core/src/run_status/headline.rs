@@ -45,6 +45,7 @@ pub(super) fn stopped(facts: &RunFacts<'_>, reason: &StopReason) -> String {
         StopReason::MaxIterations { max } => format!("reached max_iterations ({max})"),
         StopReason::LoopIterations { max } => format!("reached --max-iterations ({max})"),
         StopReason::LoopBudget { limit, spent, max } => loop_budget(*limit, *spent, *max),
+        StopReason::LoopUntil { until } => format!("reached --until {}", one_line(until)),
         StopReason::Budget { limit, node, spent, max } => {
             let leaf = node.as_ref().map(|node| format!(" on `{node}`")).unwrap_or_default();
             let verb = if limit.is_money() { "spent" } else { "used" };

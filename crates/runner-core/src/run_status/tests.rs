@@ -120,7 +120,7 @@ fn stops_and_advice() -> Vec<(Value, &'static str, &'static str)> {
     let budget =
         json!({ "reason": "budget", "limit": "leaf_usd", "node": "root", "spent": 500_000, "max": 400_000 });
     vec![
-        (json!({ "reason": "complete" }), "the task passed", "git log --oneline runner/x"),
+        (json!({ "reason": "complete" }), "the task passed", "runner report"),
         (
             json!({ "reason": "stuck", "node": "root" }),
             "`root` failed 0 of 3 attempts",
@@ -292,6 +292,34 @@ fn wait_names_its_reason_its_agent_and_its_end() {
     let live = run_status(&RunFacts { lock, events: &events, ..facts(&id, &tree) });
     assert_eq!((live.state, live.until_ms), (LifecycleState::Waiting, Some(5)));
     assert!(live.next.is_empty());
+}
+
+#[test]
+fn loop_that_is_ended_in_a_wait_or_a_pause_leaves_the_same_status_as_its_end() {
+    let (id, tree) = (run_id(), tree(0, false));
+    let wait = json!({ "agent": "codex", "outcome": "usage_limit", "secs": 60, "until_unix_secs": null,
+        "secs_max": 3600 });
+    let stopped = json!({ "event": "stopped", "stop": { "reason": "user_stop" }, "exit_code": 130 });
+    let waiting = json!({ "event": "waiting", "wait": wait, "ends_unix_ms": 5 });
+    let wait: Wait = serde_json::from_value(wait).unwrap();
+    let pending = Some(PendingWait { wait: &wait, ends_ms: 9 });
+    let in_wait = events(&[planned(), waiting.clone(), stopped.clone()]);
+    let later = run_status(&RunFacts { events: &in_wait, wait: pending, ..facts(&id, &tree) });
+    let end = RunFacts { stop: Some(&StopReason::UserStop), wait: pending, ..facts(&id, &tree) };
+    assert_eq!(later.stop, Some(StopReason::UserStop));
+    assert_eq!((&later.details, later.until_ms), (&run_status(&end).details, Some(9)));
+    assert_eq!(later.details, ["usage limit, codex: `runner loop` waits for the rest"]);
+    // A later loop that was killed in its wait has no end.
+    let again = events(&[planned(), stopped.clone(), waiting]);
+    let killed = run_status(&RunFacts { events: &again, wait: pending, ..facts(&id, &tree) });
+    assert_eq!((killed.state, killed.stop), (LifecycleState::Waiting, None));
+
+    let in_pause = events(&[planned(), json!({ "event": "paused" }), stopped]);
+    let later = run_status(&RunFacts { events: &in_pause, is_paused: true, ..facts(&id, &tree) });
+    let end = run_status(&RunFacts { is_paused: true, wait: None, ..end });
+    for status in [later, end] {
+        assert_eq!((status.state, &*status.headline), (LifecycleState::Paused, "no loop is running"));
+    }
 }
 
 #[test]

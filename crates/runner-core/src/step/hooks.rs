@@ -74,6 +74,7 @@ impl OccasionKind {
             StopReason::MaxIterations { .. }
             | StopReason::LoopIterations { .. }
             | StopReason::LoopBudget { .. }
+            | StopReason::LoopUntil { .. }
             | StopReason::Budget { .. }
             | StopReason::Stalled { .. }
             | StopReason::TimeLimit { .. }

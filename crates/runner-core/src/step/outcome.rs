@@ -344,6 +344,11 @@ pub enum StopReason {
         spent: Option<u64>,
         max: u64,
     },
+    /// The command reached the time of day of `--until`.
+    LoopUntil {
+        /// In local time: `07:00`.
+        until: String,
+    },
     /// The run reached a budget limit.
     Budget {
         limit: BudgetLimit,
@@ -385,6 +390,7 @@ impl StopReason {
             Self::MaxIterations { .. } => "max_iterations",
             Self::LoopIterations { .. } => "loop_iterations",
             Self::LoopBudget { .. } => "loop_budget",
+            Self::LoopUntil { .. } => "loop_until",
             Self::Budget { .. } => "budget",
             Self::Stalled { .. } => "stalled",
             Self::TimeLimit { .. } => "time_limit",
@@ -412,6 +418,7 @@ impl StopReason {
             Self::MaxIterations { .. }
             | Self::LoopIterations { .. }
             | Self::LoopBudget { .. }
+            | Self::LoopUntil { .. }
             | Self::Budget { .. }
             | Self::Stalled { .. }
             | Self::TimeLimit { .. } => 4,

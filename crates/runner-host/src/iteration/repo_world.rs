@@ -7,11 +7,13 @@ use runner_core::model::run_state::RecordedGuardRun;
 use runner_core::runs::edit::Question;
 use runner_core::step::{
     Attempt, CheckRun, Event, FileNotice, GuardJob, GuardRecord, GuardRun, IterationWorld, Job, LoadedRun,
-    PassedChecks, PastIteration, RedBaselineAnswer, ReviewJob, ReviewRun, SessionRequest, Transition, World,
+    PassedChecks, PastIteration, RedBaselineAnswer, ReviewJob, ReviewRun, SessionRequest, StopReason,
+    Transition, World,
 };
 
 use super::agent_version::AgentVersion;
 use super::commit::commit_iteration;
+use super::earlier_records::EarlierRecords;
 use super::event_log::{EventLog, EventSink, HookRun};
 use super::guard;
 use super::known_state::KnownState;
@@ -38,10 +40,13 @@ use crate::repo::recovery::Recovered;
 use crate::repo::worktree::UserFiles;
 use crate::room::{Candidate, GuardRoom, RoomSlot};
 
+/// Reports why a loop is to stop after the current iteration, if it is.
+pub type RequestedStop<'a> = Box<dyn Fn() -> Option<StopReason> + 'a>;
+
 /// What the user decides while a loop runs.
 pub(super) struct UserChoices<'a> {
-    /// Whether to stop after the current iteration.
-    pub(super) wants_stop: Box<dyn Fn() -> bool + 'a>,
+    /// Why to stop after the current iteration, if that is wanted.
+    pub(super) requested_stop: RequestedStop<'a>,
     /// Whether a run may begin although its guard already fails.
     pub(super) red_baseline: Box<dyn Fn(&RecordedGuardRun) -> RedBaselineChoice + 'a>,
     /// What the user's command asks of a session.
@@ -79,20 +84,20 @@ impl<'a> RepoWorld<'a> {
     pub fn new(
         repo: UnrecoveredRepo,
         sink: EventSink<'a>,
-        wants_stop: Box<dyn Fn() -> bool + 'a>,
+        requested_stop: RequestedStop<'a>,
     ) -> Result<Self, Error> {
-        Self::with_events(repo, EventLog::new(sink), wants_stop)
+        Self::with_events(repo, EventLog::new(sink), requested_stop)
     }
 
     /// For a command that does not show events.
     pub(crate) fn without_sink(repo: UnrecoveredRepo) -> Result<Self, Error> {
-        Self::with_events(repo, EventLog::without_sink(), Box::new(|| false))
+        Self::with_events(repo, EventLog::without_sink(), Box::new(|| None))
     }
 
     fn with_events(
         repo: UnrecoveredRepo,
         mut events: EventLog<'a>,
-        wants_stop: Box<dyn Fn() -> bool + 'a>,
+        requested_stop: RequestedStop<'a>,
     ) -> Result<Self, Error> {
         let programs = ProgramRunner::with_signals()?;
         let repo = repo.recover(&programs, &mut events)?;
@@ -110,7 +115,7 @@ impl<'a> RepoWorld<'a> {
             fresh_room: None,
             known: None,
             choices: UserChoices {
-                wants_stop,
+                requested_stop,
                 red_baseline: Box::new(|_| RedBaselineChoice::Allow),
                 request: SessionRequest::Next,
             },
@@ -272,6 +277,7 @@ impl World for RepoWorld<'_> {
         }
         let git = self.repo.git();
         let user_files = UserFiles::keep(git, &job.run_id, self.user_files.take())?;
+        let records = EarlierRecords::before(git, &job.run_id, sandbox.kind());
         let mut env = SessionEnv {
             git,
             programs: &self.programs,
@@ -282,7 +288,8 @@ impl World for RepoWorld<'_> {
         self.maintenance.begin(git, run, job);
         let ended = prepared.run(&mut env, job)?;
         // Before the work tree is staged: the rule for a restored file may be missing.
-        let notices = user_files.restore(git);
+        let mut notices = user_files.restore(git);
+        notices.extend(records.changes(git));
         self.user_files = Some(user_files);
         let (mut iteration, attempt) = ended.store(git, job)?;
         iteration.report_files(notices, job, &mut self.events);

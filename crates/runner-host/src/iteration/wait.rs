@@ -90,7 +90,7 @@ impl RepoWorld<'_> {
         if let Some(by) = self.programs.interruption() {
             return Some(StopReason::Interrupted { by });
         }
-        (self.choices.wants_stop)().then_some(StopReason::UserStop)
+        (self.choices.requested_stop)()
     }
 
     /// Waits while the run is paused, without the lock, so that other commands can use the repository. Afterwards finishes

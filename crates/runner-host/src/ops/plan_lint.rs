@@ -50,7 +50,7 @@ pub struct PlanLint {
 /// Lints the plan of the run in this work tree. No agent runs, and nothing is committed.
 pub fn plan_lint(dir: &Path, stubs: StubPolicy, sink: EventSink<'_>) -> Result<PlanLint, Error> {
     let samples = task_samples(dir)?;
-    let mut world = RepoWorld::new(UnrecoveredRepo::lock(dir)?, sink, Box::new(|| false))?;
+    let mut world = RepoWorld::new(UnrecoveredRepo::lock(dir)?, sink, Box::new(|| None))?;
     let run = world.load()?;
     let tree = &run.snapshot.tree;
     let git = Git::open(dir)?;

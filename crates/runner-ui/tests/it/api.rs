@@ -43,7 +43,7 @@ fn first_screen_is_one_request() {
         (&json!("all 2 tasks passed"), &json!("complete"))
     );
     assert_eq!(snapshot["details"][0], "4 iterations, 1 failed attempt");
-    assert_eq!(snapshot["next"][0]["command"], format!("git log --oneline {BRANCH}"));
+    assert_eq!(snapshot["next"][0]["command"], "runner report");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn repository_without_a_run_shows_how_to_start() {
     let server = Server::on(sandbox.root());
     let snapshot = server.get("/api/snapshot").ok();
     assert_eq!((&snapshot["state"], &snapshot["run"]), (&json!("no_run"), &json!(null)));
-    assert_eq!(snapshot["next"][0]["command"], "runner init");
+    assert_eq!(snapshot["next"][0]["command"], "runner run \"GOAL\"");
     assert_eq!(server.get("/api/iterations").ok()["iterations"], json!([]));
     assert_eq!(server.get("/api/tree").status, 404);
     assert_eq!(server.get("/api/runs").ok()["runs"], json!([]));

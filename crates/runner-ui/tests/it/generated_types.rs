@@ -151,6 +151,7 @@ fn stop_reasons() -> Vec<StopReason> {
         StopReason::MaxIterations { max: 1 },
         StopReason::LoopIterations { max: 1 },
         StopReason::LoopBudget { limit: BudgetLimit::RunUsd, spent: Some(1), max: 1 },
+        StopReason::LoopUntil { until: "07:00".to_owned() },
         StopReason::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 1, max: 1 },
         StopReason::Stalled { iterations: 12 },
         StopReason::TimeLimit { outcome: Outcome::TimedOut },

@@ -49,7 +49,7 @@ fn run_is_followed_to_its_end_and_a_key_quits() {
     fs::write(sandbox.outside().join("go-0003"), "").unwrap();
     assert!(child.wait().unwrap().success());
     screen.wait_for("COMPLETE  demo  all 2 tasks passed");
-    screen.wait_for("git log --oneline runner/demo");
+    screen.wait_for("runner report");
     let bytes = screen.bytes();
     assert!(
         !bytes.windows(4).any(|bytes| bytes == b"evil"),

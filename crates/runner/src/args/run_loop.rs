@@ -1,5 +1,7 @@
 //! Arguments of `runner loop`, and those that it shares with `runner run`.
 
+use std::fmt;
+
 use clap::Args;
 use runner_core::config::{Budget, TokenLimit, Usd};
 
@@ -65,7 +67,7 @@ impl LoopOptions {
             }
         };
         push("--max-iterations", self.max_iterations.map(|max| max.to_string()));
-        push("--until", self.until.map(|time| format!("{:02}:{:02}", time.hour, time.minute)));
+        push("--until", self.until.map(|time| time.to_string()));
         push("--max-usd", self.max_usd.map(|usd| microdollars_text(usd.microdollars())));
         push("--max-tokens", self.max_tokens.map(|max| max.get().to_string()));
         if self.allow_red {
@@ -99,6 +101,12 @@ fn tokens(text: &str) -> Result<TokenLimit, String> {
 pub(crate) struct WallTime {
     pub(crate) hour: i8,
     pub(crate) minute: i8,
+}
+
+impl fmt::Display for WallTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02}:{:02}", self.hour, self.minute)
+    }
 }
 
 fn wall_time(text: &str) -> Result<WallTime, String> {

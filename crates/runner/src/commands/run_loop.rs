@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use super::detach;
 use super::red_question::{OnRedBaseline, RedQuestion};
 use super::status::{self, StatusOutput, insert_status};
-use crate::args::LoopOptions;
+use crate::args::{LoopOptions, WallTime};
 use crate::live_display::{DisplayPhase, LiveDisplay};
 use crate::render::clean;
 use crate::render::cost::spent_text;
@@ -52,6 +52,24 @@ pub(crate) struct LoopOutput {
     signed: Option<String>,
 }
 
+/// When a loop starts no further iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LoopDeadline {
+    at_ms: u64,
+    time: WallTime,
+}
+
+impl LoopDeadline {
+    /// The next moment at which it is that time of day.
+    fn next(time: WallTime) -> Option<Self> {
+        clock::next_local(time.hour, time.minute).map(|at_ms| Self { at_ms, time })
+    }
+
+    fn stop(self) -> Option<StopReason> {
+        (clock::now_ms() >= self.at_ms).then(|| StopReason::LoopUntil { until: self.time.to_string() })
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunMode {
     OneStep,
@@ -59,7 +77,7 @@ pub(super) enum RunMode {
     Plan,
     UntilStopped {
         limits: LoopLimits,
-        until_ms: Option<u64>,
+        deadline: Option<LoopDeadline>,
         on_red: OnRedBaseline,
     },
 }
@@ -78,7 +96,7 @@ pub(crate) fn run(
     preflight(dir, &options.budget()).map_err(failed)?;
     let mode = RunMode::UntilStopped {
         limits: LoopLimits { iterations: options.max_iterations, budget: options.budget() },
-        until_ms: options.until.and_then(|time| clock::next_local(time.hour, time.minute)),
+        deadline: options.until.and_then(LoopDeadline::next),
         on_red: match (options.allow_red, options.no_questions) {
             (true, _) => OnRedBaseline::Begin,
             (false, false) => OnRedBaseline::Ask,
@@ -191,18 +209,18 @@ fn run_in_repo(
         RunMode::OneStep | RunMode::Plan => None,
         RunMode::UntilStopped { .. } => Some(StopRequest::forget(repo.root())?),
     };
-    let until_ms = match mode {
+    let deadline = match mode {
         RunMode::OneStep | RunMode::Plan => None,
-        RunMode::UntilStopped { until_ms, .. } => until_ms,
+        RunMode::UntilStopped { deadline, .. } => deadline,
     };
-    let wants_stop = Box::new(move || {
-        requests.stop.load(Ordering::SeqCst)
-            || stop_request.as_ref().is_some_and(StopRequest::is_made)
-            || until_ms.is_some_and(|until_ms| clock::now_ms() >= until_ms)
+    let requested_stop = Box::new(move || {
+        let is_requested =
+            requests.stop.load(Ordering::SeqCst) || stop_request.as_ref().is_some_and(StopRequest::is_made);
+        if is_requested { Some(StopReason::UserStop) } else { deadline.and_then(LoopDeadline::stop) }
     });
     let _ = root.set(repo.root().to_owned());
     let _awake = (mode != RunMode::OneStep).then(|| SleepInhibitor::start(repo.root()));
-    let mut world = RepoWorld::new(repo, &mut on_event, wants_stop)?;
+    let mut world = RepoWorld::new(repo, &mut on_event, requested_stop)?;
     world.set_red_baseline_choice(|baseline| requests.red_question.choice(baseline, display));
     if let Some(recovered) = world.take_recovered() {
         display.print(&RecoveryOutput(recovered));

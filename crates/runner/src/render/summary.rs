@@ -107,6 +107,10 @@ impl LoopSummary {
                     | StopReason::Regressed { .. }
                     | StopReason::Stalled { .. }
                     | StopReason::TimeLimit { .. }
+                    // The run may be paused, or wait for a provider.
+                    | StopReason::LoopUntil { .. }
+                    | StopReason::Interrupted { .. }
+                    | StopReason::UserStop
             )
     }
 
@@ -124,6 +128,8 @@ impl LoopSummary {
                 leaves: self.leaves,
                 ..RunTotals::default()
             },
+            is_paused: read.is_paused,
+            wait: read.wait,
             stop: Some(stop),
             ..RunFacts::default()
         })

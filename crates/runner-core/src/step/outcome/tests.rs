@@ -24,6 +24,7 @@ fn every_stop_has_the_exit_code_of_the_contract() {
         (StopReason::MaxIterations { max: 1 }, 4),
         (StopReason::LoopIterations { max: 1 }, 4),
         (StopReason::LoopBudget { limit: BudgetLimit::RunUsd, spent: None, max: 1 }, 4),
+        (StopReason::LoopUntil { until: "07:00".to_owned() }, 4),
         (StopReason::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 2, max: 1 }, 4),
         (StopReason::Stalled { iterations: 12 }, 4),
         (StopReason::TimeLimit { outcome: Outcome::IdleTimeout }, 4),
@@ -38,6 +39,24 @@ fn every_stop_has_the_exit_code_of_the_contract() {
     ] {
         assert_eq!(stop.exit_code(), code, "{stop:?}");
         assert_eq!(serde_json::to_value(&stop).unwrap()["reason"], stop.as_str());
+    }
+}
+
+#[test]
+fn every_stop_reason_is_documented() {
+    let schema = schemars::schema_for!(StopReason).to_value();
+    let variants = schema["oneOf"].as_array().unwrap();
+    let names: Vec<&str> =
+        variants.iter().map(|variant| variant["properties"]["reason"]["const"].as_str().unwrap()).collect();
+    assert!(names.contains(&"loop_until"), "{names:?}");
+    let guide = include_str!("../../../../../docs/guide/iterations.md");
+    let glossary = include_str!("../../../../../docs/glossary.md");
+    for name in names {
+        assert!(
+            guide.lines().any(|line| line.starts_with('|') && line.contains(&format!("`{name}`"))),
+            "{name}"
+        );
+        assert!(glossary.contains(&format!("`{name}`")), "{name}");
     }
 }
 
