@@ -142,10 +142,19 @@ impl Ui {
 
     /// Asks a question on the terminal; Enter means yes. None if nobody can answer.
     pub fn confirm(&self, question: &str) -> Option<bool> {
+        self.ask_yes_or_no(question, "[Y/n]", &["", "y", "yes"])
+    }
+
+    /// The same before something is lost; Enter means no.
+    pub fn confirm_removal(&self, question: &str) -> Option<bool> {
+        self.ask_yes_or_no(question, "[y/N]", &["y", "yes"])
+    }
+
+    fn ask_yes_or_no(&self, question: &str, choices: &str, yes: &[&str]) -> Option<bool> {
         if !self.can_ask() {
             return None;
         }
-        write_stdout(&format!("{question} [Y/n] "));
+        write_stdout(&format!("{} ", self.styler().wrap(&format!("{question} {choices}"), 0)));
         let mut answer = String::new();
         let count = io::stdin().read_line(&mut answer).ok()?;
         if count == 0 {
@@ -153,7 +162,7 @@ impl Ui {
             write_stdout("\n");
             return Some(false);
         }
-        Some(matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes"))
+        Some(yes.contains(&answer.trim().to_lowercase().as_str()))
     }
 
     /// Asks for a line of text on the terminal. None if nobody can answer, or at the end of the input.

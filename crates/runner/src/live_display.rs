@@ -3,6 +3,7 @@
 //!
 //! Only the footer is redrawn; everything above it is ordinary scrollback. The display never queries the terminal.
 
+mod footer;
 mod heartbeat;
 mod phase;
 
@@ -13,26 +14,21 @@ use std::time::{Duration, Instant};
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::step::{CheckPhase, Event, Ordinal};
 use runner_term::agent_event_line;
-use runner_term::format::clock;
-use runner_term::progress::bar;
-use runner_term::{CommandOutput, Glyph, Styler, TextRole, Ui};
+use runner_term::{CommandOutput, Ui};
 use serde_json::Value;
 
+use self::footer::{paused_footer, running_footer, waiting_footer};
 use self::heartbeat::Heartbeat;
 pub(crate) use self::phase::DisplayPhase;
 use crate::render::clean;
-use crate::render::cost::spent_text;
 use crate::render::event::{EventOutput, FinishedIteration};
 use crate::render::summary::LoopSummary;
-use crate::render::wait::{countdown, left_ms, on_the_wall, reason};
+use crate::render::wait::reason;
 
 /// How often the footer is redrawn.
 const TICK: Duration = Duration::from_millis(250);
 /// How often a loop without a terminal prints that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(60);
-
-/// What the footer shows after `q`.
-const STOPPING: &str = "stopping after this iteration";
 
 /// Reads the last line of a session's log.
 pub(crate) type LastLine<'a> = dyn Fn(&RunId, IterationNumber, DisplayPhase) -> Option<String> + Sync + 'a;
@@ -219,6 +215,9 @@ impl<'a> LiveDisplay<'a> {
         if running.phase == DisplayPhase::Agent && !running.activity.is_empty() {
             return running.activity.clone();
         }
+        if matches!(running.phase, DisplayPhase::FinalCheck | DisplayPhase::Recheck) {
+            return String::new();
+        }
         let line = (self.last_line)(&running.run, running.iter, running.phase);
         line.map(|line| clean(&line)).unwrap_or_default()
     }
@@ -280,6 +279,8 @@ impl LiveView {
             Event::ReviewStarted { .. } => self.enter(DisplayPhase::Review),
             Event::CheckEnded { phase: CheckPhase::Red, .. } => self.enter(DisplayPhase::Agent),
             Event::ReviewEnded { .. } | Event::Decided { .. } => self.enter(DisplayPhase::Commit),
+            Event::FinalCheckStarted { .. } => self.enter_check(DisplayPhase::FinalCheck),
+            Event::RecheckStarted { .. } => self.enter_check(DisplayPhase::Recheck),
             Event::Waiting { wait, ends_unix_ms } => {
                 self.state = DisplayState::Waiting(WaitDisplay {
                     reason: clean(&reason(wait)),
@@ -299,9 +300,7 @@ impl LiveView {
             | Event::Notified { .. }
             | Event::BaselineStarted { .. }
             | Event::BaselineEnded { .. }
-            | Event::FinalCheckStarted { .. }
             | Event::FinalCheckEnded { .. }
-            | Event::RecheckStarted { .. }
             | Event::RecheckEnded { .. }
             | Event::RegressionAdded { .. }
             | Event::Recovered { .. }
@@ -334,6 +333,15 @@ impl LiveView {
         }
     }
 
+    /// A check of the whole run, which belongs to no task.
+    fn enter_check(&mut self, phase: DisplayPhase) {
+        if let DisplayState::Running(running) = &mut self.state {
+            running.path.clear();
+            running.attempt.clear();
+        }
+        self.enter(phase);
+    }
+
     fn heartbeat(&self) -> Heartbeat {
         let (iter, phase, since) = match &self.state {
             DisplayState::Idle => (None, "idle", self.started),
@@ -344,78 +352,6 @@ impl LiveView {
             DisplayState::Paused { since, .. } => (None, "paused", *since),
         };
         Heartbeat { iter, phase, secs: since.elapsed().as_secs() }
-    }
-}
-
-/// The footer of a running iteration. Each row is narrower than the terminal, so that none wraps.
-fn running_footer(
-    view: &LiveView,
-    running: &RunningIteration,
-    activity: &str,
-    styler: &Styler,
-) -> Vec<String> {
-    let width = styler.width.saturating_sub(1);
-    let phase = running.phase.word();
-    let time = clock(running.phase_started.elapsed());
-    let head = format!("{} #{} {phase} {time}  ", styler.glyph(Glyph::Next), running.iter.get());
-    let attempt = if running.attempt.is_empty() { String::new() } else { format!("  {}", running.attempt) };
-    let path = styler.fit(&running.path, width.saturating_sub(head.chars().count() + attempt.len()));
-    let mut rows = vec![
-        rule(styler),
-        format!("{}{path}{attempt}", styler.paint(TextRole::Active, &head)),
-        styler.paint(TextRole::Faint, &format!("  {}", styler.fit(activity, width.saturating_sub(2)))),
-    ];
-    rows.extend(spent_row(view, styler));
-    let keys = if view.is_stopping { STOPPING } else { "q stop after this   t snapshot   ^C stop" };
-    rows.push(keys_row(view, keys, styler));
-    rows
-}
-
-fn waiting_footer(view: &LiveView, wait: &WaitDisplay, styler: &Styler) -> Vec<String> {
-    let width = styler.width.saturating_sub(1);
-    let left = countdown(left_ms(wait.ends_unix_ms));
-    let head = format!("{} waiting {left}", styler.glyph(Glyph::Retried));
-    let until = format!(", until {} ({})", on_the_wall(wait.ends_unix_ms), wait.reason);
-    let until = styler.fit(&until, width.saturating_sub(head.chars().count()));
-    let mut rows = vec![rule(styler), format!("{}{until}", styler.paint(TextRole::Warn, &head))];
-    rows.extend(spent_row(view, styler));
-    rows.push(keys_row(view, "q or ^C stop; 'runner loop' continues", styler));
-    rows
-}
-
-fn paused_footer(view: &LiveView, since: Instant, styler: &Styler) -> Vec<String> {
-    let width = styler.width.saturating_sub(1);
-    let head = format!("{} paused {}", styler.glyph(Glyph::Retried), clock(since.elapsed()));
-    let hint = "  'runner resume' continues; 'runner node' edits the plan";
-    let hint = styler.fit(hint, width.saturating_sub(head.chars().count()));
-    let mut rows = vec![rule(styler), format!("{}{hint}", styler.paint(TextRole::Warn, &head))];
-    rows.extend(spent_row(view, styler));
-    rows.push(keys_row(view, "q or ^C stop", styler));
-    rows
-}
-
-fn rule(styler: &Styler) -> String {
-    let width = styler.width.saturating_sub(1);
-    styler.paint(TextRole::Faint, &styler.glyph(Glyph::Rule).repeat(width))
-}
-
-/// What the run has cost so far.
-fn spent_row(view: &LiveView, styler: &Styler) -> Option<String> {
-    let text = spent_text(&view.summary.spent, &view.summary.budget)?;
-    let text = styler.fit(&format!("spent {text}"), styler.width.saturating_sub(3));
-    Some(styler.paint(TextRole::Faint, &format!("  {text}")))
-}
-
-/// The progress bar, the duration, and the keys.
-fn keys_row(view: &LiveView, keys: &str, styler: &Styler) -> String {
-    let width = styler.width.saturating_sub(1);
-    let keys = format!("{}   {keys}", clock(view.started.elapsed()));
-    match view.summary.leaves {
-        Some(leaves) => {
-            let keys = styler.fit(&keys, width.saturating_sub(40));
-            format!("{}   {}", bar(leaves, 36.min(width), styler), styler.paint(TextRole::Faint, &keys))
-        }
-        None => styler.paint(TextRole::Faint, &styler.fit(&keys, width)),
     }
 }
 
@@ -432,6 +368,9 @@ fn replace_footer(old_rows: usize, text: &str, footer: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use runner_term::Styler;
+
+    use super::footer::whole_parts;
     use super::*;
 
     #[test]
@@ -458,6 +397,14 @@ mod tests {
             for row in rows.chain(other_rows.concat()) {
                 assert!(unicode_width::UnicodeWidthStr::width(row.as_str()) < width, "{width}: {row}");
             }
+        }
+    }
+
+    #[test]
+    fn keys_that_do_not_fit_are_left_out_whole() {
+        let row = "0:05   q stop   t snapshot";
+        for (width, shown) in [(80, row), (26, row), (25, "0:05   q stop"), (12, "0:05"), (2, "")] {
+            assert_eq!(whole_parts(row, width), shown, "{width}");
         }
     }
 

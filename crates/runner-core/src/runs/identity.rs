@@ -87,10 +87,19 @@ pub fn generate(head_commit: &str, taken: &[RunId]) -> Option<RunId> {
 /// The most words of a goal in an id.
 const WORDS_MAX: usize = 5;
 
+/// Words with which an id does not end.
+const LINKING_WORDS: [&str; 16] =
+    ["a", "an", "and", "as", "at", "by", "for", "from", "in", "into", "of", "on", "or", "the", "to", "with"];
+
 /// An id from the first words of a goal's title, with the first free number. None if the title has no usable words.
 pub fn from_goal(goal: &str, taken: &[RunId]) -> Option<RunId> {
     let title = Goal::parse(goal.as_bytes()).ok()?.summary().title;
-    let slug = slug(&title).split('-').take(WORDS_MAX).collect::<Vec<_>>().join("-");
+    let slug = slug(&title);
+    let mut words: Vec<&str> = slug.split('-').take(WORDS_MAX).collect();
+    while words.len() > 1 && words.last().is_some_and(|word| LINKING_WORDS.contains(word)) {
+        words.pop();
+    }
+    let slug = words.join("-");
     let numbered = (1_u32..).map(|n| if n == 1 { slug.clone() } else { format!("{slug}-{n}") });
     let mut ids = numbered.map_while(|id| RunId::new(id).ok());
     // Some file systems do not distinguish the case of letters in branch names.
@@ -170,7 +179,9 @@ mod tests {
         let taken = [id("Add-OAuth-login"), id("add-oauth-login-2")];
         assert_eq!(from_goal(goal, &taken), Some(id("add-oauth-login-3")));
         let long = "Add login with Google and GitHub, and keep the form";
-        assert_eq!(from_goal(long, &[]), Some(id("add-login-with-google-and")));
+        assert_eq!(from_goal(long, &[]), Some(id("add-login-with-google")));
+        assert_eq!(from_goal("Add a parser and a printer", &[]), Some(id("add-a-parser")));
+        assert_eq!(from_goal("To the", &[]), Some(id("to")));
         assert_eq!(from_goal("日本語", &[]), None);
         assert_eq!(from_goal("---\nid: x", &[]), None);
     }

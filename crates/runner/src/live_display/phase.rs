@@ -6,6 +6,10 @@ pub(crate) enum DisplayPhase {
     Guard,
     Review,
     Commit,
+    /// The guard in a clean checkout, after all tasks passed.
+    FinalCheck,
+    /// Checks of passed tasks.
+    Recheck,
 }
 
 impl DisplayPhase {
@@ -15,6 +19,8 @@ impl DisplayPhase {
             Self::Guard => "guard",
             Self::Review => "review",
             Self::Commit => "commit",
+            Self::FinalCheck => "final check",
+            Self::Recheck => "checks of passed tasks",
         }
     }
 }

@@ -288,7 +288,9 @@ fn command_text(command: &CommandArgv) -> String {
 }
 
 fn warning_line(text: &str, styler: &Styler) -> String {
-    format!("{} {}\n", styler.paint(TextRole::Bad, "warning:"), styler.paint(TextRole::Warn, text))
+    let word = "warning:";
+    let text = styler.wrap_commands(text, word.len() + 1);
+    format!("{} {}\n", styler.paint(TextRole::Bad, word), styler.paint(TextRole::Warn, &text))
 }
 
 /// The result of the guard before the first session.

@@ -8,6 +8,7 @@ use runner_host::view::run_view::IterationView;
 use runner_term::format::{clock, counted, dollars};
 use runner_term::{Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
 
 use super::clean;
 
@@ -59,6 +60,11 @@ pub(crate) fn iteration_line(iteration: &IterationView) -> KeyValueLine {
     line
 }
 
+/// Narrower terminals show no time of the guard.
+const NARROW: usize = 76;
+/// The cells of a row besides the name of the task and the time of the guard.
+const OTHER_COLUMNS: usize = 52;
+
 pub(crate) fn iteration_row(iteration: &IterationView, styler: &Styler) -> String {
     let time = |key: &str| iteration.number(key).map(|ms| clock(Duration::from_millis(ms)));
     let agent = time("agent_ms").unwrap_or_default();
@@ -69,10 +75,14 @@ pub(crate) fn iteration_row(iteration: &IterationView, styler: &Styler) -> Strin
     };
     let cost = iteration.cost().map(dollars).unwrap_or_default();
     let outcome = outcome_word(iteration.outcome);
+    // Without a column for the guard if the terminal is narrow: no column is cut.
+    let guard = if styler.width < NARROW { String::new() } else { format!("{guard:>13} ") };
+    let name_width = styler.width.saturating_sub(OTHER_COLUMNS + guard.len()).clamp(8, 24);
+    let name = styler.fit(&target_word(iteration), name_width);
+    let gap = " ".repeat(name_width.saturating_sub(name.width()));
     let row = format!(
-        "#{:<5} {:<24} {outcome:<16} {agent:>7} {guard:>13} {files:>9} {cost:>7}",
-        iteration.iter.get(),
-        styler.fit(&target_word(iteration), 24)
+        "#{:<5} {name}{gap} {outcome:<16} {agent:>7} {guard}{files:>9} {cost:>7}",
+        iteration.iter.get()
     );
     let row = styler.fit(row.trim_end(), styler.width.saturating_sub(2));
     let mut text = format!("{} {row}\n", outcome_glyph(iteration.outcome, styler));
