@@ -1,5 +1,6 @@
 //! `runner doctor`: checks whether a run can work on this machine, and how to fix what is missing.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use runner_core::agents::{AgentLogin, AgentSandbox, AgentSpec};
@@ -252,7 +253,7 @@ fn known_agent_check(root: &Path, executor: &Executor, agent: &AgentSpec) -> Doc
     };
     let fix = format!("{install}; then log in with '{}'", native.login.command);
     let check = versioned_program_check(root, "agent", program, fix);
-    check_version(agent, check_login(&native.login, executor, check))
+    check_login(&native.login, executor, check_version(agent, check))
 }
 
 fn install_fix(executor: &Executor, package: &str) -> String {
@@ -263,13 +264,14 @@ fn install_fix(executor: &Executor, package: &str) -> String {
     }
 }
 
-/// Turns the check into a warning if no login is found.
+/// Turns the check into a warning if no login is found; what was doubtful before stays.
 fn check_login(login: &AgentLogin, executor: &Executor, check: DoctorCheck) -> DoctorCheck {
-    if check.verdict != CheckVerdict::Ok || executor_login(executor) != LoginState::Missing {
+    if check.verdict == CheckVerdict::Problem || executor_login(executor) != LoginState::Missing {
         return check;
     }
     let key = login.key_variables.first().copied().unwrap_or_default();
-    let fix = format!("log in with '{}', or set {key}", login.command);
+    let other = check.fix.map(|fix| format!("; {fix}")).unwrap_or_default();
+    let fix = format!("log in with '{}', or set {key}{other}", login.command);
     DoctorCheck::warning("agent", format!("{}, no login found", check.found), fix)
 }
 
@@ -298,7 +300,7 @@ fn sandbox_check(git: &Git, config: &Config) -> DoctorCheck {
     if let Some(native) = agent.and_then(AgentSpec::native)
         && native.sandbox == AgentSandbox::BuiltIn
     {
-        return DoctorCheck::ok("sandbox", format!("{}'s built-in sandbox", native.title));
+        return built_in_sandbox_check(git, &config.executor, native.title);
     }
     let without_sandbox = |why: &str, fix: &str| {
         let found = format!("none ({why}): the agent can write wherever you can");
@@ -315,6 +317,26 @@ fn sandbox_check(git: &Git, config: &Config) -> DoctorCheck {
         }
         (Ok(_), Some((why, fix))) => without_sandbox(&why, fix),
         (Err(why), _) => without_sandbox(&why, SANDBOX_FIX),
+    }
+}
+
+/// Codex's own sandbox, tried as a session would use it. If it does not work, every command of a session fails, and the
+/// session still ends as if nothing had happened.
+fn built_in_sandbox_check(git: &Git, executor: &Executor, title: &str) -> DoctorCheck {
+    let found = format!("{title}'s built-in sandbox");
+    let program = executor.program.as_deref().or(executor.agent().map(|agent| agent.program));
+    // A missing program is reported by itself.
+    let program = program.and_then(|program| executables::find(program, Some(git.root())));
+    let Some(program) = program else { return DoctorCheck::ok("sandbox", found) };
+    let root = git.root().as_os_str();
+    let words = ["sandbox", "-P", ":workspace", "-C"].map(OsStr::new);
+    let words = words.into_iter().chain([root, OsStr::new("--"), OsStr::new("true")]);
+    match executables::probe(&program, &words.map(OsStr::to_owned).collect::<Vec<_>>()) {
+        Ok(()) => DoctorCheck::ok("sandbox", format!("{found} works")),
+        Err(why) => {
+            let fix = format!("see what '{} sandbox -P :workspace -C . -- true' prints", program.display());
+            DoctorCheck::warning("sandbox", format!("{found} does not work here: {}", one_line(&why)), fix)
+        }
     }
 }
 

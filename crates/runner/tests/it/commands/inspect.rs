@@ -158,6 +158,8 @@ fn doctor_checks_agent_versions() {
         sandbox.write(".runner/state/config.toml", config.replacen("kind = \"codex\"", &line, 1));
         let unknown = sandbox.runner(&["doctor"]).ok();
         assert!(unknown.stdout.contains("no login found"), "{}", unknown.stdout);
+        let both = unknown.stdout.contains("(tested with") && unknown.stdout.contains("npm install -g");
+        assert_eq!(both, verdict == "warning", "both doubts are shown: {}", unknown.stdout);
         let mut doctor = sandbox.runner_command(&["doctor"]);
         let output =
             testkit::test_repo::run(doctor.env("CODEX_API_KEY", "sk").env("ANTHROPIC_API_KEY", "sk")).ok();
@@ -165,6 +167,30 @@ fn doctor_checks_agent_versions() {
         assert!(output.stdout.contains(&expected), "{}", output.stdout);
         let warns = output.stdout.contains(&format!("npm install -g {package}@"));
         assert_eq!(warns, verdict == "warning", "{}", output.stdout);
+    }
+}
+
+#[test]
+fn doctor_tries_the_sandbox_of_codex() {
+    let sandbox = started();
+    let config = sandbox.read(".runner/state/config.toml").replace("[\"just\", \"ci\"]", "[\"true\"]");
+    let script = |exit: u32| {
+        format!(
+            "case \"$1 $2 $3\" in 'sandbox -P :workspace') echo 'bwrap: no namespaces' >&2; exit {exit} ;; esac; echo 0.1"
+        )
+    };
+    for (exit, found) in [
+        (0, "check=sandbox verdict=ok found=\"Codex's built-in sandbox works\""),
+        (
+            1,
+            "check=sandbox verdict=warning found=\"Codex's built-in sandbox does not work here: bwrap: no namespaces\"",
+        ),
+    ] {
+        let program = crate::agents::emulated::program(&sandbox, &script(exit));
+        let line = format!("kind = \"codex\"\nprogram = \"{program}\"");
+        sandbox.write(".runner/state/config.toml", config.replacen("kind = \"codex\"", &line, 1));
+        let output = sandbox.runner(&["doctor"]).ok().stdout;
+        assert!(output.contains(found), "{output}");
     }
 }
 
