@@ -6,6 +6,7 @@ pub(crate) mod event;
 pub(crate) mod iteration;
 pub(crate) mod recovery;
 pub(crate) mod report;
+mod report_html;
 pub(crate) mod setup;
 pub(crate) mod summary;
 pub(crate) mod tree;

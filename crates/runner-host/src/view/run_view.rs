@@ -9,6 +9,7 @@ use runner_core::config::{Config, OnStuck};
 use runner_core::layout::Doc;
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::object_id::CommitId;
+use runner_core::model::review::RecordedReview;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
 use runner_core::step::Outcome;
@@ -132,6 +133,18 @@ impl RunView {
         let path = format!("{}:{}", iteration.commit, Doc::RunState.path());
         let bytes = self.git.batch()?.object(&path)?;
         Ok(bytes.and_then(|bytes| RunState::decode(&bytes).ok()))
+    }
+
+    /// The review of an iteration, if there was one.
+    pub fn review_of(&self, iteration: &IterationView) -> Option<RecordedReview> {
+        if let Some(meta) = &iteration.meta {
+            return serde_json::from_value(meta.get("review")?.clone()).ok()?;
+        }
+        let can_be_reviewed = matches!(
+            iteration.outcome,
+            Some(Outcome::Passed | Outcome::ReviewRefused | Outcome::ReviewFailed)
+        );
+        if can_be_reviewed { self.state_after(iteration).ok()??.review.last } else { None }
     }
 
     /// What an iteration changed, as `git diff` prints it. Without paths, all files but the runner's own.

@@ -3,24 +3,28 @@
 use std::path::Path;
 
 use runner_core::checks::coverage::Coverage;
-use runner_core::labels::NodeStates;
+use runner_core::config::{Budget, OnStuck};
+use runner_core::labels::{NodeState, NodeStates};
 use runner_core::layout::Doc;
+use runner_core::model::checks::CheckRecord;
 use runner_core::model::goal::Goal;
+use runner_core::model::review::{RecordedReview, ReviewResult};
 use runner_core::model::tree::{LeafCount, Node, Tree};
 use runner_core::model::user_notes::UserNotes;
-use runner_core::run_status::{DocumentFacts, RunFacts, RunRef, RunStatus, RunTotals, run_status};
-use runner_core::runs::edit::questions;
+use runner_core::run_status::RunStatus;
+use runner_core::runs::edit::{Question, questions};
 use runner_core::step::Outcome;
-use runner_host::repo::readonly_repo::ReadonlyRepo;
+use runner_host::repo::readonly_repo::{ReadonlyRepo, RunBranch};
 use runner_host::view::checks::coverage_at;
 use runner_host::view::run_view::{IterationView, RunView};
-use runner_term::format::{counted, dollars, duration};
+use runner_term::format::{counted, duration};
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler};
 use serde_json::{Value, json};
 
 use super::status;
 use crate::args::ReportArgs;
 use crate::render::clean;
+use crate::render::cost::spent_text;
 use crate::render::iteration::outcome_word;
 use crate::render::report::{ReportNumber, ReportQuestion, RunReport, TaskReport};
 
@@ -50,16 +54,13 @@ pub(crate) fn run(dir: &Path, args: &ReportArgs) -> Result<ReportOutput, Command
     let asked = read(Doc::Questions)?.unwrap_or_default();
     let notes = UserNotes::decode(&read(Doc::Notes)?.unwrap_or_default()).unwrap_or_default();
     let asked = questions(&String::from_utf8_lossy(&asked), &notes);
-    let open = asked.into_iter().filter(|question| question.answers.is_empty());
     let coverage = coverage_at(dir, &view.target.tip).map_err(failed)?;
     let report = RunReport {
         run: view.target.run.to_string(),
         goal,
         status: status_of(dir, &repo, &view),
         tasks: view.tree.as_ref().map(|tree| task_reports(tree, &view)).unwrap_or_default(),
-        questions: open
-            .map(|question| ReportQuestion { number: question.number, text: question.text })
-            .collect(),
+        questions: asked.into_iter().map(report_question).collect(),
         numbers: numbers(&view, coverage),
     };
     let format = match (args.markdown, args.html) {
@@ -70,26 +71,21 @@ pub(crate) fn run(dir: &Path, args: &ReportArgs) -> Result<ReportOutput, Command
     Ok(ReportOutput { report, format, coverage })
 }
 
-/// The status of the run: the current one's as `runner status` shows it, another one's from its last commit.
+fn report_question(question: Question) -> ReportQuestion {
+    ReportQuestion { number: question.number, text: question.text, answers: question.answers }
+}
+
+/// The status of the run: the one in this work tree as `runner status` shows it, another one's from its last commit.
 fn status_of(dir: &Path, repo: &ReadonlyRepo, view: &RunView) -> RunStatus {
-    let branch = view.target.run.branch().to_string();
-    let is_current = repo.branch().as_deref() == Some(branch.as_str());
-    if let Some(current) = is_current.then(|| status::read(dir).ok()).flatten() {
-        return run_status(&current.facts());
-    }
-    run_status(&RunFacts {
-        run: Some(RunRef { id: &view.target.run, branch: &branch }),
-        documents: DocumentFacts {
-            tree: view.tree.as_ref(),
-            state: view.state.as_ref(),
-            ..DocumentFacts::default()
-        },
-        totals: RunTotals {
-            iterations: u32::try_from(view.iterations.len()).unwrap_or(u32::MAX),
-            ..RunTotals::default()
-        },
-        ..RunFacts::default()
-    })
+    let run = &view.target.run;
+    let is_here = repo.branch().as_deref() == Some(run.branch().to_string().as_str());
+    let branch = RunBranch {
+        run: run.clone(),
+        name: run.branch().to_string(),
+        commit: view.target.tip.clone(),
+        unix_secs: view.iterations.last().map_or(0, |last| u64::try_from(last.committed).unwrap_or(0)),
+    };
+    status::status_of_run(repo, &branch, is_here.then_some(dir))
 }
 
 fn task_reports(tree: &Tree, view: &RunView) -> Vec<TaskReport> {
@@ -119,6 +115,11 @@ fn task_report(leaf: &Node, states: &NodeStates<'_>, view: &RunView) -> TaskRepo
             last.commit.prefix(8)
         )
     });
+    let checks = last.and_then(|last| checks_text(last));
+    let state = states.of(leaf);
+    let review = |iteration: &&IterationView| {
+        view.review_of(iteration).map(|review| format!("of #{}: {}", iteration.iter.get(), review.text()))
+    };
     let attempts = match leaf.attempts {
         0 => String::new(),
         used => format!("{used} of {} attempts used", leaf.max_attempts),
@@ -126,12 +127,30 @@ fn task_report(leaf: &Node, states: &NodeStates<'_>, view: &RunView) -> TaskRepo
     TaskReport {
         id: leaf.id.to_string(),
         title: leaf.title.clone(),
-        state: states.of(leaf),
+        is_skipped: state == NodeState::Stuck && view.on_stuck == OnStuck::Skip,
+        state,
         attempts,
         summary: last.map(|last| last.body.clone()).unwrap_or_default(),
-        evidence,
+        evidence: evidence.into_iter().chain(checks).collect(),
+        reviews: iterations.iter().filter_map(review).collect(),
         notes: iterations.iter().flat_map(|iteration| iteration.annotations.iter().cloned()).collect(),
     }
+}
+
+/// `checks: greets (failed before the work, green after it)`.
+fn checks_text(iteration: &IterationView) -> Option<String> {
+    let records = iteration.meta.as_ref()?.get("checks")?;
+    let records: Vec<CheckRecord> = serde_json::from_value(records.clone()).ok()?;
+    let text = |record: &CheckRecord| {
+        let after = match record.exit {
+            Some(exit) if exit.is_green() => "green after it".to_owned(),
+            Some(exit) => format!("{exit} after it"),
+            None => "not run after it".to_owned(),
+        };
+        format!("{} ({} before the work, {after})", record.name, record.red)
+    };
+    let texts: Vec<String> = records.iter().map(text).collect();
+    (!texts.is_empty()).then(|| format!("checks: {}", texts.join(", ")))
 }
 
 fn numbers(view: &RunView, coverage: Option<Coverage>) -> Vec<ReportNumber> {
@@ -156,17 +175,24 @@ fn numbers(view: &RunView, coverage: Option<Coverage>) -> Vec<ReportNumber> {
         numbers
             .push(number("time", format!("{} of agents, {} of the guard", duration(agent), duration(guard))));
     }
-    let costs: Vec<u64> = view.iterations.iter().filter_map(IterationView::cost).collect();
-    if !costs.is_empty() {
-        let unknown = view.iterations.len() - costs.len();
-        let unknown = if unknown == 0 {
-            String::new()
-        } else {
-            format!(" (cost of {} unknown)", counted(unknown, "session", "sessions"))
-        };
-        numbers.push(number("cost", format!("{}{unknown}", dollars(costs.iter().sum()))));
+    if let Some(spent) = view.state.as_ref().and_then(|state| spent_text(&state.spent, &Budget::default())) {
+        numbers.push(number("cost", spent));
     }
+    numbers.extend(review_counts(view).map(|counts| number("reviews", counts)));
     numbers
+}
+
+/// `3 accepted, 1 refused`.
+fn review_counts(view: &RunView) -> Option<String> {
+    let reviews: Vec<RecordedReview> =
+        view.iterations.iter().filter_map(|iteration| view.review_of(iteration)).collect();
+    let of = |result: ReviewResult| match reviews.iter().filter(|review| review.result == result).count() {
+        0 => None,
+        count => Some(format!("{count} {}", result.as_str())),
+    };
+    let results = [ReviewResult::Accepted, ReviewResult::Refused, ReviewResult::Failed];
+    let counts: Vec<String> = results.into_iter().filter_map(of).collect();
+    (!counts.is_empty()).then(|| counts.join(", "))
 }
 
 impl ReportOutput {
@@ -188,14 +214,17 @@ impl CommandOutput for ReportOutput {
             .map(|task| {
                 json!({
                     "id": task.id, "title": task.title, "state": task.state.as_str(), "attempts": task.attempts,
-                    "summary": task.summary, "evidence": task.evidence, "notes": task.notes,
+                    "skipped": task.is_skipped, "summary": task.summary, "evidence": task.evidence,
+                    "reviews": task.reviews, "notes": task.notes,
                 })
             })
             .collect();
         let questions: Vec<Value> = report
             .questions
             .iter()
-            .map(|question| json!({ "number": question.number, "text": question.text }))
+            .map(|question| {
+                json!({ "number": question.number, "text": question.text, "answers": question.answers })
+            })
             .collect();
         let mut document = json!({
             "schema": "runner.report/1",
@@ -221,12 +250,14 @@ impl CommandOutput for ReportOutput {
         );
         for task in &report.tasks {
             let line = KeyValueLine::new().with("task", &task.id).with("state", task.state.as_str());
-            lines.push(line.with("title", clean(&task.title)).with("summary", clean(&task.summary)));
+            let line = line.with("title", clean(&task.title)).with("summary", clean(&task.summary));
+            let line = if task.is_skipped { line.with("skipped", true) } else { line };
+            lines.push(task.reviews.iter().fold(line, |line, review| line.with("review", clean(review))));
         }
         for question in &report.questions {
-            lines.push(
-                KeyValueLine::new().with("question", question.number).with("text", clean(&question.text)),
-            );
+            let line = KeyValueLine::new().with("question", question.number);
+            let line = line.with("text", clean(&question.text));
+            lines.push(question.answers.iter().fold(line, |line, answer| line.with("answer", clean(answer))));
         }
         lines.extend(report.status.next.iter().map(|next| KeyValueLine::new().with("next", &next.command)));
         lines

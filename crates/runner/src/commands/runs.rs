@@ -4,25 +4,39 @@ use std::path::Path;
 
 use runner_core::model::id::RunId;
 use runner_core::model::tree::LeafCount;
+use runner_core::run_status::RunStatus;
 use runner_host::ops::run_list::{
     CleanPolicy, PlannedClean, RunEntry, WorkSafety, list_runs, plan_clean, switch_run,
 };
 use runner_host::ops::stop::{self, StopTime};
+use runner_host::repo::readonly_repo::ReadonlyRepo;
 use runner_term::format::counted;
 use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
+use super::status::status_of_run;
 use crate::args::{CleanArgs, StopArgs, SwitchArgs};
 use crate::render::clean as clean_text;
 use crate::render::wait::{in_utc, on_the_wall};
 
 pub(crate) struct RunsOutput {
-    runs: Vec<RunEntry>,
+    runs: Vec<ListedRun>,
+}
+
+/// A run with its status, which is that of `runner status`.
+struct ListedRun {
+    entry: RunEntry,
+    status: RunStatus,
 }
 
 pub(crate) fn runs(dir: &Path) -> Result<RunsOutput, CommandError> {
-    let runs = list_runs(dir).map_err(|error| CommandError::from_host("could not list the runs", error))?;
-    Ok(RunsOutput { runs })
+    let failed = |error| CommandError::from_host("could not list the runs", error);
+    let repo = ReadonlyRepo::open(dir).map_err(failed)?;
+    let listed = |entry: RunEntry| {
+        let worktree = entry.worktree.as_deref().map(Path::new);
+        ListedRun { status: status_of_run(&repo, &entry.branch, worktree), entry }
+    };
+    Ok(RunsOutput { runs: list_runs(dir).map_err(failed)?.into_iter().map(listed).collect() })
 }
 
 fn size(bytes: u64) -> String {
@@ -51,24 +65,16 @@ fn safety_word(safety: &WorkSafety) -> &'static str {
     }
 }
 
-/// `complete`, or `open` with tasks left.
-fn state_word(leaves: Option<LeafCount>) -> &'static str {
-    match leaves {
-        Some(LeafCount { passed, total }) if passed == total => "complete",
-        Some(_) => "open",
-        None => "invalid",
-    }
-}
-
 impl CommandOutput for RunsOutput {
     fn json(&self) -> Value {
         let runs: Vec<Value> = self
             .runs
             .iter()
-            .map(|entry| {
+            .map(|ListedRun { entry, status }| {
                 json!({
                     "run_id": entry.run, "branch": entry.branch.name, "commit": entry.branch.commit,
-                    "committed": entry.branch.unix_secs, "state": state_word(entry.leaves), "leaves": entry.leaves,
+                    "committed": entry.branch.unix_secs, "state": status.state, "stop": status.stop,
+                    "headline": status.headline, "leaves": entry.leaves,
                     "iterations": entry.iterations, "log_bytes": entry.log_bytes, "worktree": entry.worktree,
                     "work": safety_word(&entry.safety),
                 })
@@ -78,8 +84,9 @@ impl CommandOutput for RunsOutput {
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let line = |entry: &RunEntry| {
-            let line = KeyValueLine::new().with("run", &entry.run).with("state", state_word(entry.leaves));
+        let line = |ListedRun { entry, status }: &ListedRun| {
+            let line = KeyValueLine::new().with("run", &entry.run).with("state", status.state.as_str());
+            let line = status.stop.iter().fold(line, |line, stop| line.with("stop", stop.as_str()));
             let line = match entry.leaves {
                 Some(LeafCount { passed, total }) => line.with("tasks", format!("{passed}/{total}")),
                 None => line,
@@ -97,14 +104,13 @@ impl CommandOutput for RunsOutput {
             return "no runs yet\n\nNext: runner run \"GOAL\"\n".to_owned();
         }
         let mut text = String::new();
-        for entry in &self.runs {
-            let (glyph, role) = match state_word(entry.leaves) {
-                "complete" => (Glyph::Passed, TextRole::Good),
-                _ => (Glyph::Open, TextRole::Warn),
-            };
-            let glyph = styler.paint(role, styler.glyph(glyph));
+        for ListedRun { entry, status } in &self.runs {
+            let label = status.label();
+            let glyph = styler.label_glyph(label);
             text.push_str(&format!("{glyph} {}\n", styler.paint(TextRole::Strong, entry.run.as_str())));
-            let mut facts = vec![state_word(entry.leaves).to_owned()];
+            let headline = format!("{}: {}", label.text, clean_text(&status.headline));
+            text.push_str(&format!("  {}\n", styler.wrap(&headline, 2)));
+            let mut facts = Vec::new();
             facts.extend(entry.leaves.map(|leaves| format!("{}/{} tasks", leaves.passed, leaves.total)));
             facts.push(counted(entry.iterations, "iteration", "iterations"));
             facts.push(format!("logs {}", size(entry.log_bytes)));
@@ -197,7 +203,7 @@ pub(crate) fn clean(dir: &Path, args: &CleanArgs, ui: &Ui) -> Result<DoneOutput,
     );
     if !args.yes {
         let question = format!("Remove {what} ({})?", safety_text(&entry.safety));
-        match ui.confirm(&question) {
+        match ui.confirm_removal(&question) {
             Some(true) => {}
             Some(false) => return Err(CommandError::refused("not_confirmed", "nothing was removed")),
             None => {

@@ -1,36 +1,37 @@
 //! `runner status`: the run's status, progress and cost.
 
+mod rows;
+
 use std::path::Path;
 
 use runner_core::checks::coverage::Coverage;
-use runner_core::config::OnStuck;
+use runner_core::config::{Config, OnStuck};
 use runner_core::layout::Doc;
-use runner_core::model::cost::{BudgetLimit, number, unenforceable_limits};
-use runner_core::model::id::IterationNumber;
-use runner_core::model::run_state::{GuardResult, RunState};
-use runner_core::model::tree::{SelectedLeaf, Selection, Tree, next_selection, path_text};
+use runner_core::model::cost::unenforceable_limits;
+use runner_core::model::id::{IterationNumber, RunId};
+use runner_core::model::run_state::RunState;
+use runner_core::model::tree::{SelectedLeaf, Selection, Tree, next_selection, path_text, stuck_leaves};
 use runner_core::run_status::{
     CheckoutFacts, DocumentFacts, LockHolder, PendingWait, RunFacts, RunRef, RunStatus, RunTotals,
     StartBlocker, run_status,
 };
 use runner_core::runs::identity::IdentityError;
-use runner_core::step::{AgentChoice, Ordinal, RecordedEvent, RoomLevel, next_agent, pending_wait};
-use runner_host::git::Head;
+use runner_core::step::{AgentChoice, RecordedEvent, next_agent, pending_wait};
+use runner_host::ops::edit::questions;
 use runner_host::ops::edit_queue::queued_edits;
-use runner_host::repo::readonly_repo::ReadonlyRepo;
+use runner_host::repo::readonly_repo::{ReadonlyRepo, RunBranch};
 use runner_host::repo::recovery::RecoveryNote;
 use runner_host::view::checks::checks_view;
 use runner_host::view::inspect::{Inspection, inspect};
 use runner_host::view::newest_events::newest_events;
-use runner_term::format::{counted, duration};
-use runner_term::progress::bar;
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
+use self::rows::{recovery_text, value_width};
 use crate::render::clean;
-use crate::render::cost::{blind_text, of_limit, spent_text};
+use crate::render::cost::blind_text;
 use crate::render::summary::command_lines;
-use crate::render::wait::{countdown, in_utc, left_ms, on_the_wall, reason};
+use crate::render::wait::{countdown, in_utc, left_ms};
 
 /// Everything that was read about the run.
 pub(crate) struct StatusOutput {
@@ -44,6 +45,10 @@ pub(crate) struct StatusOutput {
     queued: usize,
     /// How much of the acceptance is proven.
     coverage: Option<Coverage>,
+    /// How many questions of agents have no answer.
+    open_questions: usize,
+    /// The newest run of the repository, if none is here.
+    newest_run: Option<RunId>,
 }
 
 pub(crate) fn run(dir: &Path) -> Result<StatusOutput, CommandError> {
@@ -71,7 +76,50 @@ pub(crate) fn read(dir: &Path) -> Result<StatusOutput, runner_host::Error> {
     let coverage = checks_view(dir).ok().map(|view| view.coverage).filter(|coverage| coverage.points > 0);
     let identity = inspection.identity_faults();
     let queued = queued_edits(dir)?.len();
-    Ok(StatusOutput { lock, events, identity, invalid, branch, queued, coverage, inspection })
+    let asked = questions(dir).unwrap_or_default();
+    let open_questions = asked.iter().filter(|question| question.answers.is_empty()).count();
+    let newest_run =
+        if run.is_none() { repo.runs()?.into_iter().next().map(|newest| newest.run) } else { None };
+    Ok(StatusOutput {
+        lock,
+        events,
+        identity,
+        invalid,
+        branch,
+        queued,
+        coverage,
+        open_questions,
+        newest_run,
+        inspection,
+    })
+}
+
+/// The status of any run here: as `runner status` shows it if it is checked out somewhere, else from its last commit.
+pub(crate) fn status_of_run(repo: &ReadonlyRepo, branch: &RunBranch, worktree: Option<&Path>) -> RunStatus {
+    if let Some(current) = worktree.and_then(|worktree| read(worktree).ok()) {
+        return run_status(&current.facts());
+    }
+    let doc = |doc| repo.doc(&branch.commit, doc).ok().flatten().unwrap_or_default();
+    let tree = Tree::decode(&doc(Doc::Tree)).ok();
+    let state = RunState::decode(&doc(Doc::RunState)).ok();
+    let config = Config::decode(&doc(Doc::Config)).ok();
+    let events = newest_events(repo.root(), &branch.run);
+    run_status(&RunFacts {
+        run: Some(RunRef { id: &branch.run, branch: &branch.name }),
+        documents: DocumentFacts {
+            tree: tree.as_ref(),
+            config: config.as_ref(),
+            state: state.as_ref(),
+            invalid: if tree.is_none() { &[Doc::Tree] } else { &[] },
+        },
+        events: &events,
+        totals: RunTotals {
+            iterations: state.as_ref().map_or(0, |state| state.next_iter.get() - 1),
+            ended_ms: Some(branch.unix_secs.saturating_mul(1000)),
+            ..RunTotals::default()
+        },
+        ..RunFacts::default()
+    })
 }
 
 /// The documents that are missing or invalid. If all are missing, there is no run: git leaves the ignored logs of a run behind
@@ -106,7 +154,11 @@ impl StatusOutput {
                 state,
                 invalid: &self.invalid,
             },
-            checkout: CheckoutFacts { identity: &self.identity, blocker: self.blocker() },
+            checkout: CheckoutFacts {
+                identity: &self.identity,
+                blocker: self.blocker(),
+                newest_run: self.newest_run.as_ref(),
+            },
             lock: self.lock,
             is_paused: inspection.is_paused,
             wait: self.wait(),
@@ -178,140 +230,6 @@ impl StatusOutput {
         let limits = unenforceable_limits(config, &state.spent, &agent.executor);
         (!limits.is_empty()).then(|| blind_text(&limits, &clean(&agent.executor.label())))
     }
-
-    /// Where the guard last ran.
-    fn guard_room(&self) -> Option<String> {
-        let state = self.inspection.docs.state.valid()?;
-        let baseline = state.baseline.as_ref().and_then(|baseline| baseline.room);
-        Some(match state.last_room.or(baseline)? {
-            RoomLevel::InPlace => "runs in the work tree, without a sandbox".to_owned(),
-            RoomLevel::Bubblewrap { .. } => "runs in a room (bubblewrap)".to_owned(),
-        })
-    }
-
-    /// The guard's result before the first session, unless it passed.
-    fn baseline_text(&self) -> Option<String> {
-        let baseline = self.inspection.docs.state.valid()?.baseline.as_ref()?;
-        match baseline.guard {
-            GuardResult::Pass => None,
-            GuardResult::Fail => Some(format!(
-                "the guard already failed before the first session (exit {})",
-                clean(&baseline.exit)
-            )),
-            GuardResult::Skipped => Some(clean(baseline.output.as_deref().unwrap_or_default())),
-        }
-    }
-
-    /// Agent, wait, cost and warnings, as rows with their names.
-    fn session_rows(&self) -> Vec<(&'static str, String)> {
-        let mut rows = Vec::new();
-        if let Some(agent) = self.agent().filter(|agent| agent.rung.of > 1) {
-            let Ordinal { nth, of } = agent.rung;
-            rows.push(("agent", format!("{} (rung {nth} of {of})", clean(&agent.executor.label()))));
-        }
-        if let Some(PendingWait { wait, ends_ms }) = self.wait() {
-            let (left, until) = (duration(left_ms(ends_ms).div_ceil(1000)), on_the_wall(ends_ms));
-            rows.push(("wait", format!("{left}, until {until} ({})", clean(&reason(wait)))));
-        }
-        if let (Some(state), Some(config)) =
-            (self.inspection.docs.state.valid(), self.inspection.docs.config.valid())
-        {
-            rows.extend(spent_text(&state.spent, &config.budget).map(|text| ("spent", text)));
-            let leaf = self.selected().and_then(|selected| state.spent_on(&selected.leaf.id));
-            for limit in [BudgetLimit::LeafTokens, BudgetLimit::LeafUsd] {
-                let Some(max) = limit.of(&config.budget) else { continue };
-                let spent = leaf.map(|leaf| if limit.is_money() { leaf.microdollars } else { leaf.tokens });
-                let spent = of_limit(limit, spent.map_or(0, number));
-                rows.push(("spent", format!("{spent} of {} on this task", of_limit(limit, max))));
-            }
-        }
-        if self.queued > 0 {
-            let edits = counted(self.queued, "note or answer", "notes and answers");
-            rows.push(("queued", format!("{edits}, recorded before the next session")));
-        }
-        rows.extend(self.guard_room().map(|text| ("guard", text)));
-        rows.extend(self.warning().map(|text| ("warning", text)));
-        rows.extend(self.baseline_text().map(|text| ("baseline", text)));
-        rows.extend(self.coverage.map(|coverage| ("acceptance", coverage.to_string())));
-        rows
-    }
-
-    /// The rows of the screen: a name and a value each.
-    fn rows(&self, status: &RunStatus, styler: &Styler) -> Vec<(&'static str, String)> {
-        let inspection = &self.inspection;
-        let mut rows = Vec::new();
-        if styler.verbose {
-            rows.push(("root", clean(&inspection.root.display().to_string())));
-        }
-        rows.extend(inspection.run().map(|run| ("run", run.to_string())));
-        rows.extend(status.since_ms.map(|since_ms| ("since", on_the_wall(since_ms))));
-        if let Some(goal) = inspection.docs.goal.valid() {
-            let title = if goal.is_written { clean(&goal.title) } else { "not written yet".to_owned() };
-            rows.push(("goal", title));
-        }
-        rows.push(("branch", head_text(&inspection.head)));
-        if let Some(tree) = self.tree() {
-            rows.push(("progress", bar(tree.root().leaves(), value_width(styler), styler)));
-        }
-        if let Some(selected) = self.selected() {
-            let (attempts, max) = (selected.leaf.attempts, selected.leaf.max_attempts);
-            rows.push(("task", path_text(&selected.path)));
-            rows.push(("", clean(&selected.leaf.title)));
-            rows.push(("attempts", format!("{attempts} of {max} used")));
-        }
-        if let Some(last) = inspection.docs.state.valid().and_then(last_text) {
-            rows.push(("last", last));
-        }
-        if let (Some(state), Some(config)) = (inspection.docs.state.valid(), inspection.docs.config.valid()) {
-            let iterations = state.counted_iterations();
-            let outages = match state.progress.outages {
-                0 => String::new(),
-                outages => format!(", and {}", counted(outages, "outage", "outages")),
-            };
-            rows.push(("iterations", format!("{iterations} of {}{outages}", config.max_iterations.get())));
-        }
-        rows.extend(self.session_rows());
-        if let Some(recovery) = self.recovery() {
-            rows.push(("recovered", recovery_text(recovery)));
-        }
-        let (paths, more) = &inspection.dirty;
-        rows.extend(paths.iter().map(|path| ("changed", path.clone())));
-        if *more > 0 {
-            rows.push(("changed", format!("and {more} more")));
-        }
-        rows
-    }
-}
-
-/// How many cells a row has for its value.
-fn value_width(styler: &Styler) -> usize {
-    styler.width.saturating_sub(14)
-}
-
-fn head_text(head: &Head) -> String {
-    match head {
-        Head::Branch { name, commit } => format!("{} at {}", clean(name.as_str()), commit.prefix(8)),
-        Head::Detached { commit } => format!("detached at {}", commit.prefix(8)),
-        Head::Unborn => "no commit yet".to_owned(),
-    }
-}
-
-/// What a recovery finished, and where it saved the files that it found.
-fn recovery_text(recovery: &RecoveryNote) -> String {
-    let what = match (&recovery.iter, &recovery.outcome) {
-        (Some(iter), Some(outcome)) => format!("iteration {iter} after a crash: {outcome}, nothing lost"),
-        _ => "a commit that a crash had interrupted, nothing lost".to_owned(),
-    };
-    let saved = recovery.saved.as_ref().map(|saved| format!("; files found in the work tree are in {saved}"));
-    clean(&format!("{what}{}", saved.unwrap_or_default()))
-}
-
-/// The outcome of the last iteration, with the agent's summary.
-fn last_text(state: &RunState) -> Option<String> {
-    let outcome = state.last_outcome?.label().text;
-    let summary = state.last_note().map(clean).filter(|summary| !summary.is_empty());
-    let summary = summary.map(|summary| format!(": {summary}")).unwrap_or_default();
-    Some(format!("#{} {outcome}{summary}", state.next_iter.get().saturating_sub(1)))
 }
 
 impl CommandOutput for StatusOutput {
@@ -352,6 +270,8 @@ impl CommandOutput for StatusOutput {
             "changed": inspection.dirty.0,
             "acceptance": self.coverage,
             "queued_edits": self.queued,
+            "open_questions": self.open_questions,
+            "stuck": self.tree().map(|tree| stuck_leaves(tree).iter().map(|leaf| &leaf.id).collect::<Vec<_>>()),
         });
         insert_status(&mut document, &self.status());
         document

@@ -1,4 +1,5 @@
-//! The report of a run as text for a terminal, Markdown and HTML. All three show the same sections.
+//! The report of a run as text for a terminal and as Markdown. [`super::report_html`] has the page; all three show the same
+//! sections.
 
 use runner_core::labels::NodeState;
 use runner_core::run_status::{NextCommand, RunStatus};
@@ -17,7 +18,7 @@ pub(crate) struct RunReport {
     pub(crate) goal: String,
     pub(crate) status: RunStatus,
     pub(crate) tasks: Vec<TaskReport>,
-    /// Open questions of agents, with their numbers.
+    /// Questions of agents, with their numbers and answers.
     pub(crate) questions: Vec<ReportQuestion>,
     /// Name and value of the numbers: progress, iterations, time, cost.
     pub(crate) numbers: Vec<ReportNumber>,
@@ -27,6 +28,8 @@ pub(crate) struct RunReport {
 pub(crate) struct ReportQuestion {
     pub(crate) number: usize,
     pub(crate) text: String,
+    /// The user's answers; none for an open question.
+    pub(crate) answers: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -41,19 +44,63 @@ pub(crate) struct TaskReport {
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) state: NodeState,
+    /// Whether the loop goes on without it.
+    pub(crate) is_skipped: bool,
     /// `2 of 3 attempts used`.
     pub(crate) attempts: String,
     /// The agent's summary of the last iteration.
     pub(crate) summary: String,
-    /// Where the result can be checked: iteration and commit.
-    pub(crate) evidence: Option<String>,
+    /// Where the result can be checked: iteration, checks and commit.
+    pub(crate) evidence: Vec<String>,
+    /// The verdicts of reviewers, oldest first.
+    pub(crate) reviews: Vec<String>,
     /// Notes of the runner on any of its iterations.
     pub(crate) notes: Vec<String>,
 }
 
+/// The parts of the list of tasks, what needs a person first.
+const SECTIONS: [ReportSection; 3] = [ReportSection::Stuck, ReportSection::Open, ReportSection::Passed];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReportSection {
+    Stuck,
+    Open,
+    Passed,
+}
+
+impl ReportSection {
+    fn of(task: &TaskReport) -> Self {
+        match task.state {
+            NodeState::Stuck => Self::Stuck,
+            NodeState::Passed => Self::Passed,
+            NodeState::Running | NodeState::Next | NodeState::Retried | NodeState::Open => Self::Open,
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Stuck => "Stuck tasks",
+            Self::Open => "Open tasks",
+            Self::Passed => "Passed tasks",
+        }
+    }
+}
+
 impl RunReport {
-    fn headline(&self) -> String {
+    pub(super) fn headline(&self) -> String {
         format!("{}: {}", self.status.label().text.to_uppercase(), clean(&self.status.headline))
+    }
+
+    /// The sections that have tasks, with their titles.
+    pub(super) fn sections(&self) -> impl Iterator<Item = TaskSection<'_>> {
+        let tasks_of = |section| self.tasks.iter().filter(move |task| ReportSection::of(task) == section);
+        let sections = SECTIONS
+            .map(|section| TaskSection { title: section.title(), tasks: tasks_of(section).collect() });
+        sections.into_iter().filter(|section| !section.tasks.is_empty())
+    }
+
+    pub(super) fn questions(&self, is_open: bool) -> impl Iterator<Item = &ReportQuestion> {
+        self.questions.iter().filter(move |question| question.answers.is_empty() == is_open)
     }
 
     pub(crate) fn terminal(&self, styler: &Styler) -> String {
@@ -61,30 +108,45 @@ impl RunReport {
         let mut text = format!(
             "{} {}\n{}\n\n",
             styler.label_glyph(label),
-            styler.paint(label.tone.into(), &self.headline()),
+            styler.paint(label.tone.into(), &styler.wrap_commands(&self.headline(), 2)),
             styler.wrap(&clean(&self.goal), 0)
         );
         for number in &self.numbers {
             let name = styler.paint(TextRole::Faint, &format!("{:10}", number.name));
             text.push_str(&format!("  {name} {}\n", styler.wrap(&clean(&number.value), 13)));
         }
-        text.push('\n');
-        for task in &self.tasks {
-            text.push_str(&task.terminal(styler));
+        let title = |title: &str| format!("\n{}\n", styler.paint(TextRole::Strong, title));
+        for section in self.sections() {
+            text.push_str(&title(section.title));
+            section.tasks.iter().for_each(|task| text.push_str(&task.terminal(styler)));
         }
-        if !self.questions.is_empty() {
-            text.push_str(&format!("\n{}\n", styler.paint(TextRole::Strong, "Open questions")));
+        for (name, is_open) in [(OPEN_QUESTIONS, true), (ANSWERED_QUESTIONS, false)] {
+            if self.questions(is_open).next().is_some() {
+                text.push_str(&title(name));
+            }
+            for question in self.questions(is_open) {
+                let line = format!("{}. {}", question.number, clean(&question.text));
+                text.push_str(&format!("  {}\n", styler.wrap(&line, 5)));
+                for answer in &question.answers {
+                    let answer = styler.wrap(&format!("your answer: {}", clean(answer)), 5);
+                    text.push_str(&format!("     {}\n", styler.paint(TextRole::Faint, &answer)));
+                }
+            }
         }
-        for question in &self.questions {
-            let line = format!("{}. {}", question.number, clean(&question.text));
-            text.push_str(&format!("  {}\n", styler.wrap(&line, 5)));
-        }
-        let commands = command_lines(&self.status.next, styler.width.saturating_sub(6));
+        let commands = command_lines(&self.next(), styler.width.saturating_sub(6));
         for (name, command) in std::iter::once("Next:").chain(std::iter::repeat("")).zip(&commands) {
             let gap = if name.is_empty() { "" } else { "\n" };
             text.push_str(&format!("{gap}{name:5} {}\n", styler.paint(TextRole::Strong, command)));
         }
         text
+    }
+
+    /// What to type next: as in the status, after an answer to the first open question.
+    pub(super) fn next(&self) -> Vec<NextCommand> {
+        let answer = self.questions(true).next().map(|question| {
+            NextCommand::new(format!("runner answer {} \"…\"", question.number), "answer a question")
+        });
+        answer.into_iter().chain(self.status.next.iter().cloned()).collect()
     }
 
     pub(crate) fn markdown(&self) -> String {
@@ -93,83 +155,64 @@ impl RunReport {
         for number in &self.numbers {
             text.push_str(&format!("- {}: {}\n", number.name, markdown_text(&number.value)));
         }
-        text.push_str("\n## Tasks\n\n");
-        for task in &self.tasks {
-            text.push_str(&task.markdown());
+        for section in self.sections() {
+            text.push_str(&format!("\n## {}\n\n", section.title));
+            section.tasks.iter().for_each(|task| text.push_str(&task.markdown()));
         }
-        if !self.questions.is_empty() {
-            text.push_str("\n## Open questions\n\n");
+        for (name, is_open) in [(OPEN_QUESTIONS, true), (ANSWERED_QUESTIONS, false)] {
+            if self.questions(is_open).next().is_some() {
+                text.push_str(&format!("\n## {name}\n\n"));
+            }
+            for question in self.questions(is_open) {
+                text.push_str(&format!("{}. {}\n", question.number, markdown_text(&question.text)));
+                for answer in &question.answers {
+                    text.push_str(&format!("   - answer: {}\n", markdown_text(answer)));
+                }
+            }
         }
-        for question in &self.questions {
-            text.push_str(&format!("{}. {}\n", question.number, markdown_text(&question.text)));
-        }
-        if !self.status.next.is_empty() {
+        let next = self.next();
+        if !next.is_empty() {
             text.push_str("\n## Next\n\n```sh\n");
-            for NextCommand { command, what } in &self.status.next {
+            for NextCommand { command, what } in &next {
                 text.push_str(&format!("{}  # {}\n", clean(command), clean(what)));
             }
             text.push_str("```\n");
         }
         text
     }
-
-    pub(crate) fn html(&self) -> String {
-        let mut body = format!(
-            "<h1>{}</h1>\n<p><strong>{}</strong></p>\n<ul>\n",
-            escaped(&self.goal),
-            escaped(&self.headline())
-        );
-        for number in &self.numbers {
-            body.push_str(&format!("<li>{}: {}</li>\n", number.name, escaped(&number.value)));
-        }
-        body.push_str("</ul>\n<h2>Tasks</h2>\n");
-        for task in &self.tasks {
-            body.push_str(&task.html());
-        }
-        if !self.questions.is_empty() {
-            body.push_str("<h2>Open questions</h2>\n<ol>\n");
-            for question in &self.questions {
-                body.push_str(&format!(
-                    "<li value=\"{}\">{}</li>\n",
-                    question.number,
-                    escaped(&question.text)
-                ));
-            }
-            body.push_str("</ol>\n");
-        }
-        if !self.status.next.is_empty() {
-            body.push_str("<h2>Next</h2>\n<pre>");
-            for NextCommand { command, what } in &self.status.next {
-                body.push_str(&format!("{}  # {}\n", escaped(command), escaped(what)));
-            }
-            body.push_str("</pre>\n");
-        }
-        format!(
-            "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{}</title>\n<style>{STYLE}</style>\n\
-             <body>\n{body}</body>\n</html>\n",
-            escaped(&self.run)
-        )
-    }
 }
 
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}\
-h3{margin-bottom:0}p{margin-top:.25rem}pre{background:#f4f4f4;padding:1rem;overflow:auto}small{color:#555}";
+pub(super) const OPEN_QUESTIONS: &str = "Open questions";
+pub(super) const ANSWERED_QUESTIONS: &str = "Answered questions";
+
+/// Tasks in the same situation.
+pub(super) struct TaskSection<'r> {
+    pub(super) title: &'static str,
+    pub(super) tasks: Vec<&'r TaskReport>,
+}
 
 impl TaskReport {
-    /// What stands below the title: attempts, evidence, summary, notes.
-    fn details(&self) -> Vec<String> {
+    /// What stands below the title: summary, evidence, reviews, notes.
+    pub(super) fn details(&self) -> Vec<String> {
         let mut details = Vec::new();
         if !self.summary.is_empty() {
             details.push(clean(&self.summary));
         }
         details.extend(self.evidence.iter().map(|evidence| clean(evidence)));
+        details.extend(self.reviews.iter().map(|review| format!("review {}", clean(review))));
         details.extend(self.notes.iter().map(|note| format!("note: {}", clean(note))));
         details
     }
 
+    /// `stuck, skipped, 3 of 3 attempts used`.
+    pub(super) fn situation(&self) -> String {
+        let skipped = if self.is_skipped { "skipped" } else { "" };
+        let parts = [self.state.as_str(), skipped, &self.attempts];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+
     fn heading(&self) -> String {
-        let attempts = if self.attempts.is_empty() { String::new() } else { format!(", {}", self.attempts) };
-        format!("{} ({}{attempts})", clean(&self.title), self.state.as_str())
+        format!("{} ({})", clean(&self.title), self.situation())
     }
 
     fn terminal(&self, styler: &Styler) -> String {
@@ -190,16 +233,6 @@ impl TaskReport {
         }
         text
     }
-
-    fn html(&self) -> String {
-        let details: Vec<String> = self.details().iter().map(|detail| escaped(detail)).collect();
-        format!(
-            "<h3>{}</h3>\n<p>{}<br><small>{}</small></p>\n",
-            escaped(&self.heading()),
-            details.join("<br>"),
-            escaped(&self.id)
-        )
-    }
 }
 
 /// Foreign text in Markdown: on one line, and without characters that would format it.
@@ -214,11 +247,6 @@ fn markdown_text(text: &str) -> String {
     escaped
 }
 
-fn escaped(text: &str) -> String {
-    let text = clean(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    text.replace('"', "&quot;")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,6 +254,5 @@ mod tests {
     #[test]
     fn foreign_text_cannot_format_the_report() {
         assert_eq!(markdown_text("a *b* <i>\n# x"), r"a \*b\* \<i\> \# x");
-        assert_eq!(escaped("<script>\"&"), "&lt;script&gt;&quot;&amp;");
     }
 }

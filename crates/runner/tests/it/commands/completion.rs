@@ -1,5 +1,7 @@
 //! Completion of command lines, in real shells.
 
+use std::path::Path;
+
 use testkit::run_builder::RunBuilder;
 use testkit::test_repo::{TestRepo, run};
 
@@ -59,28 +61,103 @@ fn bash_completes_with_the_script() {
     assert_eq!(output, "3\nroot a b\ndemo\nstart status\n");
 }
 
-#[test]
-fn zsh_and_fish_complete_with_the_script_if_they_are_installed() {
-    let sandbox = repository();
-    let is_installed = |program: &str| {
-        run(sandbox.command("sh").args(["-c", &format!("command -v {program}")])).code == Some(0)
-    };
+/// A PATH on which the three programs are found by name.
+fn programs_path(sandbox: &TestRepo) -> String {
     let folder = sandbox.outside().join("bin");
     std::fs::create_dir(&folder).unwrap();
-    std::os::unix::fs::symlink(RUNNER, folder.join("runner")).unwrap();
-    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
-    if is_installed("fish") {
-        let script = "runner completions fish | source; complete -C 'runner node allow '";
-        let output = run(sandbox.command("fish").args(["-c", script]).env("PATH", &path)).ok().stdout;
-        assert_eq!(output.lines().collect::<Vec<_>>(), ["root\tPort it", "a\ta", "b\tb"]);
+    for name in ["runner", "runner-ui", "runner-eval"] {
+        let program = Path::new(RUNNER).with_file_name(name);
+        assert!(program.is_file(), "`{}` is not built: cargo build --workspace", program.display());
+        std::os::unix::fs::symlink(program, folder.join(name)).unwrap();
     }
-    if is_installed("zsh") {
-        // Completion works in an editor only, so the functions that it calls are replaced.
-        let script = "compdef() { :; }; _describe() { print -l -- ${(P)3}; }; source <(runner completions zsh); \
-            words=(runner node allow ''); CURRENT=4; _runner";
-        let output = run(sandbox.command("zsh").args(["-fc", script]).env("PATH", &path)).ok().stdout;
-        assert_eq!(output.lines().collect::<Vec<_>>(), ["root:Port it", "a:a", "b:b"]);
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
+}
+
+/// Whether a shell is installed. CI installs all of them; elsewhere the test says what it left out.
+fn is_installed(sandbox: &TestRepo, shell: &str) -> bool {
+    let found = run(sandbox.command("sh").args(["-c", &format!("command -v {shell}")])).code == Some(0);
+    if !found {
+        eprintln!("SKIPPED: completion in {shell}, which is not installed (apt-get install {shell})");
     }
+    found
+}
+
+/// What is typed, and a candidate for it, for each program. The script of each program is loaded first.
+const TYPED: [(&str, &str, &str); 5] = [
+    ("runner", "runner node allow ro", "root"),
+    ("runner", "runner ui --po", "--poll"),
+    ("runner-ui", "runner-ui exp", "export"),
+    ("runner-ui", "runner-ui export html de", "demo"),
+    ("runner-eval", "runner-eval comp", "compare"),
+];
+
+#[test]
+fn fish_completes_all_programs() {
+    let sandbox = repository();
+    if !is_installed(&sandbox, "fish") {
+        return;
+    }
+    let path = programs_path(&sandbox);
+    let complete = |program: &str, line: &str| {
+        let script =
+            format!("runner completions fish | source; {program} --version >/dev/null; complete -C '{line}'");
+        run(sandbox.command("fish").args(["--no-config", "-c", &script]).env("PATH", &path)).ok().stdout
+    };
+    let nodes = complete("runner", "runner node allow ");
+    assert_eq!(nodes.lines().collect::<Vec<_>>(), ["root\tPort it", "a\ta", "b\tb"]);
+    for (program, line, found) in TYPED {
+        let shown = complete(program, line);
+        assert!(shown.lines().any(|line| line.split('\t').next() == Some(found)), "{line}: {shown}");
+    }
+}
+
+/// Types a line and Tab into an interactive shell, and waits until the shell has completed it.
+#[test]
+fn zsh_completes_all_programs_as_one_types() {
+    let sandbox = repository();
+    if !is_installed(&sandbox, "zsh") {
+        return;
+    }
+    let path = programs_path(&sandbox);
+    for (_, line, found) in TYPED {
+        // What was typed is shown too, so only a completed word followed by more input counts.
+        let script = format!(
+            "zmodload zsh/zpty; zpty shell zsh -f -i
+             zpty -w shell 'PS1=; unsetopt zle_bracketed_paste; autoload -U compinit; compinit -u -D; source <(runner completions zsh); echo re''ady'
+             zpty -r shell seen '*ready*'
+             zpty -n -w shell $'echo \\C-a\\C-k{line}\\t:end'
+             zpty -r shell seen '*{found}*:end*'; print -r -- $seen"
+        );
+        let mut command = sandbox.command("timeout");
+        command.args(["--kill-after=1", "60", "zsh", "-fc", &script]).env("PATH", &path).env("TERM", "dumb");
+        let output = run(&mut command);
+        assert_eq!(output.code, Some(0), "{line}: {}{}", output.stdout, output.stderr);
+        assert!(output.stdout.contains(found), "{line}: {}", output.stdout);
+    }
+}
+
+#[test]
+fn bash_completes_all_programs_as_one_types() {
+    let sandbox = repository();
+    let path = programs_path(&sandbox);
+    for (program, line, found) in TYPED {
+        let words: Vec<&str> = line.split(' ').collect();
+        let current = words.len() - 1;
+        let script = format!(
+            "source <(runner completions bash); COMP_WORDS=({line}) COMP_CWORD={current}
+             function=$(complete -p {program} | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+             $function {program} {} {}; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            words[current],
+            words[current - 1]
+        );
+        let output = run(sandbox.command("bash").args(["--norc", "-c", &script]).env("PATH", &path)).ok();
+        assert!(output.stdout.lines().any(|word| word == found), "{line}: {}", output.stdout);
+    }
+}
+
+#[test]
+fn scripts_name_their_program_and_no_placeholder() {
+    let sandbox = TestRepo::empty(RUNNER);
     for shell in ["bash", "zsh", "fish"] {
         let script = sandbox.runner(&["completions", shell]).ok().stdout;
         assert!(script.contains("__complete") && !script.contains("PROGRAM"), "{script}");

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use testkit::processes::wait_for;
 use testkit::run_builder::{RUN, RunBuilder};
-use testkit::test_repo::TestRepo;
+use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 use crate::fixtures::{json, on_terminal};
@@ -100,5 +100,39 @@ fn stop_ends_a_loop_after_its_iteration_or_at_once() {
         // An old request does not stop the next loop.
         sandbox.replace_agent("answer done");
         sandbox.runner(&["loop"]).ok();
+    }
+}
+
+#[test]
+fn runs_have_the_state_of_runner_status() {
+    let sandbox = RunBuilder::new(RUNNER).agent("answer retry").keys("max_attempts_default = 1").start();
+    assert_eq!(sandbox.runner(&["loop"]).code, Some(3));
+    let status = json(&sandbox.runner(&["status", "--json"]).ok());
+    let here = first_run(&sandbox);
+    sandbox.git(&["switch", "-q", "main"]);
+    for run in [here, first_run(&sandbox)] {
+        for key in ["state", "stop", "headline"] {
+            assert_eq!(run[key], status[key], "{key}: {run}");
+        }
+    }
+    let other = json(&sandbox.runner(&["status", "--json"]).ok());
+    assert_eq!(
+        (&other["state"], &other["next"][0]["command"]),
+        (&"no_run".into(), &"runner switch demo".into())
+    );
+}
+
+#[test]
+fn run_is_not_removed_by_pressing_enter() {
+    let sandbox = completed();
+    sandbox.runner(&["land"]).ok();
+    sandbox.git(&["switch", "-q", "main"]);
+    for (keys, is_removed) in [("", false), ("y", true)] {
+        let line =
+            format!("(sleep 1; printf '{keys}\\n'; sleep 1) | script -qec \"{RUNNER} clean demo\" /dev/null");
+        let output = run(sandbox.command("sh").args(["-c", &line]).env("TERM", "xterm"));
+        assert!(output.stdout.contains("[y/N]"), "{}", output.stdout);
+        let is_there = sandbox.branches().iter().any(|branch| branch.starts_with("runner/demo "));
+        assert_eq!(is_there, !is_removed, "{}", output.stdout);
     }
 }
