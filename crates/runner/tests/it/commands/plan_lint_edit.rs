@@ -149,7 +149,7 @@ fn an_edit_of_the_plan_is_one_commit_and_none_without_a_change() {
     assert!(changed.contains("change=\"added root/new-one\"\nchanges=2 commit="), "{changed}");
     assert_eq!(sandbox.git(&["diff", "--name-only", "HEAD~1"]), ".runner/state/tree.json");
     assert_eq!(sandbox.tree()["root"]["children"][0]["title"], "Better");
-    sandbox.runner(&["loop"]).ok();
+    sandbox.runner(&["step"]).ok();
     assert_proved(&sandbox);
 }
 
