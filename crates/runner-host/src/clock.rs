@@ -1,4 +1,4 @@
-//! Formats timestamps: in local time for people, in UTC for programs and git.
+//! Timestamps, in local time for people and in UTC for programs and git; and whether the machine was restarted.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,6 +10,12 @@ use jiff::{Timestamp, Zoned};
 pub fn now_ms() -> u64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Identifies the time since the machine was started. None if the system has no such identifier.
+pub(crate) fn boot_id() -> Option<String> {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned())
 }
 
 /// Local time with its zone, without the date if it is today. `None` if it is out of range.

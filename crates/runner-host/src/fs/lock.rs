@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::clock::boot_id;
 use crate::error::Error;
 use crate::fs::atomic;
 
@@ -26,12 +27,16 @@ pub(crate) struct Lock {
 /// The name of the file beside the lock that exists while the lock is held.
 pub(crate) const MARKER: &str = "active";
 
+const BOOT_ID_BYTES_MAX: u64 = 256;
+
 /// How the last holder of the lock ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LastHolder {
     Released,
-    /// It was killed, or the power was cut, no earlier than at this time.
+    /// It was killed no earlier than at this time.
     Died(SystemTime),
+    /// The machine was restarted since. What was not synced may be lost.
+    LostPower(SystemTime),
 }
 
 impl Lock {
@@ -60,7 +65,7 @@ impl Lock {
                 let marker = path.with_file_name(MARKER);
                 let last_holder = last_holder(&marker);
                 if last_holder == LastHolder::Released {
-                    atomic::overwrite(&marker, b"")?;
+                    atomic::overwrite(&marker, boot_id().unwrap_or_default().as_bytes())?;
                 }
                 return Ok(Self { _file: file, _folder: folder, marker, leaves_marker: false, last_holder });
             }
@@ -89,11 +94,14 @@ impl Drop for Lock {
     }
 }
 
+/// The marker has the id of the boot in which it was written. It is not synced: after a power cut it may be empty.
 fn last_holder(marker: &Path) -> LastHolder {
-    match fs::symlink_metadata(marker).and_then(|metadata| metadata.modified()) {
-        Ok(time) => LastHolder::Died(time),
-        Err(_) => LastHolder::Released,
-    }
+    let Ok(time) = fs::symlink_metadata(marker).and_then(|metadata| metadata.modified()) else {
+        return LastHolder::Released;
+    };
+    let content = atomic::read(marker, BOOT_ID_BYTES_MAX).ok().flatten().unwrap_or_default();
+    let is_same_boot = boot_id().is_none_or(|boot| boot.as_bytes() == content);
+    if is_same_boot { LastHolder::Died(time) } else { LastHolder::LostPower(time) }
 }
 
 /// Removes what an agent put in the place of the lock file: a folder, a link or a socket. A runner that held the lock before
@@ -180,6 +188,22 @@ mod tests {
         let _lock = Lock::acquire(&path).unwrap();
         fs::remove_file(&path).unwrap();
         assert!(matches!(Lock::acquire(&path), Err(Error::Locked { .. })));
+    }
+
+    #[test]
+    fn a_restart_of_the_machine_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("own");
+        fs::create_dir(&own).unwrap();
+        let holder = || Lock::acquire(&own.join("lock")).unwrap().last_holder();
+        assert_eq!(holder(), LastHolder::Released);
+        fs::write(own.join(MARKER), boot_id().unwrap_or_default()).unwrap();
+        assert!(matches!(holder(), LastHolder::Died(_)), "killed in this boot");
+        for content in ["", "of another boot"] {
+            fs::write(own.join(MARKER), content).unwrap();
+            let is_noticed = matches!(holder(), LastHolder::LostPower(_));
+            assert_eq!(is_noticed, boot_id().is_some(), "`{content}`");
+        }
     }
 
     #[test]

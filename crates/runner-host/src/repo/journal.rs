@@ -4,7 +4,6 @@
 //! A record is on the disk before the operation goes on, and so is everything that it names. It carries a checksum: one
 //! that cannot be read is set aside, and the state follows from the branch instead.
 
-use std::fs;
 use std::path::Path;
 
 use runner_core::model::checks::TaskProof;
@@ -17,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::sandbox::SandboxKind;
+use crate::clock::boot_id;
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::iteration::stored_attempt::StoredAttempt;
@@ -144,11 +144,6 @@ impl EndNote {
     }
 }
 
-fn boot_id() -> Option<String> {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(id.trim().to_owned())
-}
-
 /// A record on disk. The checksum is that of the content's canonical form.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -234,6 +229,8 @@ pub(crate) fn end(path: &Path) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn publication() -> JournalEntry {

@@ -22,7 +22,13 @@ const FOLDERS: [&[&str]; 3] = [&[RUNNER_DIR], &[RUNNER_DIR, "state"], &[RUNNER_D
 
 /// Called with the lock held, before the journal is read.
 pub(super) fn remove(git: &Git, last_holder: LastHolder) -> Result<(), Error> {
-    if let LastHolder::Died(since) = last_holder {
+    if let LastHolder::LostPower(_) = last_holder {
+        // Ignored files, results of the setup and copies of the user's files may be empty there, and nothing tells which.
+        for room in [git.paths().room(), git.paths().fresh_room()] {
+            atomic::remove_any(&room)?;
+        }
+    }
+    if let LastHolder::Died(since) | LastHolder::LostPower(since) = last_holder {
         git.kill_orphans();
         // An orphan may have been writing until now.
         remove_unfinished_files(&git.paths().private())?;
@@ -116,6 +122,18 @@ mod tests {
         assert!(others.iter().all(|name| folder.path().join(name).exists()), "other files stay");
         assert!(old.exists(), "a lock from before the runner is not the runner's");
         assert!(has_ref_locks(&git));
+    }
+
+    #[test]
+    fn the_room_is_built_again_after_a_power_cut_and_kept_after_a_crash() {
+        let (_folder, git) = repository();
+        let cache = git.paths().room().join("tree/target/cache");
+        fs::create_dir_all(cache.parent().unwrap()).unwrap();
+        fs::write(&cache, "").unwrap();
+        remove(&git, LastHolder::Died(SystemTime::now())).unwrap();
+        assert!(cache.exists());
+        remove(&git, LastHolder::LostPower(SystemTime::now())).unwrap();
+        assert!(!git.paths().room().exists());
     }
 
     #[test]

@@ -38,6 +38,8 @@ const OWNER: &str = "run";
 const SETUP: &str = "setup";
 /// The user's files as they were before the first session.
 const KEPT: &str = "kept";
+/// A copy of such a file that may be incomplete.
+const STAGED: &str = "staged";
 
 /// Whether the setup must run before the guard.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,16 +72,24 @@ pub(super) fn check_kept(keep: &[String]) -> Result<(), Error> {
     }
 }
 
-/// Copies the files that the configuration names from the work tree into the room. Each is copied once.
+/// Copies the files that the configuration names from the work tree into the room. Each is copied once: a copy under
+/// `kept` says that both copies are complete, so it gets its name last.
 pub(super) fn copy_kept(git: &Git, folder: &Path, keep: &[String]) -> Result<(), Error> {
-    let kept = folder.join(KEPT);
+    let staged = folder.join(STAGED);
     for path in keep.iter().map(|path| path.trim_end_matches('/')) {
         let source = git.root().join(path);
-        if kept.join(path).symlink_metadata().is_ok() || source.symlink_metadata().is_err() {
+        let kept = folder.join(KEPT).join(path);
+        if kept.symlink_metadata().is_ok() || source.symlink_metadata().is_err() {
             continue;
         }
-        copy(&source, &kept.join(path))?;
-        copy(&source, &folder.join("tree").join(path))?;
+        let target = folder.join("tree").join(path);
+        for incomplete in [&staged, &target] {
+            atomic::remove_any(incomplete)?;
+            copy(&source, incomplete)?;
+        }
+        let parent = kept.parent().unwrap_or(&kept);
+        fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        fs::rename(&staged, &kept).map_err(Error::io("move", &staged))?;
     }
     Ok(())
 }
@@ -142,4 +152,33 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     let parent = to.parent().unwrap_or(to);
     fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
     copy_tree(from, to, CopySafety::Cached).map_err(Error::io("copy", from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_a_crash_interrupted_is_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Git::create(&folder.path().join("work")).unwrap();
+        let room = folder.path().join("room");
+        let write = |path: &Path, text: &str| {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        for name in ["a", "b"] {
+            write(&git.root().join("data").join(name), name);
+        }
+        write(&room.join("staged/a"), "");
+        write(&room.join("tree/data/a"), "");
+        let keep = ["data/".to_owned()];
+        copy_kept(&git, &room, &keep).unwrap();
+        for path in ["tree/data/a", "tree/data/b", "kept/data/a", "kept/data/b"] {
+            assert!(!fs::read(room.join(path)).unwrap().is_empty(), "{path}");
+        }
+        write(&git.root().join("data/a"), "changed by a session");
+        copy_kept(&git, &room, &keep).unwrap();
+        assert_eq!(fs::read_to_string(room.join("tree/data/a")).unwrap(), "a", "each is copied once");
+    }
 }
