@@ -41,6 +41,8 @@ pub(crate) enum CheckoutMode {
     Apply,
 }
 
+const REFRESH: [&str; 3] = ["update-index", "-q", "--refresh"];
+
 impl Git {
     /// Paths of a commit that match any of the patterns.
     pub(crate) fn matching_in(&self, commit: &CommitId, patterns: &[String]) -> Result<PathSet, Error> {
@@ -171,7 +173,19 @@ impl Git {
 
     /// Updates the cached file times of an index; entries whose files differ stay as they are.
     pub(crate) fn refresh_index(&self, index: &Path) -> Result<(), Error> {
-        self.call(&["update-index", "-q", "--refresh"]).index(index).output().map(drop)
+        let refreshed = self.call(&REFRESH).index(index).output()?;
+        // Git ends with 1 where files differ. It stops at a file that it cannot convert, without the times of any file after it.
+        if matches!(refreshed.status.code(), Some(0 | 1)) {
+            return Ok(());
+        }
+        self.refresh_unconverted(index)?;
+        self.call(&REFRESH).index(index).output().map(drop)
+    }
+
+    /// Updates the cached times of files whose bytes are those of the index, although a filter or an encoding should convert
+    /// them. Afterwards git need not read them, and so does not fail on them.
+    pub(super) fn refresh_unconverted(&self, index: &Path) -> Result<(), Error> {
+        self.call_unconverted(&REFRESH)?.index(index).output().map(drop)
     }
 
     /// Stores an index as a tree.

@@ -102,7 +102,11 @@ pub(crate) enum ScanResult {
 impl Git {
     /// HEAD, and the state of the work tree.
     pub fn status(&self) -> Result<RepoStatus, Error> {
-        let output = self.call(&STATUS).run()?;
+        let output = self.call(&STATUS).run().or_else(|error| {
+            // A file that was committed without conversion has new times, and git cannot convert it.
+            self.refresh_unconverted(&self.paths().index()).map_err(|_| error)?;
+            self.call(&STATUS).run()
+        })?;
         parse_status(&output).ok_or_else(|| Error::GitOutput { command: STATUS.join(" ") })
     }
 

@@ -87,6 +87,27 @@ fn content_that_git_refuses_is_committed_byte_for_byte() {
     }
 }
 
+#[test]
+fn content_that_git_refuses_blocks_no_later_command() {
+    let script = "echo '*.bin filter=lfs' > .gitattributes; echo one > src/new.bin; echo two > zz.txt";
+    for room in ["room = \"in-place\"", "room = \"require\""] {
+        let repo = agent(script).guard_keys(&format!("final_check = true\n{room}")).start();
+        let config = "[filter \"lfs\"]\n\tclean = no-such-program\n\tsmudge = cat\n\trequired = true\n";
+        std::fs::write(repo.outside().join("home/.gitconfig"), config).unwrap();
+        finish(&repo);
+        assert_eq!(repo.git(&["status", "--porcelain"]), "", "{room}");
+        repo.runner(&["note", "after the final check"]).ok();
+        // Copied, restored from a backup, or touched: git must read the files again, and cannot.
+        for file in ["src/new.bin", "zz.txt"] {
+            let times = std::fs::FileTimes::new().set_modified(std::time::SystemTime::UNIX_EPOCH);
+            std::fs::File::options().write(true).open(repo.path(file)).unwrap().set_times(times).unwrap();
+        }
+        repo.runner(&["note", "after a restore"]).ok();
+        repo.runner(&["loop"]).ok();
+        assert_eq!(repo.git(&["status", "--porcelain"]), "", "{room}");
+    }
+}
+
 /// Git refuses such a file with the user's own setting.
 #[test]
 fn line_endings_that_git_converts_do_not_stop_the_run() {
