@@ -5,7 +5,7 @@ pub(crate) mod commit_files;
 pub(crate) mod commit_scope;
 pub(crate) mod documents;
 pub(crate) mod exclude_file;
-mod git_dir_repair;
+pub(crate) mod git_dir_repair;
 pub(crate) mod journal;
 mod leftovers;
 pub mod locked_repo;

@@ -14,6 +14,7 @@ use rustix::fs::{Mode, OFlags};
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::Git;
+use crate::repo::git_dir_repair;
 use crate::repo::readonly_repo::ReadonlyRepo;
 
 const BASELINE: u8 = b'b';
@@ -42,6 +43,7 @@ pub enum DetachReport {
 impl DetachedLoop {
     /// Starts this binary with these arguments. The log of the loop before it is kept beside its own.
     pub fn spawn(dir: &Path, arguments: &[OsString]) -> Result<Self, Error> {
+        git_dir_repair::repair(dir)?;
         let git = Git::open(dir)?;
         if let Some(pid) = ReadonlyRepo::open(dir)?.lock_holder() {
             // Its log must stay where it is.

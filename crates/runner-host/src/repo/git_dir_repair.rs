@@ -12,7 +12,7 @@ use crate::fs::atomic;
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// Repairs the repository that contains `dir`, if its journal is pending. Does nothing in all other cases.
-pub(super) fn repair(dir: &Path) -> Result<(), Error> {
+pub(crate) fn repair(dir: &Path) -> Result<(), Error> {
     let dir = std::path::absolute(dir).map_err(Error::io("find", dir))?;
     let Some(root) = dir.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok()) else {
         return Ok(());

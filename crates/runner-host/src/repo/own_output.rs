@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::Git;
+use crate::repo::git_dir_repair;
 
 const BYTES_MAX: u64 = 1 << 20;
 
@@ -19,8 +20,10 @@ pub fn ignore_own_output(dir: &Path) -> Result<(), Error> {
     if files.is_empty() {
         return Ok(());
     }
+    // Recovery comes later, so the repository may be in any state that a crash left.
+    git_dir_repair::repair(dir)?;
     let git = Git::open(dir)?;
-    let tracked = git.tracked_paths()?;
+    let tracked = git.tracked_paths().unwrap_or_default();
     for file in files {
         let Ok(path) = file.strip_prefix(git.root()) else { continue };
         let path = path.as_os_str().as_bytes();

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use testkit::oracle::assert_sound;
+use testkit::oracle::{assert_no_processes_of, assert_sound};
 use testkit::run_builder::RunBuilder;
 use testkit::test_repo::{TestRepo, run};
 
@@ -22,6 +22,28 @@ fn worker() -> RunBuilder {
 
 fn committed(repo: &TestRepo, path: &str) -> String {
     repo.git(&["show", &format!("{BRANCH}:{path}")])
+}
+
+/// `runner loop > night.log` asks git about that file before it recovers.
+#[test]
+fn output_in_a_file_does_not_prevent_recovery() {
+    let damages: [fn(&TestRepo); 2] =
+        [|repo| fs::remove_file(repo.path(".git/HEAD")).unwrap(), |repo| repo.write(".git/index", "garbage")];
+    for damage in damages {
+        for args in [&["loop"][..], &["loop", "--detach"]] {
+            let repo = worker().start();
+            crash_at(&repo, "iter.begun");
+            damage(&repo);
+            let log = fs::File::create(repo.outside().join("night.log")).unwrap();
+            let errors = repo.outside().join("errors");
+            let mut command = repo.runner_command(args);
+            let status = command.stdout(log).stderr(fs::File::create(&errors).unwrap()).status().unwrap();
+            assert!(status.success(), "{args:?}: {}", fs::read_to_string(errors).unwrap());
+            assert_no_processes_of(repo.outside());
+            assert_eq!(repo.outcomes().last().map(String::as_str), Some("passed"), "{args:?}");
+            assert_sound(&repo);
+        }
+    }
 }
 
 #[test]
