@@ -25,6 +25,7 @@ use crate::iteration::load::load_work_tree;
 use crate::repo::documents::read_doc;
 use crate::repo::locked_repo::LockedRepo;
 use crate::repo::paths::RepoPaths;
+use crate::repo::readonly_repo::is_alive;
 
 /// More than the longest text, as JSON.
 const BYTES_MAX: u64 = 4 << 20;
@@ -118,10 +119,25 @@ fn read(path: &Path) -> Result<QueueFile, String> {
     serde_json::from_slice(&bytes).map_err(|error| error.to_string())
 }
 
+/// Removes what a command left that was killed while it queued an edit. It did not hold the lock, so another command may be
+/// doing the same at this moment; the name of the file has the process that writes it.
+fn remove_unfinished(paths: &RepoPaths) -> Result<(), Error> {
+    for entry in fs::read_dir(paths.edit_queue()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let writer =
+            name.to_str().and_then(|name| name.strip_suffix(".json.tmp")?.rsplit('-').next()?.parse().ok());
+        if atomic::is_temporary_name(&name) && !writer.is_some_and(is_alive) {
+            atomic::remove_any(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// Commits everything that waits. Returns what happened as events. An error means that nothing can be committed now, for
 /// example because of changes in the work tree; what waits stays.
 pub(crate) fn commit_queued(repo: &LockedRepo) -> Result<Vec<Event>, Error> {
     let git = repo.git();
+    remove_unfinished(git.paths())?;
     let mut events = Vec::new();
     for path in files(git.paths()) {
         let (edit, fault) = match read(&path) {
@@ -156,4 +172,26 @@ fn commit_file(git: &Git, path: &Path, mut file: QueueFile) -> Result<Option<Str
 fn note_count(git: &Git) -> Result<usize, Error> {
     let notes = read_doc(git, Doc::Notes)?.unwrap_or_default();
     Ok(UserNotes::decode(&notes).map_or(0, |notes| notes.notes.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_command_left_is_removed_and_what_is_being_written_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Git::create(folder.path()).unwrap();
+        let queue = git.paths().edit_queue();
+        fs::create_dir_all(&queue).unwrap();
+        // No process has the largest number.
+        let dead = queue.join(format!(".0000000000000001-{}.json.tmp", i32::MAX));
+        let alive = queue.join(format!(".0000000000000002-{}.json.tmp", std::process::id()));
+        let queued = queue.join("0000000000000003-1.json");
+        for path in [&dead, &alive, &queued] {
+            fs::write(path, "{").unwrap();
+        }
+        remove_unfinished(git.paths()).unwrap();
+        assert_eq!([&dead, &alive, &queued].map(|path| path.exists()), [false, true, true]);
+    }
 }

@@ -277,7 +277,7 @@ fn locked_inode(line: &str) -> Option<u64> {
     words.nth(1)?.rsplit(':').next()?.parse().ok()
 }
 
-fn is_alive(pid: u32) -> bool {
+pub(crate) fn is_alive(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
 }
