@@ -215,16 +215,21 @@ mutants *ARGS:
     export RUNNER_SIMULATION_RUNS=${RUNNER_SIMULATION_RUNS:-200} RUNNER_PROPERTY_CASES=${RUNNER_PROPERTY_CASES:-32}
     nice -n 10 cargo mutants -p runner-core {{ ARGS }}
 
+# Optimized programs for the crash campaign, which runs them tens of thousands of times
+[private]
+crash-programs:
+    cargo build --quiet --locked --profile crash -p runner -p crash-campaign
+
 # The crash campaign. Families and scenarios: `just crash-list`. Everything takes hours; `just crash step --family kill-all` a
 # minute. A report prints the command that repeats a bad point: `just crash --point kill-all/step/37`.
 
-# Crash, starve and cut the power of a run at every system call: `just crash [SCENARIO…] [--family NAME] [--every K] [--minutes N]`
-crash *ARGS: programs
-    target/debug/crash-campaign run {{ ARGS }}
+# Crash, starve and cut the power of a run at every system call: `just crash [SCENARIO…] [--family NAME] [--every K] [--minutes N] [--resume FILE]`
+crash *ARGS: crash-programs
+    target/crash/crash-campaign run {{ ARGS }}
 
 # List the families of faults and the scenarios of the crash campaign
-crash-list: programs
-    target/debug/crash-campaign list
+crash-list: crash-programs
+    target/crash/crash-campaign list
 
 # A sample of all families that differs for every commit, within about a minute
 [private]
@@ -232,12 +237,12 @@ crash-sample: programs
     target/debug/crash-campaign run --sample "$(git rev-parse HEAD)" --minutes 1
 
 # Remove one safety measure at a time from the runner, and check that the campaign notices
-crash-mutants *NAMES: programs
+crash-mutants *NAMES: crash-programs
     scripts/crash-mutants {{ NAMES }}
 
 # Run N iterations with an agent that behaves differently every time; print times, memory and sizes: `just soak 2000 [--steps]`
-soak N="2000" *ARGS: programs
-    target/debug/crash-campaign soak {{ N }} {{ ARGS }}
+soak N="2000" *ARGS: crash-programs
+    target/crash/crash-campaign soak {{ N }} {{ ARGS }}
 
 # Run guards of pnpm, pytest, Go and Maven projects in the room; installs these tools
 guard-projects: programs

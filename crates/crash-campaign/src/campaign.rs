@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::families::{self, Family};
-use crate::point::{PointSpec, PointVerdict};
+use crate::point::{PlannedPoint, PointSpec, PointVerdict};
 use crate::pool::PointPool;
 use crate::random::Random;
+use crate::result_file::ResultFile;
 use crate::scenarios::{self, FaultScenario, Workspace};
 
 /// How many scenarios a sample covers. Each must be prepared and counted first, which takes a second or two.
@@ -27,26 +28,68 @@ pub(crate) struct CampaignPlan {
     pub(crate) time_limit: Option<Duration>,
     pub(crate) jobs: usize,
     pub(crate) until_bad: bool,
+    /// Where results are kept between invocations.
+    pub(crate) results: Option<ResultFile>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct PointCounts {
+    /// All points, whether selected or not.
+    all: usize,
     tried: usize,
+    /// Not run, because an earlier point leaves the same files.
+    same: usize,
     bad: usize,
     not_reached: usize,
     skipped: usize,
+}
+
+impl PointCounts {
+    fn add(&mut self, other: &Self) {
+        self.all += other.all;
+        self.tried += other.tried;
+        self.same += other.same;
+        self.bad += other.bad;
+        self.not_reached += other.not_reached;
+        self.skipped += other.skipped;
+    }
+
+    fn print_header() {
+        crate::print(&format!(
+            "{:<18} {:<24} {:>6} {:>6} {:>6} {:>4} {:>11}",
+            "family", "scenario", "tried", "same", "of", "bad", "not reached"
+        ));
+    }
+
+    fn print(&self, family: &str, subject: &str) {
+        let Self { all, tried, same, bad, not_reached, .. } = self;
+        crate::print(&format!(
+            "{family:<18} {subject:<24} {tried:>6} {same:>6} {all:>6} {bad:>4} {not_reached:>11}"
+        ));
+    }
 }
 
 /// The counts of a campaign, and its printed report.
 #[derive(Default)]
 struct CampaignReport {
     counts: BTreeMap<(String, String), PointCounts>,
+    /// How many points of a family are the same as points of a family.
+    same: BTreeMap<[String; 2], usize>,
     skip_reasons: BTreeMap<String, usize>,
 }
 
 impl CampaignReport {
+    fn counts_of(&mut self, point: &PointSpec) -> &mut PointCounts {
+        self.counts.entry((point.family.clone(), point.subject.clone())).or_default()
+    }
+
+    fn record_same(&mut self, point: &PointSpec, other: &PointSpec) {
+        self.counts_of(point).same += 1;
+        *self.same.entry([point.family.clone(), other.family.clone()]).or_default() += 1;
+    }
+
     fn record(&mut self, point: &PointSpec, verdict: PointVerdict) {
-        let counts = self.counts.entry((point.family.clone(), point.subject.clone())).or_default();
+        let counts = self.counts_of(point);
         match verdict {
             PointVerdict::Sound => counts.tried += 1,
             PointVerdict::NotReached => counts.not_reached += 1,
@@ -63,27 +106,32 @@ impl CampaignReport {
         }
     }
 
-    /// Prints one line per family and scenario; returns the sums.
+    /// Prints one line per family and scenario, and one per family; returns the sums.
     fn finish(&self, elapsed: Duration, left: usize) -> PointCounts {
-        crate::print(&format!(
-            "{:<18} {:<24} {:>6} {:>4} {:>11}",
-            "family", "scenario", "points", "bad", "not reached"
-        ));
-        let mut total = PointCounts::default();
+        PointCounts::print_header();
+        let mut families: BTreeMap<&str, PointCounts> = BTreeMap::new();
         for ((family, subject), counts) in &self.counts {
-            let PointCounts { tried, bad, not_reached, .. } = counts;
-            crate::print(&format!("{family:<18} {subject:<24} {tried:>6} {bad:>4} {not_reached:>11}"));
-            total.tried += tried;
-            total.bad += bad;
-            total.not_reached += not_reached;
-            total.skipped += counts.skipped;
+            counts.print(family, subject);
+            families.entry(family).or_default().add(counts);
+        }
+        let mut total = PointCounts::default();
+        for (family, counts) in &families {
+            counts.print(family, "all");
+            total.add(counts);
+        }
+        for ([family, other], count) in &self.same {
+            crate::print(&format!(
+                "{family}: {count} points leave the same files as other points of {other}"
+            ));
         }
         for (reason, count) in &self.skip_reasons {
             crate::print(&format!("SKIPPED {count} points, {reason}"));
         }
         let seconds = elapsed.as_secs();
-        let PointCounts { tried, bad, not_reached, .. } = total;
-        crate::print(&format!("points tried {tried} / bad {bad}, not reached {not_reached}, {seconds} s"));
+        let PointCounts { all, tried, same, bad, not_reached, .. } = total;
+        crate::print(&format!(
+            "points tried {tried} / same as another {same} / of {all} / bad {bad}, not reached {not_reached}, {seconds} s"
+        ));
         if left > 0 {
             crate::print(&format!("stopped early: {left} points were not tried"));
         }
@@ -94,8 +142,20 @@ impl CampaignReport {
 /// Runs a campaign; returns whether no point was bad.
 pub(crate) fn run(workspace: &Workspace, folder: &std::path::Path, plan: &CampaignPlan) -> bool {
     let started = Instant::now();
-    let points = select(workspace, plan);
+    let mut report = CampaignReport::default();
+    let mut points = select(workspace, plan, &mut report);
     crate::print(&format!("{} points selected, {} at a time", points.len(), plan.jobs));
+    if let Some(results) = &plan.results {
+        let known = results.read();
+        points.retain(|point| match known.get(point) {
+            Some(verdict) => {
+                report.record(point, verdict.clone());
+                false
+            }
+            None => true,
+        });
+        crate::print(&format!("{} points are left", points.len()));
+    }
     let pool = PointPool {
         workspace,
         folder,
@@ -104,15 +164,19 @@ pub(crate) fn run(workspace: &Workspace, folder: &std::path::Path, plan: &Campai
         // On a busy machine the preparation may have used up the time; some points must run all the same.
         deadline: plan.time_limit.map(|limit| (started + limit).max(Instant::now() + TIME_MIN)),
     };
-    let mut report = CampaignReport::default();
-    let left = pool.run(points, &mut |point, verdict| report.record(point, verdict));
+    let left = pool.run(points, &mut |point, verdict, time| {
+        if let Some(results) = &plan.results {
+            results.append(point, &verdict, time);
+        }
+        report.record(point, verdict);
+    });
     let total = report.finish(started.elapsed(), left);
     // A campaign without a point proves nothing; skipped ones are printed with their reason.
     total.bad == 0 && total.tried + total.skipped > 0
 }
 
-/// The points of a plan.
-fn select(workspace: &Workspace, plan: &CampaignPlan) -> Vec<PointSpec> {
+/// The points of a plan. Those that are the same as another one are only counted.
+fn select(workspace: &Workspace, plan: &CampaignPlan, report: &mut CampaignReport) -> Vec<PointSpec> {
     let mut scenarios: Vec<FaultScenario> = scenarios::all();
     scenarios.retain(|scenario| {
         plan.scenarios.is_empty() || plan.scenarios.iter().any(|name| name == scenario.name)
@@ -127,12 +191,20 @@ fn select(workspace: &Workspace, plan: &CampaignPlan) -> Vec<PointSpec> {
     }
     let mut points = Vec::new();
     for family in &families {
-        let all = (family.points)(workspace, &scenarios);
-        points.extend(
-            all.into_iter().enumerate().filter(|(at, _)| at % plan.every == 0).map(|(_, point)| point),
-        );
+        let all: Vec<PlannedPoint> = (family.points)(workspace, &scenarios);
+        let mut different = Vec::new();
+        for PlannedPoint { spec, same_as } in all {
+            report.counts_of(&spec).all += 1;
+            match same_as {
+                Some(other) => report.record_same(&spec, &other),
+                None => different.push(spec),
+            }
+        }
+        points.extend(different.into_iter().step_by(plan.every));
     }
-    if let Some(random) = &mut random {
+    // A campaign in parts tries points everywhere first, in the same order every time.
+    let order = plan.results.is_some().then(|| Random::new(1));
+    if let Some(random) = &mut random.or(order) {
         random.shuffle(&mut points);
     }
     points

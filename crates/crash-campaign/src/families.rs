@@ -10,10 +10,14 @@ mod repository_shapes;
 mod two_worktrees;
 mod user_work;
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
-use crate::point::{PointSpec, PointVerdict};
+use testkit::test_repo::TestRepo;
+
+use crate::point::{PlannedPoint, PointSpec, PointVerdict};
 use crate::scenarios::{FaultScenario, Workspace};
 
 /// One kind of fault.
@@ -22,7 +26,7 @@ pub(crate) struct Family {
     /// What the family does, for the list of families.
     pub(crate) summary: &'static str,
     /// The points for these scenarios.
-    pub(crate) points: fn(&Workspace, &[FaultScenario]) -> Vec<PointSpec>,
+    pub(crate) points: fn(&Workspace, &[FaultScenario]) -> Vec<PlannedPoint>,
     pub(crate) run: fn(&Workspace, &PointSpec) -> PointVerdict,
 }
 
@@ -39,10 +43,19 @@ pub(crate) fn all() -> Vec<Family> {
     all
 }
 
+/// The folder below which calls count: the work tree, or for a linked one also the repository beside it.
+pub(crate) fn counted_folder(repo: &TestRepo) -> &Path {
+    if repo.path(".git").is_file() { repo.outside() } else { repo.root() }
+}
+
 /// A counted call of a scenario's command, as `crash-campaign calls` prints it.
 #[derive(Clone, Debug)]
 pub(crate) struct ListedCall {
     pub(crate) program: String,
+    /// The number of the first call before which the files were the same. Only for mutating calls.
+    pub(crate) first_with_state: usize,
+    /// Whether the runner was the only process.
+    pub(crate) is_alone: bool,
 }
 
 /// The counted calls of a scenario's command without a fault; none if it fails, which the family `no-fault` reports. Another
@@ -59,8 +72,33 @@ pub(crate) fn calls_of(workspace: &Workspace, scenario: &FaultScenario, class: &
         let calls = if is_complete { output.stdout } else { String::new() };
         fs::write(&cache, calls).expect("the list of calls");
     }
-    let text = fs::read_to_string(cache).expect("the list of calls");
-    text.lines()
-        .map(|line| ListedCall { program: line.split(' ').next().unwrap_or_default().to_owned() })
-        .collect()
+    parse_calls(&fs::read_to_string(cache).expect("the list of calls"))
+}
+
+fn parse_calls(text: &str) -> Vec<ListedCall> {
+    let mut first_with = BTreeMap::new();
+    let mut calls = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let mut words = line.split(' ');
+        let program = words.next().unwrap_or_default().to_owned();
+        let state = words.nth(1).unwrap_or_default();
+        let first_with_state = *first_with.entry(state).or_insert(number);
+        calls.push(ListedCall { program, first_with_state, is_alone: words.next() == Some("alone") });
+    }
+    calls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_calls;
+
+    #[test]
+    fn a_call_after_one_that_changed_nothing_has_the_state_of_that_one() {
+        let calls = parse_calls(
+            "runner write aa alone /f\ngit fsync bb beside /f\nrunner rename bb alone /f -> /g\nrunner unlink aa alone /h\n",
+        );
+        let read: Vec<_> =
+            calls.iter().map(|call| (call.program.as_str(), call.first_with_state, call.is_alone)).collect();
+        assert_eq!(read, [("runner", 1, true), ("git", 2, false), ("runner", 2, true), ("runner", 1, true)]);
+    }
 }

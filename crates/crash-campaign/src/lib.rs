@@ -9,12 +9,14 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "a point that cannot be set up is a failed point")]
 
 mod campaign;
+mod disk_state;
 mod families;
 mod injector;
 mod oracle;
 mod point;
 mod pool;
 mod random;
+mod result_file;
 mod scenarios;
 mod soak;
 
@@ -26,8 +28,10 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 
 use crate::campaign::CampaignPlan;
+use crate::families::counted_folder;
 use crate::injector::{CallClass, Injection, trace};
 use crate::point::PointSpec;
+use crate::result_file::ResultFile;
 use crate::scenarios::Workspace;
 use crate::soak::SoakCommand;
 
@@ -90,6 +94,9 @@ struct RunArgs {
     /// Stop at the first bad point.
     #[arg(long)]
     until_bad: bool,
+    /// Append results to this file, and skip points that it has for the same `runner` binary. Its scenarios stay in `FILE.d`.
+    #[arg(long, value_name = "FILE", conflicts_with = "point")]
+    resume: Option<PathBuf>,
     /// Run only this point, as a report printed it.
     #[arg(long, value_name = "SPEC", conflicts_with_all = ["scenarios", "families"])]
     point: Option<String>,
@@ -107,13 +114,21 @@ pub fn main() -> ExitCode {
     let folder =
         tempfile::Builder::new().prefix("campaign-").tempdir_in(testkit::test_repo::temporary_root());
     let folder = folder.expect("a temporary folder");
-    let templates = cli.templates.unwrap_or_else(|| folder.path().join("templates"));
-    std::fs::create_dir_all(&templates).expect("a folder for scenarios");
     let runner = cli.runner.unwrap_or_else(|| sibling("runner"));
     let runner = runner.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", runner.display()));
+    let build = disk_state::hash_file(&runner);
+    let kept = match &cli.command {
+        CampaignCommand::Run(RunArgs { resume: Some(file), .. }) => {
+            Some(file.with_added_extension("d").join(&build))
+        }
+        _ => None,
+    };
+    let templates = cli.templates.or(kept).unwrap_or_else(|| folder.path().join("templates"));
+    std::fs::create_dir_all(&templates).expect("a folder for scenarios");
+    let templates = templates.canonicalize().expect("the folder for scenarios");
     let workspace = Workspace::new(runner.display().to_string(), templates);
     let is_success = match cli.command {
-        CampaignCommand::Run(args) => run(&workspace, folder.path(), args),
+        CampaignCommand::Run(args) => run(&workspace, folder.path(), build, args),
         CampaignCommand::Point { spec } => run_point(&workspace, &spec),
         CampaignCommand::Calls { scenario, class } => list_calls(&workspace, &scenario, &class),
         CampaignCommand::Soak { iterations, steps } => {
@@ -139,7 +154,7 @@ pub(crate) fn print(text: &str) {
     let _ = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
 }
 
-fn run(workspace: &Workspace, folder: &Path, args: RunArgs) -> bool {
+fn run(workspace: &Workspace, folder: &Path, build: String, args: RunArgs) -> bool {
     if let Some(spec) = &args.point {
         return run_point(workspace, spec);
     }
@@ -155,6 +170,7 @@ fn run(workspace: &Workspace, folder: &Path, args: RunArgs) -> bool {
         time_limit: args.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
         jobs: args.jobs.unwrap_or(cores),
         until_bad: args.until_bad,
+        results: args.resume.map(|file| ResultFile::open(file, build)),
     };
     campaign::run(workspace, folder, &plan)
 }
@@ -172,12 +188,19 @@ fn list_calls(workspace: &Workspace, scenario: &str, class: &str) -> bool {
     let scenario = scenarios::find(scenario).unwrap_or_else(|| panic!("`{scenario}` is not a scenario"));
     let class = CallClass::parse(class).unwrap_or_else(|| panic!("`{class}` is not a class of calls"));
     let repo = workspace.copy(&scenario);
-    let injection = Injection { class, root: repo.root(), at: 0, fault: None, observer: None };
+    let mut states = Vec::new();
+    let mut observer = |_: usize, _: &_| {
+        let has_states = class == CallClass::Mutating;
+        states.push(if has_states { disk_state::hash_folder(repo.outside()) } else { "-".to_owned() });
+    };
+    let injection =
+        Injection { class, root: counted_folder(&repo), at: 0, fault: None, observer: Some(&mut observer) };
     let outcome = trace(&repo.runner_command(scenario.command), injection);
     assert_eq!(outcome.exit_code, Some(0), "`runner {}` without a fault", scenario.command.join(" "));
-    for call in &outcome.calls {
+    for (call, state) in outcome.calls.iter().zip(states) {
         let paths: Vec<String> = call.paths.iter().map(|path| path.display().to_string()).collect();
-        print(&format!("{} {} {}", call.program, call.name, paths.join(" -> ")));
+        let beside = if call.is_alone { "alone" } else { "beside" };
+        print(&format!("{} {} {state} {beside} {}", call.program, call.name, paths.join(" -> ")));
     }
     true
 }

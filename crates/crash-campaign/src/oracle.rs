@@ -2,12 +2,13 @@
 //! work is lost. It knows git, plain files and the runner's command line, and shares no code with the runner.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use testkit::oracle::RunOracle;
-use testkit::test_repo::TestRepo;
+use testkit::oracle::{RunOracle, processes_of};
+use testkit::test_repo::{TestRepo, run};
 
+use crate::disk_state::hash_folder;
 use crate::scenarios::FaultScenario;
 
 /// What belongs to the user: it must be the same before and after.
@@ -68,22 +69,88 @@ fn collect_files(path: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
+/// The work trees and the home before a scenario's command.
+pub(crate) struct Untouched(Vec<String>);
+
+impl Untouched {
+    pub(crate) fn read(repo: &TestRepo) -> Self {
+        Self(["work", "second", "home"].iter().map(|name| hash_folder(&repo.outside().join(name))).collect())
+    }
+
+    /// Like [`judge`], for a command that ended by itself. If it left everything as it was, the next command finds what the family
+    /// `no-fault` judges, and need not run.
+    pub(crate) fn judge(
+        &self,
+        repo: &TestRepo,
+        scenario: &FaultScenario,
+        before: &Belongings,
+    ) -> Vec<String> {
+        let is_untouched = Self::read(repo).0 == self.0 && processes_of(repo.outside()).is_empty();
+        if is_untouched { Vec::new() } else { judge(repo, scenario, before) }
+    }
+}
+
 /// Runs the commands that must succeed, then checks everything. Returns what does not hold.
 pub(crate) fn judge(repo: &TestRepo, scenario: &FaultScenario, before: &Belongings) -> Vec<String> {
+    let published = published_commits(repo, scenario.runs);
     let mut violations = resume(repo, scenario.resume);
     violations.extend(judge_state(repo, scenario.runs));
+    violations.extend(published.iter().filter_map(|tip| tip.violation(repo)));
+    violations.extend(check_by_shell(repo, scenario.check));
     Belongings::read(repo, scenario.runs).violations_since(before, &mut violations);
     violations
+}
+
+/// The tip of a run's branch at the fault, if the runner made it. A later command must not take it back.
+struct PublishedTip {
+    branch: String,
+    commit: String,
+}
+
+fn published_commits(repo: &TestRepo, runs: &[&str]) -> Vec<PublishedTip> {
+    let tip = |line: &str| {
+        let mut words = line.splitn(3, ' ');
+        let (branch, commit) = (words.next()?.to_owned(), words.next()?.to_owned());
+        let is_of_run = runs.iter().any(|run| branch == format!("refs/heads/runner/{run}"));
+        let is_of_runner = words.next()?.starts_with("chore(loop): ");
+        (is_of_run && is_of_runner).then_some(PublishedTip { branch, commit })
+    };
+    let output =
+        repo.try_git(&["for-each-ref", "--format=%(refname) %(objectname) %(subject)", "refs/heads/runner"]);
+    output.stdout.lines().filter_map(tip).collect()
+}
+
+impl PublishedTip {
+    fn violation(&self, repo: &TestRepo) -> Option<String> {
+        let Self { branch, commit } = self;
+        // `runner clean` removes a branch.
+        let commits = repo.try_git(&["rev-list", branch]).stdout;
+        let is_kept = commits.is_empty() || commits.lines().any(|line| line == commit);
+        (!is_kept).then(|| format!("{branch} had {commit} at the fault, and has it no more"))
+    }
+}
+
+/// Runs a scenario's own check.
+fn check_by_shell(repo: &TestRepo, check: &str) -> Option<String> {
+    let output = run(repo.command("sh").args(["-euc", check]).env("RUNNER", repo.binary()));
+    let stderr = output.stderr.trim_end();
+    (output.code != Some(0)).then(|| format!("`{check}`: exit {:?}: {}{stderr}", output.code, output.stdout))
 }
 
 /// Runs commands that must exit with 0.
 pub(crate) fn resume(repo: &TestRepo, commands: &[&[&str]]) -> Vec<String> {
     let mut violations = Vec::new();
     for args in commands {
-        let output = repo.runner(args);
-        if output.code != Some(0) {
-            let stderr = output.stderr.trim_end();
-            violations.push(format!("`runner {}`: exit {:?}: {stderr}", args.join(" "), output.code));
+        // As in `nohup runner loop > night.log`: the runner then asks where its output goes before it recovers anything.
+        let log = repo.outside().join("night.log");
+        let file = File::create(&log).expect("a file for the output");
+        let mut command = repo.runner_command(args);
+        let stderr = file.try_clone().expect("a file for the output");
+        let status = command.stdout(file).stderr(stderr).status().expect("the runner");
+        if !status.success() {
+            let output = fs::read_to_string(&log).unwrap_or_default();
+            let error = output.find("error: ").and_then(|at| output.get(at..)).unwrap_or(&output).trim_end();
+            violations.push(format!("`runner {}`: {status}: {error}", args.join(" ")));
             // Later commands would fail for the same reason.
             break;
         }
@@ -122,9 +189,11 @@ pub(crate) fn check_ledger(repo: &TestRepo, violations: &mut Vec<String>) {
         violations.push(format!("git rev-list: {}", listed.stderr.trim_end()));
     }
     let reachable: BTreeSet<&str> = listed.stdout.lines().collect();
+    let mut hash = repo.command("git");
+    let hashed = run(hash.args(["hash-object", "--no-filters"]).args(&names)).stdout;
+    let mut hashes = hashed.lines();
     for path in &names {
-        let hashed = repo.try_git(&["hash-object", "--no-filters", &path.display().to_string()]).stdout;
-        if !reachable.contains(hashed.trim_end()) {
+        if hashes.next().is_none_or(|hash| !reachable.contains(hash)) {
             violations.push(format!("the agent's file {} is lost", path.display()));
         }
     }

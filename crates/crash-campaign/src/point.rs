@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Written as `family/scenario/argument/…`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PointSpec {
     pub(crate) family: String,
     /// The scenario, or for families with a list of their own the entry of that list.
@@ -36,6 +36,20 @@ impl fmt::Display for PointSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.family, self.subject)?;
         self.arguments.iter().try_for_each(|argument| write!(f, "/{argument}"))
+    }
+}
+
+/// A point of a family's enumeration.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedPoint {
+    pub(crate) spec: PointSpec,
+    /// An earlier point that leaves the same files and processes behind, so that this one need not run.
+    pub(crate) same_as: Option<PointSpec>,
+}
+
+impl From<PointSpec> for PlannedPoint {
+    fn from(spec: PointSpec) -> Self {
+        Self { spec, same_as: None }
     }
 }
 

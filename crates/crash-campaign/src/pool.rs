@@ -29,8 +29,8 @@ pub(crate) struct PointPool<'a> {
     pub(crate) deadline: Option<Instant>,
 }
 
-/// Receives the verdict of every point.
-pub(crate) type VerdictReport<'r> = dyn FnMut(&PointSpec, PointVerdict) + Send + 'r;
+/// Receives the verdict of every point, and how long it took.
+pub(crate) type VerdictReport<'r> = dyn FnMut(&PointSpec, PointVerdict, Duration) + Send + 'r;
 
 impl PointPool<'_> {
     /// Runs the points and reports each verdict as it arrives. Returns the number of points that there was no time for.
@@ -44,12 +44,13 @@ impl PointPool<'_> {
                 let report = &report;
                 scope.spawn(move || {
                     while let Some(point) = self.next(queue) {
+                        let started = Instant::now();
                         let verdict = self.run_point(&point, &folder);
                         if self.until_bad && matches!(verdict, PointVerdict::Bad(_)) {
                             queue.lock().expect("no worker panics").clear();
                         }
                         let mut report = report.lock().expect("no reporter panics");
-                        report(&point, verdict);
+                        report(&point, verdict, started.elapsed());
                     }
                 });
             }

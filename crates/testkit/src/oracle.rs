@@ -204,10 +204,12 @@ impl<'a> RunOracle<'a> {
     /// equal the charged iterations.
     fn check_rules(&self, history: &[CommittedIteration], violations: &mut Vec<String>) {
         let Some(first) = history.first() else { return };
-        let mut before = self.tree_of(&format!("{}^", first.commit), violations);
+        let mut commits = vec![format!("{}^", first.commit)];
+        commits.extend(history.iter().map(|iteration| iteration.commit.clone()));
+        let mut trees = self.trees_of(&commits, violations).into_iter();
+        let mut before = trees.next().unwrap_or_default();
         let mut charged: BTreeMap<String, u64> = BTreeMap::new();
-        for iteration in history {
-            let after = self.tree_of(&iteration.commit, violations);
+        for (iteration, after) in history.iter().zip(trees) {
             if let Some(node) = iteration.node.as_ref().filter(|_| iteration.is_charged) {
                 *charged.entry(node.clone()).or_default() += 1;
             }
@@ -237,14 +239,23 @@ impl<'a> RunOracle<'a> {
         }
     }
 
-    fn tree_of(&self, commit: &str, violations: &mut Vec<String>) -> TreeNodes {
-        let text = self.git(&["show", &format!("{commit}:.runner/state/tree.json")]).unwrap_or_default();
-        let mut nodes = TreeNodes::new();
-        match serde_json::from_str::<Value>(&text) {
-            Ok(tree) => collect_nodes(tree.get("root").unwrap_or(&Value::Null), "", &mut nodes, violations),
-            Err(error) => violations.push(format!("{commit}: tree.json: {error}")),
+    /// The trees of these commits, read by one process.
+    fn trees_of(&self, commits: &[String], violations: &mut Vec<String>) -> Vec<TreeNodes> {
+        let names: Vec<String> =
+            commits.iter().map(|commit| format!("{commit}:.runner/state/tree.json")).collect();
+        let texts = self.repo.blobs(&names);
+        let mut trees = Vec::new();
+        for (commit, text) in commits.iter().zip(texts) {
+            let mut nodes = TreeNodes::new();
+            match serde_json::from_slice::<Value>(&text) {
+                Ok(tree) => {
+                    collect_nodes(tree.get("root").unwrap_or(&Value::Null), "", &mut nodes, violations);
+                }
+                Err(error) => violations.push(format!("{commit}: tree.json: {error}")),
+            }
+            trees.push(nodes);
         }
-        nodes
+        trees
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -81,6 +82,11 @@ impl TestRepo {
         &self.root
     }
 
+    /// The binary under test.
+    pub fn binary(&self) -> &Path {
+        &self.binary
+    }
+
     /// The parent folder of the work tree.
     pub fn outside(&self) -> &Path {
         self.folder.path()
@@ -126,6 +132,25 @@ impl TestRepo {
         run(self.command("git").args(settings.iter().flat_map(|setting| ["-c", setting])).args(args))
     }
 
+    /// The contents of objects, by names that `git rev-parse` understands, read by one process. Empty for one that is missing.
+    pub fn blobs(&self, names: &[String]) -> Vec<Vec<u8>> {
+        let mut child = self
+            .command("git")
+            .args(["cat-file", "--batch", "--buffer"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("git");
+        let mut input = child.stdin.take().expect("a pipe");
+        let lines: String = names.iter().map(|name| format!("{name}\n")).collect();
+        let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
+        let output = child.wait_with_output().expect("git");
+        // Git may have ended before it read everything, because the repository is broken.
+        let _ = writer.join();
+        let mut rest = output.stdout.as_slice();
+        names.iter().map(|_| next_object(&mut rest).unwrap_or_default()).collect()
+    }
+
     pub fn commit_all(&self, message: &str) {
         self.git(&["add", "-A"]);
         self.git(&["commit", "-q", "--allow-empty", "-m", message]);
@@ -167,6 +192,17 @@ impl TestRepo {
         let refs = self.git(&["for-each-ref", "--format=%(refname:short) %(objectname)", "refs/heads"]);
         refs.lines().map(str::to_owned).collect()
     }
+}
+
+/// Takes one object from the output of `git cat-file --batch`: a line that ends with its size, and its bytes.
+fn next_object(rest: &mut &[u8]) -> Option<Vec<u8>> {
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let line = String::from_utf8_lossy(rest.get(..end)?).into_owned();
+    *rest = rest.get(end + 1..)?;
+    let size: usize = line.rsplit(' ').next()?.parse().ok()?;
+    let bytes = rest.get(..size)?.to_vec();
+    *rest = rest.get(size + 1..)?;
+    Some(bytes)
 }
 
 /// The folder for temporary folders: `/dev/shm` if it exists and `TMPDIR` is not set, because the runner calls fsync all the

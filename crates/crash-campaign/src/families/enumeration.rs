@@ -1,9 +1,11 @@
 //! A kill at every call that changes a file: of all processes, or of the runner alone. And processes that outlive the runner.
 
-use crate::families::{Family, calls_of};
+use testkit::oracle::assert_no_processes_of;
+
+use crate::families::{Family, calls_of, counted_folder};
 use crate::injector::{CallClass, Fault, Injection, trace};
 use crate::oracle::{Belongings, judge, resume};
-use crate::point::{PointSpec, PointVerdict};
+use crate::point::{PlannedPoint, PointSpec, PointVerdict};
 use crate::scenarios::{FaultScenario, Workspace, find};
 
 pub(super) fn families() -> Vec<Family> {
@@ -13,20 +15,23 @@ pub(super) fn families() -> Vec<Family> {
             summary: "run each scenario without a fault, in a copy of its folder",
             points: |_, scenarios| {
                 let none: &[usize] = &[];
-                scenarios.iter().map(|scenario| PointSpec::new("no-fault", scenario.name, none)).collect()
+                scenarios
+                    .iter()
+                    .map(|scenario| PointSpec::new("no-fault", scenario.name, none).into())
+                    .collect()
             },
             run: run_without_fault,
         },
         Family {
             name: "kill-all",
             summary: "kill every process at each mutating call",
-            points: |workspace, scenarios| every_call("kill-all", workspace, scenarios),
+            points: kill_all_points,
             run: |workspace, point| run(workspace, point, Fault::KillAll),
         },
         Family {
             name: "kill-runner",
             summary: "kill the runner alone at each mutating call",
-            points: |workspace, scenarios| every_call("kill-runner", workspace, scenarios),
+            points: kill_runner_points,
             run: |workspace, point| run(workspace, point, Fault::KillRunner),
         },
         Family {
@@ -50,26 +55,44 @@ fn run_without_fault(workspace: &Workspace, point: &PointSpec) -> PointVerdict {
     let repo = workspace.copy(&scenario);
     let before = Belongings::read(&repo, scenario.runs);
     let mut violations = resume(&repo, &[scenario.command]);
+    // A loop in the background.
+    assert_no_processes_of(repo.outside());
     violations.extend(judge(&repo, &scenario, &before));
     PointVerdict::of(violations)
 }
 
-/// One point per mutating call of each scenario.
-pub(super) fn every_call(family: &str, workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PointSpec> {
+/// One point per mutating call of each scenario. A kill leaves nothing but the disk, so two with the same files are the same.
+fn kill_all_points(workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PlannedPoint> {
     let mut points = Vec::new();
     for scenario in scenarios {
-        let count = calls_of(workspace, scenario, "mutating").len();
-        points.extend((1..=count).map(|at| PointSpec::new(family, scenario.name, &[at])));
+        for (number, call) in (1..).zip(calls_of(workspace, scenario, "mutating")) {
+            let point = |at: usize| PointSpec::new("kill-all", scenario.name, &[at]);
+            let same_as = (call.first_with_state < number).then(|| point(call.first_with_state));
+            points.push(PlannedPoint { spec: point(number), same_as });
+        }
     }
     points
 }
 
-fn orphan_points(workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PointSpec> {
+/// One point per mutating call. While the runner is the only process, its death is the death of all.
+fn kill_runner_points(workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PlannedPoint> {
+    let mut points = Vec::new();
+    for scenario in scenarios {
+        for (number, call) in (1..).zip(calls_of(workspace, scenario, "mutating")) {
+            let same = PointSpec::new("kill-all", scenario.name, &[call.first_with_state]);
+            let spec = PointSpec::new("kill-runner", scenario.name, &[number]);
+            points.push(PlannedPoint { spec, same_as: call.is_alone.then_some(same) });
+        }
+    }
+    points
+}
+
+fn orphan_points(workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PlannedPoint> {
     let mut points = Vec::new();
     for scenario in scenarios {
         for (index, call) in calls_of(workspace, scenario, "mutating").iter().enumerate() {
             if call.program == "git" {
-                points.push(PointSpec::new("orphans", scenario.name, &[index + 1]));
+                points.push(PointSpec::new("orphans", scenario.name, &[index + 1]).into());
             }
         }
     }
@@ -85,7 +108,7 @@ fn run(workspace: &Workspace, point: &PointSpec, fault: Fault) -> PointVerdict {
     let before = Belongings::read(&repo, scenario.runs);
     let injection = Injection {
         class: CallClass::Mutating,
-        root: repo.root(),
+        root: counted_folder(&repo),
         at: point.number(0),
         fault: Some(fault),
         observer: None,

@@ -2,10 +2,10 @@
 
 use nix::errno::Errno;
 
-use crate::families::{Family, calls_of};
+use crate::families::{Family, calls_of, counted_folder};
 use crate::injector::{CallClass, Fault, Injection, trace};
-use crate::oracle::{Belongings, judge};
-use crate::point::{PointSpec, PointVerdict};
+use crate::oracle::{Belongings, Untouched};
+use crate::point::{PlannedPoint, PointSpec, PointVerdict};
 use crate::scenarios::{FaultScenario, Workspace, find};
 
 /// Exit codes of a program that panicked or aborted instead of reporting an error.
@@ -52,11 +52,16 @@ pub(super) fn families() -> Vec<Family> {
     ]
 }
 
-fn points(family: &str, class: &str, workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PointSpec> {
+fn points(
+    family: &str,
+    class: &str,
+    workspace: &Workspace,
+    scenarios: &[FaultScenario],
+) -> Vec<PlannedPoint> {
     let mut points = Vec::new();
     for scenario in scenarios {
         let count = calls_of(workspace, scenario, class).len();
-        points.extend((1..=count).map(|at| PointSpec::new(family, scenario.name, &[at])));
+        points.extend((1..=count).map(|at| PointSpec::new(family, scenario.name, &[at]).into()));
     }
     points
 }
@@ -67,8 +72,14 @@ fn run(workspace: &Workspace, point: &PointSpec, class: CallClass, fault: Fault)
     };
     let repo = workspace.copy(&scenario);
     let before = Belongings::read(&repo, scenario.runs);
-    let injection =
-        Injection { class, root: repo.root(), at: point.number(0), fault: Some(fault), observer: None };
+    let untouched = Untouched::read(&repo);
+    let injection = Injection {
+        class,
+        root: counted_folder(&repo),
+        at: point.number(0),
+        fault: Some(fault),
+        observer: None,
+    };
     let outcome = trace(&repo.runner_command(scenario.command), injection);
     if !outcome.was_injected {
         return PointVerdict::NotReached;
@@ -79,6 +90,6 @@ fn run(workspace: &Workspace, point: &PointSpec, class: CallClass, fault: Fault)
         violations
             .push(format!("the runner crashed instead of reporting the error: {:?}", outcome.exit_code));
     }
-    violations.extend(judge(&repo, &scenario, &before));
+    violations.extend(untouched.judge(&repo, &scenario, &before));
     PointVerdict::of(violations)
 }

@@ -8,8 +8,8 @@ use testkit::test_repo::{RunOutput, TestRepo, run as run_command};
 
 use crate::families::pairs::kill_at;
 use crate::families::{Family, calls_of};
-use crate::oracle::{Belongings, judge};
-use crate::point::{PointSpec, PointVerdict};
+use crate::oracle::{Belongings, Untouched, judge};
+use crate::point::{PlannedPoint, PointSpec, PointVerdict};
 use crate::scenarios::{FaultScenario, Workspace, find};
 
 /// The ways in which git fails, and the shell commands that do so.
@@ -37,20 +37,20 @@ pub(super) fn families() -> Vec<Family> {
     ]
 }
 
-fn points(workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PointSpec> {
+fn points(workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PlannedPoint> {
     let mut points = Vec::new();
     for scenario in scenarios {
         let count = git_calls(workspace, scenario);
         for at in 1..=count {
             for (way, _) in WAYS {
-                points.push(PointSpec::new("git-fails", scenario.name, &[&at.to_string(), *way]));
+                points.push(PointSpec::new("git-fails", scenario.name, &[&at.to_string(), *way]).into());
             }
         }
     }
     points
 }
 
-fn recovery_points(workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PointSpec> {
+fn recovery_points(workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PlannedPoint> {
     let mut points = Vec::new();
     for scenario in scenarios {
         let count = calls_of(workspace, scenario, "mutating").len();
@@ -60,7 +60,7 @@ fn recovery_points(workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<Po
             for at in 1..=RECOVERY_CALLS {
                 for (way, _) in WAYS.iter().filter(|(way, _)| *way != "hangs") {
                     let arguments = [crash.to_string(), at.to_string(), (*way).to_owned()];
-                    points.push(PointSpec::new("git-fails-later", scenario.name, &arguments));
+                    points.push(PointSpec::new("git-fails-later", scenario.name, &arguments).into());
                 }
             }
         }
@@ -99,8 +99,8 @@ impl FailingGit {
         let action = WAYS.iter().find(|(name, _)| *name == way).map_or("exit 1", |(_, action)| *action);
         let real = real_git();
         let script = format!(
-            "#!/bin/sh\ngit={}\necho >> {count}\nread_count() {{ wc -l < {count}; }}\n\
-             if [ \"$(read_count)\" -eq {at} ]; then {action}; fi\nexec $git \"$@\"\n",
+            "#!/bin/sh\ngit={}\necho >> {count}\ncalls=0\nwhile read -r _; do calls=$((calls + 1)); done < {count}\n\
+             if [ \"$calls\" -eq {at} ]; then {action}; fi\nexec $git \"$@\"\n",
             real.display(),
             count = folder.join("count").display(),
         );
@@ -134,6 +134,7 @@ fn run(workspace: &Workspace, point: &PointSpec) -> PointVerdict {
     let repo = workspace.copy(&scenario);
     let before = Belongings::read(&repo, scenario.runs);
     let git = FailingGit::new(&repo, point.number(0), point.word(1));
+    let untouched = Untouched::read(&repo);
     let output = git.run(&repo, scenario.command);
     if point.number(0) == 0 {
         save_count(&workspace.templates().join(format!("{}.gits", scenario.name)), &output, git.calls());
@@ -142,7 +143,7 @@ fn run(workspace: &Workspace, point: &PointSpec) -> PointVerdict {
     if git.calls() < point.number(0) {
         return PointVerdict::NotReached;
     }
-    PointVerdict::of(judge_output(&output, judge(&repo, &scenario, &before)))
+    PointVerdict::of(judge_output(&output, untouched.judge(&repo, &scenario, &before)))
 }
 
 fn save_count(cache: &Path, output: &RunOutput, calls: usize) {

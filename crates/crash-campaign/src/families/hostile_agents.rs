@@ -3,10 +3,10 @@
 use testkit::run_builder::{RUN, RunBuilder};
 use testkit::test_repo::TestRepo;
 
-use crate::families::Family;
+use crate::families::{Family, counted_folder};
 use crate::injector::{CallClass, Fault, Injection, trace};
 use crate::oracle::{judge_state, resume};
-use crate::point::{PointSpec, PointVerdict};
+use crate::point::{PlannedPoint, PointSpec, PointVerdict};
 use crate::random::Random;
 use crate::scenarios::{WORK, Workspace};
 
@@ -124,13 +124,13 @@ pub(super) fn families() -> Vec<Family> {
     }]
 }
 
-fn points() -> Vec<PointSpec> {
+fn points() -> Vec<PlannedPoint> {
     let mut random = Random::new(7);
     let mut points = Vec::new();
     for (name, _) in AGENTS {
-        points.push(PointSpec::new("hostile", name, &[0]));
+        points.push(PointSpec::new("hostile", name, &[0]).into());
         for _ in 0..KILLS_PER_AGENT {
-            points.push(PointSpec::new("hostile", name, &[1 + random.below(CALLS_MAX)]));
+            points.push(PointSpec::new("hostile", name, &[1 + random.below(CALLS_MAX)]).into());
         }
     }
     points
@@ -155,7 +155,7 @@ fn run(workspace: &Workspace, point: &PointSpec) -> PointVerdict {
     if point.number(0) > 0 {
         let injection = Injection {
             class: CallClass::Mutating,
-            root: repo.root(),
+            root: counted_folder(&repo),
             at: point.number(0),
             fault: Some(Fault::KillAll),
             observer: None,

@@ -1,9 +1,9 @@
 //! A crash, and a second crash while the next command recovers from the first.
 
-use crate::families::{Family, calls_of};
+use crate::families::{Family, calls_of, counted_folder};
 use crate::injector::{CallClass, Fault, Injection, TraceOutcome, trace};
 use crate::oracle::{Belongings, judge};
-use crate::point::{PointSpec, PointVerdict};
+use crate::point::{PlannedPoint, PointSpec, PointVerdict};
 use crate::random::Random;
 use crate::scenarios::{FaultScenario, Workspace, find};
 use testkit::test_repo::TestRepo;
@@ -16,16 +16,21 @@ pub(super) fn families() -> Vec<Family> {
 }
 
 /// For each first call, two second ones from a fixed sequence. A recovery does fewer calls than the command itself, so half of
-/// the second calls are among the first few.
-fn points(workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PointSpec> {
+/// the second calls are among the first few. A first call with the files of an earlier one starts the same recovery; that one
+/// has two second calls already.
+fn points(workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PlannedPoint> {
     let mut points = Vec::new();
     let mut random = Random::new(14);
     for scenario in scenarios {
-        let count = calls_of(workspace, scenario, "mutating").len();
-        for first in 1..=count {
+        let calls = calls_of(workspace, scenario, "mutating");
+        let count = calls.len();
+        for (first, call) in (1..).zip(calls) {
             for nth in 1..=SECONDS_PER_FIRST {
                 let range = (count * nth).div_ceil(SECONDS_PER_FIRST);
-                points.push(PointSpec::new("pairs", scenario.name, &[first, 1 + random.below(range)]));
+                let second = 1 + random.below(range);
+                let point = |first: usize| PointSpec::new("pairs", scenario.name, &[first, second]);
+                let same_as = (call.first_with_state < first).then(|| point(call.first_with_state));
+                points.push(PlannedPoint { spec: point(first), same_as });
             }
         }
     }
@@ -51,7 +56,7 @@ fn run(workspace: &Workspace, point: &PointSpec) -> PointVerdict {
 pub(super) fn kill_at(repo: &TestRepo, args: &[&str], at: usize) -> TraceOutcome {
     let injection = Injection {
         class: CallClass::Mutating,
-        root: repo.root(),
+        root: counted_folder(repo),
         at,
         fault: Some(Fault::KillAll),
         observer: None,

@@ -15,7 +15,7 @@ use testkit::test_repo::{TestRepo, run as run_command, temporary_root};
 use crate::families::{Family, calls_of};
 use crate::injector::{CallClass, Fault, Injection, trace};
 use crate::oracle::{Belongings, judge};
-use crate::point::{PointSpec, PointVerdict};
+use crate::point::{PlannedPoint, PointSpec, PointVerdict};
 use crate::scenarios::{FaultScenario, Workspace, find, populate};
 
 const IMAGE_MEGABYTES: u64 = 40;
@@ -59,12 +59,12 @@ struct PowerCut {
 }
 
 /// One point per barrier, and one after the command's end.
-fn points(family: &str, workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PointSpec> {
+fn points(family: &str, workspace: &Workspace, scenarios: &[FaultScenario]) -> Vec<PlannedPoint> {
     let mut points = Vec::new();
     for scenario in scenarios {
         let count = calls_of(workspace, scenario, "barriers").len();
         let last = if count == 0 { 0 } else { count + 1 };
-        points.extend((1..=last).map(|at| PointSpec::new(family, scenario.name, &[at])));
+        points.extend((1..=last).map(|at| PointSpec::new(family, scenario.name, &[at]).into()));
     }
     points
 }
@@ -84,14 +84,15 @@ fn run(workspace: &Workspace, point: &PointSpec, cut: &PowerCut) -> PointVerdict
     if let Err(reason) = use_own_mounts() {
         return PointVerdict::Skipped(reason);
     }
-    let template = workspace.template(&scenario);
-    populate(&outside, &template);
-    let image = outside.join("disk.img");
-    if let Err(reason) = fill_disk(&image, &disk, &outside.join("work"), cut.options) {
+    let filled = prepared_image(workspace, &scenario, &outside)
+        .and_then(|image| copy_image(&image, &outside.join("disk.img")))
+        .and_then(|()| mount_image(&outside.join("disk.img"), &disk, cut.options));
+    if let Err(reason) = filled {
         return PointVerdict::Skipped(reason);
     }
+    populate_beside_disk(&outside, &workspace.template(&scenario));
     let repo = TestRepo::open(&workspace.runner, folder).at(disk.join("work"));
-    repo.try_git(&["update-index", "-q", "--refresh"]);
+    let repo = scenario.enter_work_tree(repo);
     rustix::fs::syncfs(File::open(&disk).expect("the disk")).expect("syncfs");
     let before = Belongings::read(&repo, scenario.runs);
     let is_promised = crash(&repo, &scenario, point.number(0), cut);
@@ -133,7 +134,7 @@ fn crash(repo: &TestRepo, scenario: &FaultScenario, at: usize, cut: &PowerCut) -
             let other = File::create(repo.outside().join("disk/other")).expect("another file");
             other.sync_all().expect("fsync");
         }
-        fs::copy(&image, &target).expect("a copy of the disk");
+        copy_image(&image, &target).expect("a copy of the disk");
         is_copied.set(true);
     };
     let mut observer = |number: usize, _: &_| {
@@ -141,9 +142,10 @@ fn crash(repo: &TestRepo, scenario: &FaultScenario, at: usize, cut: &PowerCut) -
             copy();
         }
     };
+    let root = repo.outside().join("disk");
     let injection = Injection {
         class: CallClass::Barriers,
-        root: repo.root(),
+        root: &root,
         at,
         fault: Some(Fault::KillAll),
         observer: Some(&mut observer),
@@ -188,8 +190,48 @@ fn change_boot_id(folder: &Path) -> Result<(), String> {
         .map_err(|error| format!("/proc: {error}"))
 }
 
-/// Formats a new image, mounts it and moves the repository onto it.
-fn fill_disk(image: &Path, disk: &Path, work: &Path, options: &str) -> Result<(), String> {
+/// Work trees, which are on the disk; everything else is beside it.
+const WORK_TREES: [&str; 2] = ["work", "second"];
+
+fn populate_beside_disk(outside: &Path, template: &Path) {
+    for entry in fs::read_dir(template).expect("the template").flatten() {
+        if !WORK_TREES.iter().any(|name| entry.file_name() == *name) {
+            let output = run_command(Command::new("cp").arg("-a").arg(entry.path()).arg(outside));
+            assert_eq!(output.code, Some(0), "cp: {}", output.stderr);
+        }
+    }
+}
+
+/// Copies an image without its holes.
+fn copy_image(image: &Path, target: &Path) -> Result<(), String> {
+    let output = run_command(Command::new("cp").arg("--sparse=always").arg(image).arg(target));
+    if output.code == Some(0) { Ok(()) } else { Err(format!("cp: {}", output.stderr.trim_end())) }
+}
+
+/// An image with the scenario's work trees, made once for all points. The copies of it have the same inode numbers and times, so
+/// that its index stays valid.
+fn prepared_image(
+    workspace: &Workspace,
+    scenario: &FaultScenario,
+    outside: &Path,
+) -> Result<PathBuf, String> {
+    let image = workspace.templates().join(format!("{}.img", scenario.name));
+    if !image.exists() {
+        let new = outside.join("new.img");
+        let disk = outside.join("new-disk");
+        fs::create_dir_all(&disk).expect("a mount point");
+        fill_disk(&new, &disk, &workspace.template(scenario))?;
+        umount2(&disk, MntFlags::empty()).map_err(|error| format!("umount: {error}"))?;
+        // Two processes may prepare the same image: both are the same.
+        let unique = image.with_extension(std::process::id().to_string());
+        copy_image(&new, &unique)?;
+        fs::rename(&unique, &image).expect("the image of the scenario");
+    }
+    Ok(image)
+}
+
+/// Formats a new image, mounts it and copies the work trees onto it.
+fn fill_disk(image: &Path, disk: &Path, template: &Path) -> Result<(), String> {
     let file = File::create(image).expect("an image");
     file.set_len(IMAGE_MEGABYTES << 20).expect("the size of the image");
     let mut format = Command::new("mkfs.ext4");
@@ -198,10 +240,14 @@ fn fill_disk(image: &Path, disk: &Path, work: &Path, options: &str) -> Result<()
     if output.code != Some(0) {
         return Err(format!("mkfs.ext4: {}", output.stderr.trim_end()));
     }
-    mount_image(image, disk, options)?;
-    fs::create_dir(disk.join("work")).expect("a work tree");
-    populate(&disk.join("work"), work);
-    fs::remove_dir_all(work).expect("the copy on the other disk");
+    mount_image(image, disk, "")?;
+    for name in WORK_TREES.into_iter().filter(|name| template.join(name).exists()) {
+        fs::create_dir(disk.join(name)).expect("a work tree");
+        populate(&disk.join(name), &template.join(name));
+    }
+    // The copies have other inode numbers and times than the index remembers.
+    let mut refresh = Command::new("git");
+    run_command(refresh.args(["update-index", "-q", "--refresh"]).current_dir(disk.join("work")));
     Ok(())
 }
 

@@ -60,7 +60,7 @@ pub(super) fn families() -> Vec<Family> {
         summary: "unusual repositories: a run works, or start refuses and changes nothing",
         points: |_, _| {
             let none: &[usize] = &[];
-            SHAPES.iter().map(|shape| PointSpec::new("shapes", shape.name, none)).collect()
+            SHAPES.iter().map(|shape| PointSpec::new("shapes", shape.name, none).into()).collect()
         },
         run,
     }]

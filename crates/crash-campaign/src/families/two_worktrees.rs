@@ -23,7 +23,9 @@ pub(super) fn families() -> Vec<Family> {
     vec![Family {
         name: "worktrees",
         summary: "two runs in two linked work trees, killed at different moments",
-        points: |_, _| (0..ROUNDS).map(|round| PointSpec::new("worktrees", "two-runs", &[round])).collect(),
+        points: |_, _| {
+            (0..ROUNDS).map(|round| PointSpec::new("worktrees", "two-runs", &[round]).into()).collect()
+        },
         run,
     }]
 }
@@ -41,12 +43,21 @@ fn run(workspace: &Workspace, point: &PointSpec) -> PointVerdict {
         let _ = child.wait();
     }
     let mut violations = Vec::new();
-    let root = first.outside().join("second");
+    // Both continue before either is judged: a lock in one work tree's own folder is not removed by a run in the other one.
     violations.extend(resume(&first, &[&["loop"]]));
+    let mut loop_in_second = first.runner_command(&["loop"]);
+    let output = testkit::test_repo::run(loop_in_second.current_dir(first.outside().join("second")));
+    if output.code != Some(0) {
+        violations.push(format!(
+            "`runner loop` in the second: {:?}: {}",
+            output.code,
+            output.stderr.trim_end()
+        ));
+    }
     violations.extend(RunOracle::new(&first, "demo").violations());
     check_ledger(&first, &mut violations);
+    let root = first.outside().join("second");
     let second = first.at(root);
-    violations.extend(resume(&second, &[&["loop"]]));
     violations.extend(RunOracle::new(&second, "other").violations());
     for run in ["demo", "other"] {
         let log = second.try_git(&["log", "--format=%s", &format!("refs/heads/runner/{run}")]).stdout;

@@ -113,6 +113,12 @@ const ACTIONS: &[UserAction] = &[
         "git -C side worktree add -q ../third -b third",
         "git -C third status; git -C work rev-parse third",
     ),
+    // Both are queued while the runner works.
+    action(
+        "note",
+        "\"$RUNNER\" -C work note note-by-user; \"$RUNNER\" -C work note second-by-user",
+        "for text in note second; do test \"$(grep -c $text-by-user work/.runner/state/notes.json)\" = 1; done",
+    ),
     action("delete-branch", "git -C side branch -q -D spare-branch", "true"),
 ];
 
@@ -125,7 +131,7 @@ pub(super) fn families() -> Vec<Family> {
         summary: "a user commits, stashes, switches and edits during a session or after a crash",
         points: |_, _| {
             let of_action = |action: &'static UserAction| {
-                MOMENTS.iter().map(|at| PointSpec::new("user", action.name, &[at]))
+                MOMENTS.iter().map(|at| PointSpec::new("user", action.name, &[at]).into())
             };
             ACTIONS.iter().flat_map(of_action).collect()
         },
@@ -215,9 +221,10 @@ fn start_loop(repo: &TestRepo) -> Child {
 }
 
 fn act(repo: &TestRepo, script: &str) {
-    let output = run_command(
-        repo.command("sh").args(["-c", &format!("{PRELUDE}{script}")]).current_dir(repo.outside()),
-    );
+    let script = format!("{PRELUDE}{script}");
+    let mut shell = repo.command("sh");
+    shell.args(["-c", &script]).env("RUNNER", repo.binary()).current_dir(repo.outside());
+    let output = run_command(&mut shell);
     assert_eq!(output.code, Some(0), "the user's commands failed: {}", output.stderr);
 }
 

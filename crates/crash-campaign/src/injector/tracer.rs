@@ -23,6 +23,8 @@ pub(crate) struct CallRecord {
     pub(crate) program: String,
     pub(crate) name: &'static str,
     pub(crate) paths: Vec<PathBuf>,
+    /// Whether the runner was the only process: then a kill of the runner is a kill of everything.
+    pub(crate) is_alone: bool,
 }
 
 /// Sees every counted call and its number while the process is stopped.
@@ -169,7 +171,14 @@ impl Tracer<'_> {
         }
         let program = stopped.program();
         let is_counted = COUNTED_PROGRAMS.contains(&program.as_str());
-        is_counted.then_some(CallRecord { program, name: call.name, paths })
+        is_counted.then_some(CallRecord { program, name: call.name, paths, is_alone: self.is_alone() })
+    }
+
+    /// Whether every traced process is a thread of the runner. Only counted while there is no fault to inject.
+    fn is_alone(&self) -> bool {
+        let folder = format!("/proc/{}/task", self.runner);
+        self.injection.fault.is_none()
+            && self.tracees.iter().all(|process| Path::new(&folder).join(process.to_string()).exists())
     }
 
     fn inject(&mut self, process: Pid, stopped: &StoppedCall) -> CallAction {

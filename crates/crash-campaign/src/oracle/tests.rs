@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use testkit::test_repo::TestRepo;
 
-use super::{Belongings, judge};
+use super::{Belongings, judge, published_commits};
 use crate::scenarios::{FaultScenario, find};
 
 /// The `runner` binary in the folder of the built programs.
@@ -84,7 +84,7 @@ fn a_repository_that_is_not_sound_is_reported() {
     assert_reported("files are left", |repo| repo.write(".git/refs/heads/x.lock", ""));
     assert_reported("files are left", |repo| repo.write(".runner/prompts/.mine.md.tmp", ""));
     assert_reported("git status", |repo| repo.write("README.md", "changed\n"));
-    assert_reported("`runner loop`: exit Some(2)", |repo| repo.write("README.md", "changed\n"));
+    assert_reported("`runner loop`: exit status: 2", |repo| repo.write("README.md", "changed\n"));
     assert_reported("expected number 2", |repo| {
         repo.git(&[
             "commit",
@@ -119,6 +119,16 @@ fn a_repository_that_is_not_sound_is_reported() {
 fn side_commit(repo: &TestRepo) -> String {
     let tree = repo.git(&["rev-parse", "HEAD^{tree}"]);
     repo.git(&["commit-tree", "-m", "side", "-p", "main", &tree])
+}
+
+#[test]
+fn a_commit_that_a_later_command_takes_back_is_reported() {
+    let run = CompleteRun::new();
+    let published = published_commits(&run.repo, run.scenario.runs);
+    let violations = || published.iter().filter_map(|tip| tip.violation(&run.repo)).collect::<Vec<_>>();
+    assert_eq!((published.len(), violations().len()), (1, 0));
+    run.repo.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    assert!(violations().concat().contains("has it no more"), "{:?}", violations());
 }
 
 #[test]

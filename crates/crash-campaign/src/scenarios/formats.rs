@@ -2,12 +2,12 @@
 
 use testkit::test_repo::TestRepo;
 
+use super::FaultScenario;
 use super::iterations::builder;
 use super::workspace::add_belongings;
-use super::{DEMO, FaultScenario, LOOP};
 
 pub(super) fn scenarios() -> Vec<FaultScenario> {
-    let step = |name, prepare| FaultScenario { name, prepare, command: &["step"], resume: LOOP, runs: DEMO };
+    let step = |name, prepare| FaultScenario::new(name, prepare, &["step"]);
     vec![
         step("reftable", |runner| in_format(runner, "--ref-format=reftable")),
         step("sha256", |runner| in_format(runner, "--object-format=sha256")),

@@ -1,10 +1,12 @@
 //! Scenarios that interrupt an iteration.
 
+use std::process::Stdio;
+
 use testkit::run_builder::RunBuilder;
 use testkit::test_repo::TestRepo;
 
+use super::FaultScenario;
 use super::workspace::add_belongings;
-use super::{DEMO, FaultScenario, LOOP};
 
 /// What every agent does first: write a file with unique content, copy it to the ledger in the home folder, and delete a
 /// file. `$n` is the number of the session; a session that is killed before its file is in the ledger does not count.
@@ -22,7 +24,7 @@ pub(super) fn builder(runner: &str, agent: &str) -> RunBuilder {
     RunBuilder::new(runner).agent(&format!("{WORK}\n{agent}")).file("old", "old\n").movable()
 }
 
-fn with_belongings(repo: TestRepo) -> TestRepo {
+pub(super) fn with_belongings(repo: TestRepo) -> TestRepo {
     add_belongings(&repo);
     repo
 }
@@ -42,7 +44,7 @@ fi
 answer done"#;
 
 pub(super) fn scenarios() -> Vec<FaultScenario> {
-    let step = |name, prepare| FaultScenario { name, prepare, command: &["step"], resume: LOOP, runs: DEMO };
+    let step = |name, prepare| FaultScenario::new(name, prepare, &["step"]);
     vec![
         step("step", |runner| {
             with_belongings(builder(runner, "answer done").guard_keys("baseline = true").start())
@@ -80,14 +82,39 @@ pub(super) fn scenarios() -> Vec<FaultScenario> {
                     .start(),
             )
         }),
+        // The files that the guard changed are written again after the last sync of objects.
+        step("guard-writes", |runner| {
+            let guard = "echo by the guard > README.md; echo by the guard > of-guard";
+            with_belongings(builder(runner, "answer done").guard(guard).start())
+        }),
+        FaultScenario::new("recovery", interrupted, &["loop"]),
+        FaultScenario::new(
+            "detach",
+            |runner| with_belongings(builder(runner, "answer done").start()),
+            &["loop", "--detach"],
+        ),
         FaultScenario {
-            name: "recovery",
-            prepare: interrupted,
-            command: &["loop"],
-            resume: LOOP,
-            runs: DEMO,
+            check: "test \"$(grep -c 'Use tabs' .runner/state/notes.json)\" = 1",
+            ..FaultScenario::new("queued-notes", with_queued_notes, &["step"])
         },
     ]
+}
+
+/// A run whose runner was killed in a session, with a note and an answer that the user left meanwhile.
+fn with_queued_notes(runner: &str) -> TestRepo {
+    let agent = "[ \"$n\" = 1 ] && { echo '- Which port?' >> .runner/state/questions.md; touch $HOME/../asked; exec sleep 600; }
+        answer done";
+    let repo = builder(runner, agent).start();
+    add_belongings(&repo);
+    let mut runner = repo.runner_command(&["loop"]);
+    let mut runner = runner.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the loop");
+    testkit::processes::wait_for("a session", || repo.outside().join("asked").exists());
+    repo.runner(&["note", "Use tabs"]).ok();
+    repo.runner(&["answer", "1", "Port 8080"]).ok();
+    runner.kill().expect("the loop");
+    let _ = runner.wait();
+    testkit::oracle::assert_no_processes_of(repo.outside());
+    repo
 }
 
 /// A run whose runner was killed while the guard ran, after the session's work was complete.

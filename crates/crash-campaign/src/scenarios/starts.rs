@@ -5,11 +5,13 @@ use testkit::test_repo::TestRepo;
 
 use super::iterations::builder;
 use super::workspace::add_belongings;
-use super::{DEMO, FaultScenario, START_TWICE};
+use super::{FaultScenario, START_TWICE};
 
 pub(super) fn scenarios() -> Vec<FaultScenario> {
-    let start =
-        |name, prepare| FaultScenario { name, prepare, command: &["start"], resume: START_TWICE, runs: DEMO };
+    let start = |name, prepare| FaultScenario {
+        resume: START_TWICE,
+        ..FaultScenario::new(name, prepare, &["start"])
+    };
     vec![
         start("start", |runner| {
             let repo = builder(runner, "answer done").start();

@@ -30,6 +30,7 @@ impl Workspace {
         let folder = folder.expect("a temporary folder");
         populate(folder.path(), &self.template(scenario));
         let repo = TestRepo::open(&self.runner, folder);
+        let repo = scenario.enter_work_tree(repo);
         // The copies have other inode numbers and times than the index remembers. It may report files as changed.
         repo.try_git(&["update-index", "-q", "--refresh"]);
         repo
