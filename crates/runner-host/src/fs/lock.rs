@@ -104,6 +104,14 @@ fn last_holder(marker: &Path) -> LastHolder {
     if is_same_boot { LastHolder::Died(time) } else { LastHolder::LostPower(time) }
 }
 
+/// Whether a process holds the lock, whatever the file says about it. Only for a command that takes the lock itself
+/// afterwards: for a moment nobody else can take it.
+pub(crate) fn is_held(path: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else { return false };
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+}
+
 /// Removes what an agent put in the place of the lock file: a folder, a link or a socket. A runner that held the lock before
 /// still holds the lock on the repository's folder.
 fn remove_obstacle(path: &Path) -> Result<(), Error> {
@@ -168,6 +176,20 @@ mod tests {
         assert_eq!(holder, format!("pid {}", std::process::id()));
         drop(first);
         Lock::acquire(&path).unwrap();
+    }
+
+    #[test]
+    fn a_process_holds_the_lock_or_not_whatever_the_file_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("own/lock");
+        fs::create_dir(folder.path().join("own")).unwrap();
+        assert!(!is_held(&path), "there is no file");
+        fs::write(&path, format!("pid {}", std::process::id())).unwrap();
+        assert!(!is_held(&path), "its process lives, but holds no lock");
+        let lock = Lock::acquire(&path).unwrap();
+        assert!(is_held(&path));
+        drop(lock);
+        assert!(!is_held(&path));
     }
 
     #[test]

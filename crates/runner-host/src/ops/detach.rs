@@ -13,6 +13,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::error::Error;
 use crate::fs::atomic;
+use crate::fs::lock;
 use crate::git::Git;
 use crate::repo::git_dir_repair;
 use crate::repo::readonly_repo::ReadonlyRepo;
@@ -45,7 +46,8 @@ impl DetachedLoop {
     pub fn spawn(dir: &Path, arguments: &[OsString]) -> Result<Self, Error> {
         git_dir_repair::repair(dir)?;
         let git = Git::open(dir)?;
-        if let Some(pid) = ReadonlyRepo::open(dir)?.lock_holder() {
+        let holder = ReadonlyRepo::open(dir)?.lock_holder();
+        if let Some(pid) = holder.filter(|_| lock::is_held(&git.paths().lock())) {
             // Its log must stay where it is.
             return Err(Error::Locked { holder: format!("pid {pid}") });
         }

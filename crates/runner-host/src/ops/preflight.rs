@@ -15,6 +15,7 @@ use crate::agent::login::{executor_login, installed_agents};
 use crate::agent::sandbox::{Bubblewrap, SANDBOX_FIX};
 use crate::error::{Error, UserError};
 use crate::fs::free_space::{refuse_full_disk, refuse_read_only};
+use crate::fs::lock;
 use crate::git::Git;
 use crate::repo::documents::read_docs;
 use crate::repo::journal::{self, JournalState};
@@ -79,7 +80,9 @@ impl SetupStage {
 pub fn preflight(dir: &Path, loop_budget: &Budget) -> Result<(), Error> {
     // The loop reports a repository that cannot be opened, after it has tried to repair what a crash left.
     let Ok(git) = Git::open(dir) else { return Ok(()) };
-    if let Some(pid) = ReadonlyRepo::open(git.root())?.lock_holder() {
+    let holder = ReadonlyRepo::open(git.root())?.lock_holder();
+    // After a crash the file may name a process that has nothing to do with it.
+    if let Some(pid) = holder.filter(|_| lock::is_held(&git.paths().lock())) {
         return Err(UserError::LoopRunning(pid).into());
     }
     // After a crash the documents may be half written: recovery comes first, and then every iteration checks them.

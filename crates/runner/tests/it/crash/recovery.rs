@@ -24,6 +24,18 @@ fn committed(repo: &TestRepo, path: &str) -> String {
     repo.git(&["show", &format!("{BRANCH}:{path}")])
 }
 
+#[test]
+fn lock_file_that_names_another_process_does_not_stop_a_loop() {
+    let repo = worker().start();
+    crash_at(&repo, "iter.begun");
+    // After a restart of the machine, this process has the number of the dead runner, and locks some file of its own.
+    let other = fs::File::create(repo.outside().join("other")).unwrap();
+    other.lock().unwrap();
+    repo.write(".git/runner/lock", format!("pid {}\n", std::process::id()));
+    repo.runner(&["loop"]).ok();
+    assert_sound(&repo);
+}
+
 /// `runner loop > night.log` asks git about that file before it recovers.
 #[test]
 fn output_in_a_file_does_not_prevent_recovery() {
