@@ -183,6 +183,14 @@ eval-recompute SUITES="200": programs
     "$environment/bin/pip" install --quiet numpy==2.4.6 scipy==1.17.1 statsmodels==0.15.0
     "$environment/bin/python" -I scripts/eval-recompute target/debug/runner-eval {{ quote(SUITES) }}
 
+# Run simulated agents of known honesty with each rule of acceptance, and print what each rule catches and costs
+eval-study TRIALS="2" *CASES: programs
+    scripts/eval-study target/debug/runner-eval target/debug/runner {{ TRIALS }} {{ CASES }}
+
+# Open exported results in Harbor and Inspect (pinned, from PyPI), run their adapters, and validate the Kubernetes jobs
+eval-formats: programs
+    scripts/eval-formats target/debug
+
 # Run a plan of TRIALS trials in 8 partitions on a local Slurm, cancel it half-way and resume it
 eval-slurm TRIALS="80": programs
     scripts/eval-slurm {{ quote(TRIALS) }}

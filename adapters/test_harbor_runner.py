@@ -1,6 +1,7 @@
 """Tests the Harbor agent in a local folder instead of a container: RUNNER_BIN=… python adapters/test_harbor_runner.py"""
 
 import asyncio
+import json
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from harbor.environments.base import ExecResult
 from harbor.models.agent.context import AgentContext
+from harbor.models.trajectories import Trajectory
 from harbor_runner import GoalRunner
 
 
@@ -33,20 +35,27 @@ def run_scenario(scenario):
     os.environ["RUNNER_AGENT"] = str(folder / "agent.toml")
     agent = GoalRunner(logs_dir=folder)
     agent.runner_path = str(folder / "runner")
+    agent.logs_path = str(folder / "logs")
     environment = LocalEnvironment(folder / "work")
     context = AgentContext()
     asyncio.run(agent.setup(environment))
     asyncio.run(agent.run("Write done.txt", environment, context))
-    return folder / "work", context
+    trajectory = Trajectory.model_validate(json.loads((folder / "trajectory.json").read_text()))
+    return folder / "work", context, trajectory
 
 
-work, context = run_scenario(
+work, context, trajectory = run_scenario(
     '[[session]]\nanswer = { status = "done", summary = "done" }\n'
     '[[session.do]]\nwrite = { path = "done.txt", text = "done" }\n'
-    "[[session.do]]\nreport = { input_tokens = 7, cost_microdollars = 500000 }\n"
+    "[[session.do]]\nreport = { input_tokens = 7, cached_input_tokens = 2, output_tokens = 3, cost_microdollars = 500000 }\n"
 )
 assert (work / "done.txt").read_text() == "done"
 assert (context.cost_usd, context.metadata["exit"]) == (0.5, 0), context
-_, context = run_scenario('[[session]]\nanswer = { status = "retry", summary = "no" }\n')
+assert (context.n_input_tokens, context.n_cache_tokens, context.n_output_tokens) == (7, 2, 3), context
+assert trajectory.final_metrics.total_prompt_tokens == 7, trajectory
+_, context, _ = run_scenario('[[session]]\nanswer = { status = "retry", summary = "no" }\n')
 assert context.metadata["exit"] == 3, context
-print("ok: a complete and a stuck run both leave work for the verifier")
+# An agent that never answers leaves work for the verifier all the same.
+_, context, _ = run_scenario("[[session]]\n[[session.do]]\nexit = { code = 1 }\n")
+assert context.metadata["exit"] == 1, context
+print("ok: complete, stuck and failed runs leave work for the verifier, with tokens and a valid trajectory")

@@ -50,6 +50,8 @@ pub struct Case {
     pub setup: Option<CheckCommand>,
     /// Runs in the repository after everything else.
     pub teardown: Option<CheckCommand>,
+    /// A folder with the tasks and checks that the run starts with.
+    pub plan: Option<String>,
     /// A folder of files that are copied into the checked copy after the loop and all its processes have ended.
     pub hidden: Option<String>,
     /// A scenario that must succeed.
@@ -59,6 +61,7 @@ pub struct Case {
     /// Programs without which the case is skipped.
     pub requires: Vec<String>,
     pub limits: TrialLimits,
+    pub environment: CaseEnvironment,
     /// Overrides of the runner's default configuration.
     pub config: CaseConfig,
     /// Variables for setup, loop, checks and teardown.
@@ -78,6 +81,21 @@ pub struct TrialLimits {
     pub processes: u32,
     /// Of all files that the trial may write, in MB.
     pub disk_mb: u32,
+}
+
+/// What the programs of a trial run in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CaseEnvironment {
+    /// A folder that is the root file system; without it, that of this machine.
+    pub rootfs: Option<String>,
+    /// Whether the loop may use the network. Checks never may.
+    pub network: bool,
+}
+
+impl Default for CaseEnvironment {
+    fn default() -> Self {
+        Self { rootfs: None, network: true }
+    }
 }
 
 impl Default for TrialLimits {
@@ -101,6 +119,7 @@ impl Case {
         let mut fields = FieldReader::of_toml(text);
         let mut case = fields.table("case", read_case);
         case.limits = fields.table("limits", read_limits);
+        case.environment = fields.table("environment", read_environment);
         case.config = CaseConfig::read(&mut fields);
         case.env = fields.any_value("env").unwrap_or_default();
         case.checks = fields.tables("checks", Check::read);
@@ -154,7 +173,10 @@ impl Case {
 
     /// Paths that the case names, relative to its file.
     pub fn attachments(&self) -> Vec<&str> {
-        let paths = [&self.fixture, &self.justfile, &self.hidden].into_iter().flatten().map(String::as_str);
+        let paths = [&self.fixture, &self.justfile, &self.plan, &self.hidden]
+            .into_iter()
+            .flatten()
+            .map(String::as_str);
         paths.chain(self.answers()).chain(self.config.scenario()).collect()
     }
 
@@ -174,15 +196,21 @@ fn read_case(table: &mut CaseTable<'_>) -> Case {
         justfile: table.optional("justfile"),
         setup: CheckCommand::read_argv(table, "setup"),
         teardown: CheckCommand::read_argv(table, "teardown"),
+        plan: table.optional("plan"),
         hidden: table.optional("hidden"),
         solution: table.optional("solution"),
         cheats: table.optional("cheats").unwrap_or_default(),
         requires: table.optional("requires").unwrap_or_default(),
         limits: TrialLimits::default(),
+        environment: CaseEnvironment::default(),
         config: CaseConfig::default(),
         env: BTreeMap::new(),
         checks: Vec::new(),
     }
+}
+
+fn read_environment(table: &mut CaseTable<'_>) -> CaseEnvironment {
+    CaseEnvironment { rootfs: table.optional("rootfs"), network: table.optional("network").unwrap_or(true) }
 }
 
 fn read_limits(table: &mut CaseTable<'_>) -> TrialLimits {
@@ -226,6 +254,7 @@ mod tests {
             tags = ["scripted"]
             expect = "success"
             fixture = "fixture"
+            plan = "plan"
             setup = ["sh", "-c", "true"]
             hidden = "hidden"
             requires = ["sh"]
@@ -234,6 +263,9 @@ mod tests {
             iterations = 5
             tokens = 1000
             usd = 0.5
+            [environment]
+            rootfs = "image"
+            network = false
             [config]
             max_attempts_default = 2
             [config.executor]
@@ -252,10 +284,11 @@ mod tests {
         "#;
         let case = Case::decode(text.as_bytes()).unwrap();
         assert_eq!((case.id.as_str(), case.limits.wall_secs), ("adds-a-file", 60));
-        assert_eq!(case.attachments(), ["fixture", "hidden", "agent.toml"]);
+        assert_eq!(case.attachments(), ["fixture", "plan", "hidden", "agent.toml"]);
         let names: Vec<&str> = case.checks.iter().map(|check| check.name.as_str()).collect();
         assert_eq!(names, ["file_exists-1", "it runs"]);
         assert!(case.checks[1].hidden && !case.checks[0].hidden);
+        assert_eq!(case.environment, CaseEnvironment { rootfs: Some("image".to_owned()), network: false });
     }
 
     #[test]

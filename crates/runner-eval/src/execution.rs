@@ -1,6 +1,7 @@
 //! Executes trials: a pool of worker processes, each of which makes one attempt at one trial, runs the checks and
 //! classifies the outcome. Reads [`crate::plan`], writes [`crate::result`].
 
+pub(crate) mod case_plan;
 mod configured_agents;
 pub(crate) mod grade;
 mod judge_output;
@@ -11,6 +12,7 @@ pub(crate) mod pool;
 pub(crate) mod process;
 pub(crate) mod progress;
 mod quota;
+pub(crate) mod rootfs;
 pub(crate) mod runner_under_test;
 pub(crate) mod sandbox;
 pub(crate) mod trial;

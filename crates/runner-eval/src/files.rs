@@ -21,24 +21,32 @@ enum EntryKind {
     Link(PathBuf),
 }
 
-/// Lists everything in a folder, ordered by path; or the file itself, if `root` is one.
-fn list_tree(root: &Path) -> io::Result<Vec<ListedEntry>> {
+/// Lists everything in a folder but the `excluded` files and folders, ordered by path; or the file itself, if `root` is one.
+fn list_tree(root: &Path, excluded: &[&str]) -> io::Result<Vec<ListedEntry>> {
     let mut entries = Vec::new();
     if fs::symlink_metadata(root)?.is_dir() {
-        list_folder(root, Path::new(""), &mut entries)?;
+        list_folder(root, Path::new(""), excluded, &mut entries)?;
     } else {
         entries.push(ListedEntry { path: PathBuf::new(), kind: entry_kind(root)? });
     }
     Ok(entries)
 }
 
-fn list_folder(root: &Path, relative: &Path, entries: &mut Vec<ListedEntry>) -> io::Result<()> {
+fn list_folder(
+    root: &Path,
+    relative: &Path,
+    excluded: &[&str],
+    entries: &mut Vec<ListedEntry>,
+) -> io::Result<()> {
     let mut found: Vec<_> = fs::read_dir(root.join(relative))?.collect::<Result<_, _>>()?;
     found.sort_by_key(fs::DirEntry::file_name);
     for entry in found {
         let path = relative.join(entry.file_name());
+        if excluded.iter().any(|name| path == Path::new(name)) {
+            continue;
+        }
         if entry.file_type()?.is_dir() {
-            list_folder(root, &path, entries)?;
+            list_folder(root, &path, excluded, entries)?;
         } else {
             entries.push(ListedEntry { kind: entry_kind(&root.join(&path))?, path });
         }
@@ -60,14 +68,36 @@ fn entry_kind(path: &Path) -> io::Result<EntryKind> {
     Ok(EntryKind::File { is_executable: metadata.permissions().mode() & 0o111 != 0 })
 }
 
-/// One digest of all files below a folder, without the `excluded` ones: names, contents and executable bits. Or the digest
+/// One digest of the names, sizes, modes and links below a folder. It is for root file systems, whose contents are too large
+/// to be read for every trial.
+pub(crate) fn digest_listing(root: &Path) -> io::Result<Sha256> {
+    let mut listing = String::new();
+    add_listing(root, Path::new(""), &mut listing)?;
+    Ok(Sha256::of(listing.as_bytes()))
+}
+
+fn add_listing(root: &Path, relative: &Path, listing: &mut String) -> io::Result<()> {
+    let Ok(entries) = fs::read_dir(root.join(relative)) else { return Ok(()) };
+    let mut found: Vec<_> = entries.collect::<Result<_, _>>()?;
+    found.sort_by_key(fs::DirEntry::file_name);
+    for entry in found {
+        let path = relative.join(entry.file_name());
+        let metadata = fs::symlink_metadata(entry.path())?;
+        let name = Sha256::of(path.as_os_str().as_encoded_bytes());
+        let size = if metadata.is_dir() { 0 } else { metadata.len() };
+        listing.push_str(&format!("{name} {:o} {size}\n", metadata.permissions().mode()));
+        if metadata.is_dir() {
+            add_listing(root, &path, listing)?;
+        }
+    }
+    Ok(())
+}
+
+/// One digest of all files below a folder, without the `excluded` files and folders: names, contents and executable bits. Or the digest
 /// of the file itself, if `root` is one.
 pub(crate) fn digest_tree(root: &Path, excluded: &[&str]) -> io::Result<Sha256> {
     let mut listing = String::new();
-    for ListedEntry { path, kind } in list_tree(root)? {
-        if excluded.iter().any(|name| Path::new(name) == path) {
-            continue;
-        }
+    for ListedEntry { path, kind } in list_tree(root, excluded)? {
         let (kind, content) = match kind {
             EntryKind::File { is_executable } => {
                 let content = Sha256::of(&fs::read(join(root, &path))?);
@@ -89,7 +119,7 @@ fn join(root: &Path, path: &Path) -> PathBuf {
 /// Copies the files below `source` into a folder and replaces whatever exists at their paths. It never writes through a
 /// link: a link in a parent path, perhaps an agent's, is replaced by a folder.
 pub(crate) fn copy_files_into(source: &Path, folder: &Path) -> io::Result<()> {
-    for ListedEntry { path, kind } in list_tree(source)? {
+    for ListedEntry { path, kind } in list_tree(source, &[])? {
         let mut parent = folder.to_owned();
         for component in path.parent().into_iter().flat_map(Path::components) {
             parent.push(component);
@@ -110,6 +140,11 @@ pub(crate) fn copy_files_into(source: &Path, folder: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The paths of the files below a folder, relative to it, ordered.
+pub(crate) fn relative_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    Ok(list_tree(folder, &[])?.into_iter().map(|entry| entry.path).collect())
 }
 
 /// Removes whatever is at a path. If a folder in it is not writable, makes all folders writable and tries again.

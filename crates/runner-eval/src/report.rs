@@ -1,9 +1,12 @@
 //! Renders results as documents: an HTML page, and the formats of other programs.
 
 pub(crate) mod atif;
+pub(crate) mod harbor;
 pub(crate) mod html;
 pub(crate) mod inspect;
 pub(crate) mod junit;
+pub(crate) mod plots;
+pub(crate) mod predictions;
 pub(crate) mod rows;
 mod transcript;
 

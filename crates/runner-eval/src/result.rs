@@ -178,6 +178,9 @@ pub struct TrialMeta {
     /// Null if the loop did not start.
     pub metrics: Option<LoopMetrics>,
     pub runner: RunnerVersion,
+    /// If this is not an attempt of its own, but a new judgement of an earlier one: the number of that attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regrade_of: Option<u32>,
     /// In UTC, such as `2026-11-16T05:00:03Z`.
     pub started_at: String,
     pub ended_at: String,

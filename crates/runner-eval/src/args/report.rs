@@ -13,6 +13,7 @@ use clap::{Args, ValueEnum};
   runner eval report                    # the newest run as a table
   runner eval report table nightly --k 3 --json
   runner eval report html nightly --out nightly.html
+  runner eval report harbor nightly --out jobs    # then: harbor view jobs
   runner eval report junit nightly@codex --out junit.xml")]
 pub(crate) struct ReportArgs {
     /// Format of the report
@@ -24,7 +25,7 @@ pub(crate) struct ReportArgs {
     /// The k of pass@k and pass^k [default: the fewest trials of any case]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) k: Option<u32>,
-    /// Write to FILE instead of standard output (atif: to files in this folder)
+    /// Write to FILE instead of standard output (atif, harbor: to files in this folder)
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -45,4 +46,8 @@ pub(crate) enum ReportFormat {
     Atif,
     /// A JSON log of Inspect, for one agent
     Inspect,
+    /// A job of Harbor in the folder --out, for `harbor view`
+    Harbor,
+    /// Patches as predictions of SWE-bench, one per line
+    Predictions,
 }

@@ -129,10 +129,16 @@ pub(crate) struct K8sArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner eval submit actions --run nightly --agent codex --trials 5 \\
-    --out .github/workflows/eval.yml")]
+    --secret OPENAI_API_KEY --out .github/workflows/eval.yml")]
 pub(crate) struct ActionsArgs {
     #[command(flatten)]
     pub(crate) common: SubmitScope,
+    /// Secret of the repository that becomes a variable of the trials, such as OPENAI_API_KEY; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub(crate) secret: Vec<String>,
+    /// Command that installs runner and runner-eval on a machine; repeatable [default: cargo install from the repository]
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) setup: Vec<String>,
     /// Workflow file to write
     #[arg(long, value_name = "FILE", default_value = ".github/workflows/eval.yml")]
     pub(crate) out: PathBuf,

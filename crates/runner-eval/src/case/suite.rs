@@ -51,6 +51,11 @@ impl LoadedCase {
             let path = loaded.folder.join(name);
             fs::symlink_metadata(&path).map_err(|error| CommandError::io(what(), &path, &error))?;
         }
+        if let Some(rootfs) = loaded.rootfs().filter(|rootfs| !rootfs.is_dir()) {
+            let error = io::Error::from(io::ErrorKind::NotFound);
+            return Err(CommandError::io(what(), &rootfs, &error)
+                .hint("export it from an image: podman export, or debootstrap"));
+        }
         loaded.check_scenarios()?;
         Ok(loaded)
     }
@@ -87,9 +92,18 @@ impl LoadedCase {
             listing.push_str(&format!("{name} {digest}\n"));
         }
         if self.file.file_name().is_some_and(|name| name == CASE_FILE) {
-            listing.push_str(&format!("folder {}\n", files::digest_tree(&self.folder, excluded)?));
+            let digest = files::digest_tree(&self.folder, &[excluded, &self.rootfs_name()[..]].concat())?;
+            listing.push_str(&format!("folder {digest}\n"));
+        }
+        if let Some(rootfs) = self.rootfs() {
+            listing.push_str(&format!("rootfs {}\n", files::digest_listing(&rootfs)?));
         }
         Ok(Sha256::of(listing.as_bytes()))
+    }
+
+    /// The root file system, as the case names it.
+    fn rootfs_name(&self) -> Vec<&str> {
+        self.case.environment.rootfs.as_deref().into_iter().collect()
     }
 
     /// An invalid scenario is an error of the case, so it is reported before any trial starts.
@@ -117,6 +131,17 @@ impl LoadedCase {
         } else {
             self.case.fixture.as_ref().map(|name| self.folder.join(name))
         }
+    }
+
+    /// The folder with the tasks and checks that the run starts with.
+    pub(crate) fn plan(&self) -> Option<PathBuf> {
+        self.case.plan.as_ref().map(|name| self.folder.join(name))
+    }
+
+    /// The folder that is the root file system of the trial, by its absolute path.
+    pub(crate) fn rootfs(&self) -> Option<PathBuf> {
+        let name = self.case.environment.rootfs.as_ref()?;
+        Some(files::absolute(&self.folder.join(name)))
     }
 
     /// The folder with the files for hidden checks.

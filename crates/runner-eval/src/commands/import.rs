@@ -1,5 +1,7 @@
 //! `runner eval import`: cases from tasks of Harbor, Terminal-Bench and SWE-bench.
 
+mod harbor;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +9,7 @@ use std::path::{Path, PathBuf};
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler};
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
-use toml::{Table, Value};
+use toml::Value;
 
 use crate::args::{EvalGlobalArgs, ImportArgs, TaskFormat};
 use crate::case::inline;
@@ -17,7 +19,16 @@ use crate::plan::run_name::check_name;
 
 /// The judge of an imported task.
 const TASK_JUDGE: &str = include_str!("import/task_judge.py");
+const STEP_CHECK: &str = include_str!("import/step_check.py");
 const SWE_JUDGE: &str = include_str!("import/swe_judge.py");
+
+const SETUP_KEY: &str = "setup = [\"bash\", \"setup.sh\"]\n";
+/// Checks the base commit of an instance out, and removes everything after it: the fix is there.
+const SWE_SETUP: &str = "set -e\n\
+    git checkout -q -B work BASE\n\
+    git for-each-ref --format='delete %(refname)' | grep -v ' refs/heads/work$' | git update-ref --stdin\n\
+    git reflog expire --expire=now --all\n\
+    git gc -q --prune=now\n";
 
 pub(crate) struct ImportOutput(Vec<PathBuf>);
 
@@ -27,7 +38,7 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &ImportArgs) -> Result<ImportOu
         let path = global.shared.project_dir.join(path);
         let fail = |error: io::Error| CommandError::io("could not import the task", &path, &error);
         let cases = match args.format {
-            TaskFormat::Harbor => vec![harbor_task(&path).map_err(fail)?],
+            TaskFormat::Harbor => vec![harbor::harbor_task(&path).map_err(fail)?],
             TaskFormat::TerminalBench => vec![terminal_bench_task(&path).map_err(fail)?],
             TaskFormat::SweBench => swe_bench_tasks(&path, args.repos.as_deref()).map_err(fail)?,
         };
@@ -46,16 +57,28 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &ImportArgs) -> Result<ImportOu
 struct ImportedCase {
     id: String,
     goal: String,
-    /// A folder of initial files, or a git bundle.
-    fixture: Option<PathBuf>,
+    initial: InitialFiles,
     /// What becomes `hidden/<name>`.
     hidden: Vec<HiddenEntry>,
-    judge: &'static str,
     /// Options of the judge, as `hidden/options.json`.
     options: JsonValue,
     wall_secs: u64,
+    network: bool,
     /// A script that solves the task.
     solution: Option<PathBuf>,
+    /// The tasks of its plan.
+    plan: Vec<PlanStep>,
+}
+
+/// What the repository of a trial starts with.
+#[derive(Default)]
+struct InitialFiles {
+    /// A folder, or a git bundle.
+    fixture: Option<PathBuf>,
+    /// Folders of files that steps add.
+    of_steps: Vec<PathBuf>,
+    /// A script that prepares the repository.
+    setup: Option<String>,
 }
 
 struct HiddenEntry {
@@ -63,7 +86,39 @@ struct HiddenEntry {
     source: PathBuf,
 }
 
+/// A step of a task, which becomes a task of the plan with a check.
+struct PlanStep {
+    id: String,
+    title: String,
+    goal: String,
+    /// Folders with the files of its tests; later ones replace files of earlier ones.
+    tests: Vec<PathBuf>,
+    /// What its check needs to know.
+    options: JsonValue,
+    solution: Option<PathBuf>,
+}
+
 impl ImportedCase {
+    /// Without anything but the options of its judge.
+    fn new(options: JsonValue) -> Self {
+        Self {
+            id: String::new(),
+            goal: String::new(),
+            initial: InitialFiles::default(),
+            hidden: Vec::new(),
+            options,
+            wall_secs: 3_600,
+            network: true,
+            solution: None,
+            plan: Vec::new(),
+        }
+    }
+
+    /// Instances of SWE-bench have a judge of their own.
+    fn judge(&self) -> &'static str {
+        if self.options.get("test_patch").is_some() { SWE_JUDGE } else { TASK_JUDGE }
+    }
+
     fn write(&self, folder: &Path) -> io::Result<()> {
         check_name(&self.id).map_err(|error| io::Error::other(format!("`{}` {error}", self.id)))?;
         if folder.exists() {
@@ -71,20 +126,7 @@ impl ImportedCase {
         }
         let hidden = folder.join("hidden");
         fs::create_dir_all(&hidden)?;
-        let mut keys = String::new();
-        match &self.fixture {
-            Some(bundle) if bundle.is_file() => {
-                fs::copy(bundle, folder.join("base.bundle"))?;
-                keys.push_str("fixture = \"base.bundle\"\n");
-            }
-            Some(source) => {
-                fs::create_dir_all(folder.join("fixture"))?;
-                files::copy_files_into(source, &folder.join("fixture"))?;
-                let _ = fs::remove_file(folder.join("fixture/Dockerfile"));
-                keys.push_str("fixture = \"fixture\"\n");
-            }
-            None => {}
-        }
+        let mut keys = self.write_fixture(folder)?;
         for HiddenEntry { name, source } in &self.hidden {
             let target = hidden.join(name);
             if source.is_file() {
@@ -95,21 +137,21 @@ impl ImportedCase {
             }
         }
         fs::write(hidden.join("options.json"), format!("{:#}\n", self.options))?;
-        fs::write(hidden.join("judge.py"), self.judge)?;
-        if let Some(script) = &self.solution {
-            let text = fs::read_to_string(script)?;
-            let run = Value::Array(["bash", "-c", &text].map(|word| Value::String(word.to_owned())).into());
-            let scenario = format!(
-                "[[session]]\nanswer = {{ status = \"done\", summary = \"done\" }}\n[[session.do]]\nrun = {{ argv = {} }}\n",
-                inline(&run)
-            );
+        fs::write(hidden.join("judge.py"), self.judge())?;
+        if !self.plan.is_empty() {
+            self.write_plan(&folder.join("plan"))?;
+            keys.push_str("plan = \"plan\"\n");
+        }
+        let scenario = self.scenario()?;
+        if !scenario.is_empty() {
             fs::write(folder.join("solution.toml"), scenario)?;
             keys.push_str("solution = \"solution.toml\"\n");
         }
         let text = |text: &str| inline(&Value::String(text.to_owned()));
+        let environment = if self.network { "" } else { "[environment]\nnetwork = false\n\n" };
         let case = format!(
             "[case]\nid = {}\ntags = [\"imported\"]\nhidden = \"hidden\"\nrequires = [\"bash\", \"python3\"]\n{keys}goal = {}\n\n\
-             [limits]\nwall_secs = {}\n\n[config.guard]\ncommand = [\"true\"]\n\n\
+             [limits]\nwall_secs = {}\n\n{environment}[config.guard]\ncommand = [\"true\"]\n\n\
              [[checks]]\nname = \"task tests\"\ntype = \"judge\"\ncommand = [\"python3\", \"judge.py\"]\ntimeout_secs = {}\n",
             text(&self.id),
             text(&self.goal),
@@ -118,6 +160,102 @@ impl ImportedCase {
         );
         fs::write(folder.join("case.toml"), case)
     }
+
+    /// Writes the initial files and returns the keys of the case that name them.
+    fn write_fixture(&self, folder: &Path) -> io::Result<String> {
+        if let Some(bundle) = self.initial.fixture.as_ref().filter(|fixture| fixture.is_file()) {
+            fs::copy(bundle, folder.join("base.bundle"))?;
+            let mut keys = "fixture = \"base.bundle\"\n".to_owned();
+            if let Some(setup) = &self.initial.setup {
+                fs::write(folder.join(harbor::SETUP_SCRIPT), setup)?;
+                keys.push_str(SETUP_KEY);
+            }
+            return Ok(keys);
+        }
+        if self.initial.fixture.is_none() && self.initial.of_steps.is_empty() {
+            return Ok(String::new());
+        }
+        let target = folder.join("fixture");
+        fs::create_dir_all(&target)?;
+        for source in self.initial.fixture.iter().chain(&self.initial.of_steps) {
+            files::copy_files_into(source, &target)?;
+        }
+        for name in ["Dockerfile", "docker-compose.yaml"] {
+            let _ = fs::remove_file(target.join(name));
+        }
+        let mut keys = "fixture = \"fixture\"\n".to_owned();
+        // Scripts of steps run before the first commit, and are not part of it.
+        let setup = target.join(harbor::SETUP_SCRIPT);
+        if setup.is_file() {
+            fs::rename(setup, folder.join(harbor::SETUP_SCRIPT))?;
+            keys.push_str(SETUP_KEY);
+        }
+        Ok(keys)
+    }
+
+    /// Writes the tasks, and for each its tests as a check.
+    fn write_plan(&self, folder: &Path) -> io::Result<()> {
+        let mut stories = Vec::new();
+        for (step, priority) in self.plan.iter().zip(1..) {
+            stories.push(json!({
+                "id": step.id,
+                "title": step.title,
+                "description": step.goal,
+                "acceptanceCriteria": ["the tests of this step pass"],
+                "priority": priority,
+            }));
+            let node = folder.join("nodes").join(&step.id);
+            let tests = node.join("tests");
+            fs::create_dir_all(&tests)?;
+            for source in &step.tests {
+                files::copy_files_into(source, &tests)?;
+            }
+            let mut options = step.options.clone();
+            if let (Some(options), Some(script)) = (options.as_object_mut(), self.options.get("script")) {
+                options.insert("script".to_owned(), script.clone());
+            }
+            fs::write(node.join("options.json"), format!("{options:#}\n"))?;
+            fs::write(node.join("step_check.py"), STEP_CHECK)?;
+            fs::write(node.join("checks.toml"), checks_text(&step.id, &node)?)?;
+        }
+        fs::write(folder.join("plan.json"), format!("{:#}\n", json!({ "userStories": stories })))
+    }
+
+    /// The scenario of the reference solution: a session for each step that has one. Empty without any.
+    fn scenario(&self) -> io::Result<String> {
+        let mut scenario = String::new();
+        for step in &self.plan {
+            let when = format!("when = {{ node = {} }}\n", inline(&Value::String(step.id.clone())));
+            scenario.push_str(&solving_session(&when, step.solution.as_deref())?);
+        }
+        scenario.push_str(&solving_session("", self.solution.as_deref())?);
+        Ok(scenario)
+    }
+}
+
+/// A session that runs a script of the reference solution. Scripts name the folder of the work in a container.
+fn solving_session(when: &str, script: Option<&Path>) -> io::Result<String> {
+    let Some(script) = script else { return Ok(String::new()) };
+    let text = fs::read_to_string(script)?.replace("/app/", "./").replace("/app", ".");
+    let run = Value::Array(["bash", "-c", &text].map(|word| Value::String(word.to_owned())).into());
+    Ok(format!(
+        "[[session]]\n{when}answer = {{ status = \"done\", summary = \"done\" }}\n[[session.do]]\nrun = {{ argv = {} }}\n",
+        inline(&run)
+    ))
+}
+
+/// The file of checks of a step: one check, with all files in the step's folder.
+fn checks_text(id: &str, node: &Path) -> io::Result<String> {
+    let mut entries = Vec::new();
+    for path in files::relative_files(node)? {
+        let path = path.to_string_lossy().into_owned();
+        let target = Value::String(format!(".steps/{id}/{path}"));
+        entries.push(format!("{} = {}", inline(&target), inline(&Value::String(path))));
+    }
+    Ok(format!(
+        "[[check]]\nname = \"tests\"\ncommand = [\"python3\", \".steps/{id}/step_check.py\"]\nfiles = {{ {} }}\n",
+        entries.join(", ")
+    ))
 }
 
 fn task_name(path: &Path) -> String {
@@ -127,46 +265,6 @@ fn task_name(path: &Path) -> String {
 
 fn existing(path: PathBuf) -> Option<PathBuf> {
     path.exists().then_some(path)
-}
-
-/// A Harbor task, with one step or several. Steps become numbered parts of the goal, and each has its own tests.
-fn harbor_task(path: &Path) -> io::Result<ImportedCase> {
-    let text = fs::read_to_string(path.join("task.toml"))?;
-    let task: Table = text.parse().map_err(io::Error::other)?;
-    let mut hidden = Vec::new();
-    let mut steps = Vec::new();
-    let mut goal = fs::read_to_string(path.join("instruction.md")).unwrap_or_default();
-    for (step, number) in task.get("steps").and_then(Value::as_array).into_iter().flatten().zip(1..) {
-        let name = step.get("name").and_then(Value::as_str).unwrap_or_default();
-        let folder = path.join("steps").join(name);
-        let instruction = fs::read_to_string(folder.join("instruction.md"))?;
-        goal.push_str(&format!("\n## Step {number}: {name}\n\n{instruction}"));
-        if let Some(source) = existing(folder.join("tests")) {
-            let tests = format!("step-{number}");
-            let least = step.get("min_reward").and_then(Value::as_float).unwrap_or(1.0);
-            steps.push(json!({ "name": name, "tests": tests, "min_reward": least }));
-            hidden.push(HiddenEntry { name: tests, source });
-        }
-    }
-    if let Some(source) = existing(path.join("tests")) {
-        steps.push(json!({ "name": "tests", "tests": "tests", "min_reward": 1.0 }));
-        hidden.push(HiddenEntry { name: "tests".to_owned(), source });
-    }
-    let timeout = task.get("agent").and_then(|agent| agent.get("timeout_sec"));
-    let seconds = timeout.and_then(|value| {
-        value.as_integer().map(|secs| secs.to_string()).or_else(|| Some(format!("{:.0}", value.as_float()?)))
-    });
-    let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(3_600_u64);
-    Ok(ImportedCase {
-        id: task_name(path),
-        goal,
-        fixture: existing(path.join("environment")),
-        hidden,
-        judge: TASK_JUDGE,
-        options: json!({ "script": "test.sh", "steps": steps }),
-        wall_secs: seconds.clamp(60, 604_800),
-        solution: existing(path.join("solution/solve.sh")),
-    })
 }
 
 /// A Terminal-Bench task. Of task.yaml only the instruction is read.
@@ -179,19 +277,17 @@ fn terminal_bench_task(path: &Path) -> io::Result<ImportedCase> {
         existing(path.join("run-tests.sh"))
             .map(|source| HiddenEntry { name: "tests/run-tests.sh".to_owned(), source }),
     );
+    let options = json!({
+        "script": "run-tests.sh",
+        "steps": [{ "name": "tests", "tests": ["tests"], "min_reward": 1.0 }],
+    });
     Ok(ImportedCase {
         id: task_name(path),
         goal: yaml_text(&yaml, "instruction")
             .ok_or_else(|| io::Error::other("task.yaml has no instruction"))?,
-        fixture: None,
         hidden,
-        judge: TASK_JUDGE,
-        options: json!({
-            "script": "run-tests.sh",
-            "steps": [{ "name": "tests", "tests": "tests", "min_reward": 1.0 }],
-        }),
-        wall_secs: 3_600,
         solution: existing(path.join("solution.sh")),
+        ..ImportedCase::new(options)
     })
 }
 
@@ -238,20 +334,21 @@ fn swe_bench_tasks(path: &Path, repos: Option<&Path>) -> io::Result<Vec<Imported
                 bundle.display()
             )));
         }
+        let options = json!({
+            "base_commit": instance.base_commit,
+            "test_patch": instance.test_patch,
+            "fail_to_pass": test_names(&instance.fail_to_pass),
+            "pass_to_pass": test_names(&instance.pass_to_pass),
+        });
         cases.push(ImportedCase {
             id: instance.instance_id,
             goal: instance.problem_statement,
-            fixture: Some(bundle),
-            hidden: Vec::new(),
-            judge: SWE_JUDGE,
-            options: json!({
-                "base_commit": instance.base_commit,
-                "test_patch": instance.test_patch,
-                "fail_to_pass": test_names(&instance.fail_to_pass),
-                "pass_to_pass": test_names(&instance.pass_to_pass),
-            }),
-            wall_secs: 3_600,
-            solution: None,
+            initial: InitialFiles {
+                fixture: Some(bundle),
+                setup: Some(SWE_SETUP.replace("BASE", &instance.base_commit)),
+                ..InitialFiles::default()
+            },
+            ..ImportedCase::new(options)
         });
     }
     Ok(cases)

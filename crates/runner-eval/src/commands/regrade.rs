@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use runner_core::layout::Doc;
 use runner_core::model::digest::Sha256;
+use runner_core::strict::canonical_json;
+use runner_core::text::one_line;
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 use supervise::signals::SignalListener;
@@ -16,11 +18,14 @@ use crate::case::suite::{LoadedCase, filter_cases, load_cases};
 use crate::execution::grade::Grader;
 use crate::execution::process::CommandRunner;
 use crate::execution::sandbox::{SandboxPrograms, hidden_paths};
-use crate::execution::verdict::{LoopEnd, RunnerReport, classify};
+use crate::execution::verdict::{LoopEnd, RunnerReport, TrialVerdict, classify};
 use crate::execution::workspace::Workspace;
 use crate::files;
-use crate::result::stored_trial::StoredTrial;
-use crate::result::{CheckResult, TrialOutcome};
+use crate::plan::PlannedTrial;
+use crate::result::run_folder::RunFolder;
+use crate::result::signature::file_digests;
+use crate::result::stored_trial::{CHECKS_FILE, INPUTS_FILE, META_FILE, StoredTrial};
+use crate::result::{CheckResult, CheckResults, TrialInputs, TrialMeta, TrialOutcome};
 
 pub(crate) struct RegradeOutput {
     run: String,
@@ -77,19 +82,73 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &RegradeArgs) -> Result<Regrade
         if commands.is_stopping() {
             break;
         }
-        let workspace = Workspace::new(&global.workspaces(), &trial.case, &stored.meta.eval_run_id);
+        // A new judgement has no workspace of its own.
+        let original = stored.meta.regrade_of.unwrap_or(stored.meta.attempt);
+        let name = trial.eval_run_id(folder.name(), original);
+        let workspace = Workspace::new(&global.workspaces(), &trial.case, &name);
         match regrader.regrade(loaded, &stored, &workspace) {
             Err(why) => {
                 output.skipped.push(SkippedTrial { eval_run_id: stored.meta.eval_run_id.clone(), why });
             }
-            Ok(changed) => {
+            Ok(judgement) => {
                 output.graded += 1;
-                output.changed.extend(changed);
+                if let Some(judgement) = judgement {
+                    if args.record {
+                        record(&folder, trial, loaded, &stored, &judgement)?;
+                    }
+                    output.changed.push(judgement.changed);
+                }
             }
         }
     }
     let _ = files::remove_any(&scratch);
     Ok(output)
+}
+
+/// A judgement that differs from the recorded one.
+struct NewJudgement {
+    changed: ChangedResult,
+    verdict: TrialVerdict,
+    checks: CheckResults,
+}
+
+/// Publishes a judgement as a further attempt at its trial.
+fn record(
+    folder: &RunFolder,
+    trial: &PlannedTrial,
+    loaded: &LoadedCase,
+    stored: &StoredTrial,
+    judgement: &NewJudgement,
+) -> Result<(), CommandError> {
+    let digests = loaded.digests()?;
+    let number = stored.meta.attempt + 1;
+    let target = folder.result_folder(trial, number);
+    let fail = |error: io::Error| CommandError::io("could not record the judgement", &target, &error);
+    let _lock = folder.lock(trial, false).map_err(fail)?;
+    let TrialVerdict { outcome, cause, why } = judgement.verdict.clone();
+    let meta = TrialMeta {
+        attempt: number,
+        eval_run_id: trial.eval_run_id(folder.name(), number),
+        outcome,
+        cause,
+        why: why.map(|why| one_line(&why)),
+        regrade_of: Some(stored.meta.regrade_of.unwrap_or(stored.meta.attempt)),
+        ..stored.meta.clone()
+    };
+    let staging = target.with_file_name(format!(".{}", meta.eval_run_id));
+    files::remove_any(&staging).map_err(fail)?;
+    files::copy_tree(&stored.folder, &staging).map_err(fail)?;
+    fs::write(staging.join(CHECKS_FILE), canonical_json(&judgement.checks)).map_err(fail)?;
+    fs::write(staging.join(META_FILE), canonical_json(&meta)).map_err(fail)?;
+    let inputs = folder.key.sign(TrialInputs {
+        case_sha256: digests.task.to_string(),
+        checks_sha256: digests.checks.to_string(),
+        evaluator: env!("CARGO_PKG_VERSION").to_owned(),
+        files: file_digests(&staging),
+        ..stored.inputs.clone()
+    });
+    fs::write(staging.join(INPUTS_FILE), canonical_json(&inputs)).map_err(fail)?;
+    fs::rename(&staging, &target).map_err(fail)
 }
 
 struct Regrader<'a> {
@@ -108,7 +167,7 @@ impl Regrader<'_> {
         loaded: &LoadedCase,
         stored: &StoredTrial,
         workspace: &Workspace,
-    ) -> Result<Option<ChangedResult>, String> {
+    ) -> Result<Option<NewJudgement>, String> {
         let Some(exit) = stored.meta.runner_exit else {
             return Err("`runner loop` has no exit code".to_owned());
         };
@@ -129,14 +188,17 @@ impl Regrader<'_> {
             is_completed: exit == 0,
         };
         let checks = grader.grade(&workspace.repository).map_err(|error: io::Error| error.to_string())?;
-        let after = classify(&LoopEnd::Exited(exit), &RunnerReport::default(), &checks.checks).outcome;
+        let verdict = classify(&LoopEnd::Exited(exit), &RunnerReport::default(), &checks.checks);
+        let after = verdict.outcome;
         let before = stored.meta.outcome;
         let changed = changed_checks(&stored.checks.checks, &checks.checks);
         if before == after && changed.is_empty() {
             return Ok(None);
         }
         let eval_run_id = stored.meta.eval_run_id.clone();
-        Ok(Some(ChangedResult { eval_run_id, case: loaded.case.id.clone(), before, after, checks: changed }))
+        let case = loaded.case.id.clone();
+        let changed = ChangedResult { eval_run_id, case, before, after, checks: changed };
+        Ok(Some(NewJudgement { changed, verdict, checks }))
     }
 }
 

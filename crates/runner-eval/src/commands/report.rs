@@ -1,18 +1,23 @@
 //! `runner eval report`
 
+mod output_files;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
 
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use super::compare::{DRAWS, add_difference};
+use output_files::{ReportFileOutput, ReportText, write_harbor_job, write_trajectories};
+
 use crate::args::{EvalGlobalArgs, ReportArgs, ReportFormat};
 use crate::files;
 use crate::plan::PlannedTrial;
-use crate::report::{atif, html, inspect, junit, rows};
+use crate::report::html::PageExtras;
+use crate::report::plots::ForestRow;
+use crate::report::{atif, html, inspect, junit, predictions, rows};
+use crate::result::run_folder::RunFolder;
 use crate::result::selection::ResultSelection;
 use crate::result::stored_trial::StoredTrial;
 use crate::stats::Interval;
@@ -71,6 +76,12 @@ fn arm_differences(selection: &ResultSelection) -> Result<Vec<ArmDifference>, Co
     Ok(arms)
 }
 
+/// Whether the last attempt is a new judgement of this one: then both are the same work, which was paid for once.
+fn is_judged_again(trial: &StoredTrial, last: &[&StoredTrial]) -> bool {
+    let number = trial.meta.regrade_of.unwrap_or(trial.meta.attempt);
+    last.iter().any(|last| last.key() == trial.key() && last.meta.regrade_of == Some(number))
+}
+
 pub(crate) fn run(
     global: &EvalGlobalArgs,
     args: &ReportArgs,
@@ -78,13 +89,13 @@ pub(crate) fn run(
     let selection = ResultSelection::load(global, args.selection.as_deref())?;
     let last = selection.last_attempts();
     let is_last = |trial: &&StoredTrial| last.iter().any(|last| last.folder == trial.folder);
-    let earlier = selection.trials.iter().filter(|trial| !is_last(trial)).map(|trial| &trial.meta);
+    let earlier = selection.trials.iter().filter(|trial| !is_last(trial) && !is_judged_again(trial, &last));
+    let earlier = earlier.map(|trial| &trial.meta);
     let table = table(&scores(last.iter().map(|trial| &trial.meta), earlier), args.k);
     let text = match args.format {
         ReportFormat::Table if args.out.is_some() => {
-            return Err(CommandError::refused("format", "--out does not apply to the format `table`").hint(
-                "choose html, junit, jsonl, csv, atif or inspect; or: runner eval report --json > FILE",
-            ));
+            return Err(CommandError::refused("format", "--out does not apply to the format `table`")
+                .hint("choose another format; or: runner eval report --json > FILE"));
         }
         ReportFormat::Table => {
             return Ok(Box::new(ReportOutput {
@@ -97,7 +108,15 @@ pub(crate) fn run(
                 missing: selection.missing,
             }));
         }
-        ReportFormat::Html => html::html(&selection, &table),
+        ReportFormat::Html => {
+            let extras = PageExtras {
+                differences: forest_rows(&selection)?,
+                budget: RunFolder::budget_text(&global.results(), &selection.name),
+            };
+            html::html(&selection, &table, &extras)
+        }
+        ReportFormat::Predictions => predictions::predictions(&last),
+        ReportFormat::Harbor => return write_harbor_job(global, args, &selection.name, &last),
         ReportFormat::Junit => junit::junit(&selection.name, &selection.trials),
         ReportFormat::Jsonl => rows::jsonl(&selection.trials),
         ReportFormat::Csv => rows::csv(&selection.trials),
@@ -122,65 +141,24 @@ pub(crate) fn run(
     Ok(Box::new(ReportFileOutput { file: file.display().to_string(), bytes: text.len(), trials: last.len() }))
 }
 
-/// Writes a trajectory per trial into a folder.
-fn write_trajectories(
-    folder: &Path,
-    trials: &[&StoredTrial],
-) -> Result<Box<dyn CommandOutput>, CommandError> {
-    let fail = |error| CommandError::io("could not write the trajectories", folder, &error);
-    fs::create_dir_all(folder).map_err(fail)?;
-    let mut bytes = 0;
-    for trial in trials {
-        let text = format!("{:#}\n", atif::atif(trial));
-        let name = format!("{}.{}.json", trial.meta.case_id, trial.meta.eval_run_id);
-        files::write_atomic(&folder.join(name), text.as_bytes()).map_err(fail)?;
-        bytes += text.len();
+/// The differences to draw: every arm against its base, and every other agent against the first.
+fn forest_rows(selection: &ResultSelection) -> Result<Vec<ForestRow>, CommandError> {
+    let mut rows = Vec::new();
+    for arm in arm_differences(selection)? {
+        let MeanDifference { mean, interval, .. } = arm.difference;
+        rows.push(ForestRow { label: format!("{} against {}", arm.label, arm.base), mean, interval });
     }
-    Ok(Box::new(ReportFileOutput { file: folder.display().to_string(), bytes, trials: trials.len() }))
-}
-
-/// A report that is printed verbatim.
-struct ReportText(String);
-
-impl CommandOutput for ReportText {
-    fn json(&self) -> Value {
-        json!({ "schema": "runner.eval.report-text/1", "text": self.0 })
+    let agents: Vec<String> = selection.agents().into_iter().filter(|agent| !agent.contains('+')).collect();
+    let Some((first, others)) = agents.split_first() else { return Ok(rows) };
+    for other in others {
+        let [base, new] = [first, other].map(|name| selection.only(name));
+        let comparison = PairedComparison::new(&base, &new)?;
+        if let Some(difference) = mean_difference(&comparison.pairs(), InferenceScope::Cases, DRAWS) {
+            let MeanDifference { mean, interval, .. } = difference;
+            rows.push(ForestRow { label: format!("{other} against {first}"), mean, interval });
+        }
     }
-
-    fn key_values(&self) -> Vec<KeyValueLine> {
-        vec![KeyValueLine::verbatim(self.0.trim_end())]
-    }
-
-    fn human(&self, _: &Styler) -> String {
-        self.0.clone()
-    }
-}
-
-/// A report that was written to a file.
-struct ReportFileOutput {
-    file: String,
-    bytes: usize,
-    trials: usize,
-}
-
-impl CommandOutput for ReportFileOutput {
-    fn json(&self) -> Value {
-        json!({
-            "schema": "runner.eval.report-file/1",
-            "file": self.file,
-            "bytes": self.bytes,
-            "trials": self.trials,
-        })
-    }
-
-    fn key_values(&self) -> Vec<KeyValueLine> {
-        let line = KeyValueLine::new().with("file", &self.file).with("bytes", self.bytes);
-        vec![line.with("trials", self.trials)]
-    }
-
-    fn human(&self, _: &Styler) -> String {
-        format!("{} trials written to {}\n", self.trials, self.file)
-    }
+    Ok(rows)
 }
 
 fn number(value: Option<f64>, digits: usize) -> String {

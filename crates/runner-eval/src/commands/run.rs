@@ -52,6 +52,9 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &RunArgs, ui: &Ui) -> Result<Ev
     };
     let settings = pool_settings(global, &args.execution)?;
     let isolation = isolation_note(&settings)?;
+    folder.record_budget(settings.budget).map_err(|error| {
+        CommandError::io("could not record the budget", &folder.file("budget.json"), &error)
+    })?;
     let recorded = RecordedTrials::read(&folder, &trials, settings.retries);
     let already_done = recorded.completed.len();
     let stolen = if args.steal { other_open_trials(&folder, &trials, settings.retries) } else { Vec::new() };

@@ -185,7 +185,7 @@ fn write_workflow(global: &EvalGlobalArgs, args: &ActionsArgs) -> Result<SubmitO
         Some(run) => run.clone(),
         None => unused_run_name(&global.results())?,
     };
-    let text = actions::workflow(&args.common, run.as_str(), &plan_arguments(&args.common));
+    let text = actions::workflow(args, run.as_str(), &plan_arguments(&args.common));
     let path = global.shared.project_dir.join(&args.out);
     let output = SubmitOutput {
         run: run.to_string(),

@@ -23,7 +23,7 @@ use crate::execution::process::{
 };
 use crate::execution::sandbox::{SandboxAccess, SandboxPrograms};
 use crate::execution::workspace::{Workspace, case_variables};
-use crate::execution::{judge_output, junit_counts};
+use crate::execution::{judge_output, junit_counts, rootfs};
 use crate::files;
 use crate::result::{CheckResult, CheckResults};
 
@@ -250,14 +250,16 @@ impl CheckedCopy<'_> {
             how: UnfinishedCheck::NotStarted,
             why: format!("`{text}`: {why}"),
         };
-        let argv = resolve_argv(&command.argv, folder)
+        let is_judge = folder != self.copy;
+        let root = self.grader.loaded.rootfs().filter(|_| !is_judge);
+        let argv = resolve_argv_in(root.as_deref(), &command.argv, folder)
             .ok_or_else(|| not_started("the program is not on the PATH".to_owned()))?;
         let spec = CommandSpec {
             folder: folder.to_owned(),
             env,
             timeout: Duration::from_secs(command.timeout_secs),
             output_max_bytes: command.output_max_bytes,
-            ..self.sandboxed(argv)
+            ..self.sandboxed(argv, root)
         };
         let result = self.grader.commands.run(&spec).map_err(|error| not_started(error.to_string()))?;
         match &result.exit {
@@ -274,18 +276,24 @@ impl CheckedCopy<'_> {
         }
     }
 
-    /// A command that can write only the copy and its temporary folder.
-    fn sandboxed(&self, argv: Vec<OsString>) -> CommandSpec<'_> {
+    /// A command that can write only the copy and its temporary folder. Without a root file system of the case's own, it sees
+    /// that of this machine.
+    fn sandboxed(&self, argv: Vec<OsString>, root: Option<PathBuf>) -> CommandSpec<'_> {
         let Grader { sandbox, scratch, hidden, .. } = *self.grader;
         let temporary = scratch.join("tmp");
         let _ = fs::create_dir_all(&temporary);
         let mut readable = vec![scratch.join("judge")];
+        if root.is_none() {
+            // A judge starts the work in it.
+            readable.extend(self.grader.loaded.rootfs());
+        }
         readable.retain(|path| path.exists());
         let access = SandboxAccess {
             hidden: hidden.to_vec(),
             readable,
             writable: vec![self.copy.to_owned()],
             temporary,
+            rootfs: root,
             ..SandboxAccess::default()
         };
         CommandSpec {
@@ -333,7 +341,7 @@ impl CheckedCopy<'_> {
     fn verify(&self) -> CheckOutcome {
         let spec = CommandSpec {
             timeout: VERIFY_TIMEOUT,
-            ..self.sandboxed(vec![self.grader.runner.into(), "verify".into()])
+            ..self.sandboxed(vec![self.grader.runner.into(), "verify".into()], None)
         };
         match self.grader.commands.run(&spec) {
             Err(error) => Err(error.to_string()).into(),
@@ -375,7 +383,11 @@ impl CheckedCopy<'_> {
             return CheckFailure::NotRun { how: UnfinishedCheck::NotStarted, why }.into();
         }
         let mut env = case_variables(self.grader.loaded);
-        let prefix = self.grader.sandbox.map(|programs| programs.candidate_prefix(self.copy, &[&folder]));
+        let root = self.grader.loaded.rootfs();
+        let prefix = self
+            .grader
+            .sandbox
+            .map(|programs| programs.candidate_prefix(self.copy, &[&folder], root.as_deref()));
         let words: Vec<String> =
             prefix.into_iter().flatten().map(|word| word.to_string_lossy().into_owned()).collect();
         env.push(("EVAL_CANDIDATE".into(), serde_json::to_string(&words).unwrap_or_default().into()));
@@ -405,6 +417,18 @@ impl CheckedCopy<'_> {
         // The module has another name than the judge itself, which is usually `judge.py`.
         fs::write(folder.join("judging.py"), JUDGE_MODULE)
     }
+}
+
+/// The program and its arguments, with the program's path in the root file system, if there is one.
+fn resolve_argv_in(root: Option<&Path>, argv: &[String], folder: &Path) -> Option<Vec<OsString>> {
+    let (Some(root), Some((program, arguments))) = (root, argv.split_first()) else {
+        return resolve_argv(argv, folder);
+    };
+    let path =
+        if program.contains('/') { folder.join(program) } else { rootfs::find_program(root, program)? };
+    let mut resolved = vec![path.into_os_string()];
+    resolved.extend(arguments.iter().map(OsString::from));
+    Some(resolved)
 }
 
 fn failed_judgement(report: &judge_output::JudgeReport, min_tests: u64) -> Option<String> {

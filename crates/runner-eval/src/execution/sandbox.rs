@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use supervise::executables;
 
 use crate::args::IsolationMode;
+use crate::execution::rootfs;
 
 /// The programs that a sandbox consists of; none if trials run without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub(crate) struct SandboxAccess {
     /// The folder that becomes `/tmp`.
     pub(crate) temporary: PathBuf,
     pub(crate) has_network: bool,
+    /// The folder that is the root file system; none for that of this machine.
+    pub(crate) rootfs: Option<PathBuf>,
     /// A home folder of the trial's own; none to leave the user's readable.
     pub(crate) home: Option<TrialHome>,
     pub(crate) quotas: ProcessQuotas,
@@ -153,6 +156,10 @@ impl SandboxPrograms {
         if !spec.has_network {
             command.words(&["--unshare-net"]);
         }
+        if let Some(root) = &spec.rootfs {
+            command.root_file_system(root, argv, spec);
+            return self.finish(command, argv, folder, spec);
+        }
         command.words(&["--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc"]);
         command.mount("--bind", &spec.temporary, Path::new("/tmp"));
         for folder in SHARED_FOLDERS.iter().map(Path::new).filter(|folder| folder.is_dir()) {
@@ -176,10 +183,25 @@ impl SandboxPrograms {
         for path in &spec.writable {
             command.mount("--bind", path, path);
         }
+        self.finish(command, argv, folder, spec)
+    }
+
+    /// Adds what comes after the mounts: the folder, the process namespace, limits, and the command itself.
+    fn finish(
+        &self,
+        mut command: MountList,
+        argv: &[OsString],
+        folder: &Path,
+        spec: &SandboxAccess,
+    ) -> Vec<OsString> {
+        let program = |path: &Path| match (&spec.rootfs, path.file_name().and_then(OsStr::to_str)) {
+            (Some(root), Some(name)) => rootfs::find_program(root, name).unwrap_or_else(|| path.to_owned()),
+            _ => path.to_owned(),
+        };
         command.words(&["--chdir"]).0.push(folder.into());
-        command.words(&["--"]).0.push(self.unshare.clone().into());
+        command.words(&["--"]).0.push(program(&self.unshare).into());
         command.words(&["--user", "--map-current-user", "--pid", "--fork", "--mount", "--mount-proc"]);
-        command.words(&["--kill-child", "--"]).0.push(self.prlimit.clone().into());
+        command.words(&["--kill-child", "--"]).0.push(program(&self.prlimit).into());
         command.words(&["--core=0"]);
         let ProcessQuotas { file_bytes_max, processes_max } = spec.quotas;
         if file_bytes_max > 0 {
@@ -194,12 +216,23 @@ impl SandboxPrograms {
 
     /// The command line that runs a program of the work under test beside a judge: its own processes, no network, and none of
     /// the judge's files. It is for use inside of [`Self::wrap`].
-    pub(crate) fn candidate_prefix(&self, copy: &Path, judge_files: &[&Path]) -> Vec<OsString> {
+    pub(crate) fn candidate_prefix(
+        &self,
+        copy: &Path,
+        judge_files: &[&Path],
+        root: Option<&Path>,
+    ) -> Vec<OsString> {
         let mut command = MountList(vec![self.bwrap.clone().into_os_string()]);
         command.words(&["--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc"]);
-        command.words(&["--unshare-net", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
-        command.words(&["--tmpfs", "/tmp"]);
-        for path in judge_files {
+        command.words(&["--unshare-net"]);
+        match root {
+            None => {
+                command.words(&["--ro-bind", "/", "/"]);
+            }
+            Some(root) => command.0.extend(rootfs::mounts(root, &[copy.to_owned()])),
+        }
+        command.words(&["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]);
+        for path in judge_files.iter().filter(|_| root.is_none()) {
             command.words(&["--tmpfs"]).0.push(path.as_os_str().to_owned());
         }
         command.mount("--bind", copy, copy);
@@ -215,6 +248,34 @@ impl MountList {
     fn words(&mut self, words: &[&str]) -> &mut Self {
         self.0.extend(words.iter().map(OsString::from));
         self
+    }
+
+    /// Mounts a root file system of the case's own, and into it what the trial needs. Nothing else of this machine is visible.
+    fn root_file_system(&mut self, root: &Path, argv: &[OsString], spec: &SandboxAccess) {
+        let home = spec.home.as_ref().map(|home| home.path.as_path());
+        let inside = |path: &Path| rootfs::path_inside(path, home);
+        let mut readable = spec.readable.clone();
+        // The runner is not part of the image.
+        let program = argv.first().map(PathBuf::from);
+        readable.extend(program.filter(|program| program.is_file() && !rootfs::contains(root, program)));
+        let mut mounted: Vec<PathBuf> =
+            readable.iter().chain(&spec.writable).map(|path| inside(path)).collect();
+        mounted.push(PathBuf::from("/tmp"));
+        self.0.extend(rootfs::mounts(root, &mounted));
+        self.words(&["--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc"]);
+        self.hide(Path::new("/dev/shm"));
+        self.mount("--bind", &spec.temporary, Path::new("/tmp"));
+        if let Some(home) = &spec.home {
+            self.mount("--bind", &home.private, Path::new(rootfs::HOME));
+        }
+        for path in &readable {
+            self.mount("--ro-bind", path, &inside(path));
+        }
+        for path in &spec.writable {
+            self.mount("--bind", path, &inside(path));
+        }
+        self.words(&["--setenv", "PATH", rootfs::SEARCH_PATH, "--setenv", "HOME", rootfs::HOME]);
+        self.words(&["--remount-ro", "/"]);
     }
 
     fn mount(&mut self, flag: &str, from: &Path, to: &Path) {

@@ -1,10 +1,13 @@
 //! One attempt at one trial, from an empty folder to an unsigned result: set up, `runner start`, `runner loop`, capture,
 //! check, classify. [`super::worker`] calls it, signs the result and publishes it.
 
+mod start;
+pub(crate) mod work_patch;
+
 use std::cell::RefCell;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use runner_core::layout::Doc;
@@ -23,13 +26,13 @@ use crate::execution::configured_agents;
 use crate::execution::grade::Grader;
 use crate::execution::loop_log::{self, IterationCounter, LoopProgress};
 use crate::execution::metrics::loop_metrics;
-use crate::execution::process::{CommandResult, CommandRunner, CommandSandbox, CommandSpec};
+use crate::execution::process::{CommandResult, CommandRunner, CommandSpec};
 use crate::execution::quota::{QuotaWatch, TrialQuotas};
 use crate::execution::runner_under_test::machine_info;
-use crate::execution::sandbox::{ProcessQuotas, SandboxAccess, SandboxPrograms, TrialHome, hidden_paths};
+use crate::execution::sandbox::{SandboxPrograms, hidden_paths};
 use crate::execution::verdict::{LoopEnd, RunnerReport, TrialVerdict, classify, is_provider_failure};
 use crate::execution::worker::{WorkerJob, WorkerMessage};
-use crate::execution::workspace::{TrialConfig, Workspace, case_variables};
+use crate::execution::workspace::{TrialConfig, Workspace};
 use crate::files;
 use crate::plan::TrialSubject;
 use crate::plan::agent::EvalAgent;
@@ -193,11 +196,6 @@ impl<'a> TrialAttempt<'a> {
         }
     }
 
-    /// The folder that is `/tmp` for the loop.
-    fn temporary(&self) -> PathBuf {
-        self.workspace.private.join("tmp")
-    }
-
     /// Creates the repository and runs `runner init`, `runner start` and `runner loop` in it.
     fn run_loop(&self) -> LoopResult {
         self.send_phase("setup");
@@ -254,93 +252,6 @@ impl<'a> TrialAttempt<'a> {
         (self.send)(WorkerMessage::Phase(phase.to_owned()));
     }
 
-    /// A command of the runner under test in the repository. With a configuration, it can reach what the agent needs.
-    fn runner_command(&self, arguments: &[&str], log: &str, config: Option<&TrialConfig>) -> CommandSpec<'_> {
-        let mut argv = vec![self.job.runner.clone().into_os_string()];
-        argv.extend(arguments.iter().map(Into::into));
-        CommandSpec {
-            folder: self.workspace.repository.clone(),
-            env: case_variables(self.loaded),
-            timeout: START_TIMEOUT,
-            log: Some(self.staging.join(log)),
-            sandbox: self.loop_sandbox(config),
-            ..CommandSpec::new(argv)
-        }
-    }
-
-    /// The sandbox around the runner, the agent and the guard: only the repository and the agent's own state are writable.
-    fn loop_sandbox(&self, config: Option<&TrialConfig>) -> Option<CommandSandbox<'_>> {
-        let programs = self.confinement.sandbox.as_ref()?;
-        let limits = &self.loaded.case.limits;
-        let mut readable = vec![self.workspace.scenario(), self.goal_file()];
-        readable.retain(|path| path.exists());
-        let mut writable = vec![self.workspace.repository.clone()];
-        writable.extend(config.into_iter().flat_map(|config| configured_agents::state_folders(&config.text)));
-        let access = SandboxAccess {
-            hidden: self.confinement.hidden.clone(),
-            readable,
-            writable,
-            temporary: self.temporary(),
-            has_network: true,
-            home: self.trial_home(),
-            quotas: ProcessQuotas {
-                file_bytes_max: u64::from(limits.disk_mb) << 20,
-                processes_max: limits.processes.into(),
-            },
-        };
-        Some(CommandSandbox { programs, access })
-    }
-
-    fn trial_home(&self) -> Option<TrialHome> {
-        let path = PathBuf::from(std::env::var_os("HOME")?).canonicalize().ok()?;
-        Some(TrialHome { path, private: self.workspace.private.join("home") })
-    }
-
-    fn goal_file(&self) -> PathBuf {
-        self.workspace.private.join("goal.md")
-    }
-
-    /// Creates the repository, configures it, starts the run, and returns its configuration. The configuration is written
-    /// before `runner start`, because the rules of a run are those that `start` commits.
-    fn start(&self) -> Result<TrialConfig, LoopEnd> {
-        let failed = LoopEnd::DidNotStart;
-        let write = |path: &Path, text: &str| {
-            fs::write(path, text).map_err(|error| failed(format!("`{}`: {error}", path.display())))
-        };
-        self.workspace.create(self.loaded, self.commands).map_err(failed)?;
-        let fail = |error: io::Error| failed(format!("could not create the workspace: {error}"));
-        self.workspace.link_as_latest(&self.loaded.case.id).map_err(fail)?;
-        fs::create_dir_all(self.temporary()).map_err(fail)?;
-        if let Some(TrialHome { path, private }) = self.trial_home() {
-            TrialHome::create(path, private).map_err(fail)?;
-        }
-        let config = self.workspace.configuration(self.loaded, &self.agent, &self.job.arm).map_err(failed)?;
-        if let Some(program) = self.workspace.missing_guard(&config.text) {
-            return Err(LoopEnd::MissingTool(format!("the guard's program `{program}` is not on the PATH")));
-        }
-        self.run_start_command(&["init"])?;
-        write(&self.workspace.document(Doc::Config), &config.text)?;
-        if let Some(prompts) = &self.job.arm.prompts {
-            self.workspace.write_prompts(prompts).map_err(fail)?;
-        }
-        let goal = self.goal_file();
-        write(&goal, &self.loaded.case.goal)?;
-        self.run_start_command(&["start", "--goal-file", &goal.to_string_lossy()])?;
-        Ok(config)
-    }
-
-    fn run_start_command(&self, arguments: &[&str]) -> Result<(), LoopEnd> {
-        let result = self
-            .commands
-            .run(&self.runner_command(arguments, START_LOG, None))
-            .map_err(|error| LoopEnd::DidNotStart(error.to_string()))?;
-        if result.is_success() {
-            return Ok(());
-        }
-        let why = format!("`runner {}` {}: {}", arguments.join(" "), result.exit, result.tail());
-        Err(LoopEnd::DidNotStart(why))
-    }
-
     /// Copies what the run left into the result: its documents and the folders of its iterations. Links, which an agent
     /// may have created, are not followed.
     fn capture(&self) -> io::Result<()> {
@@ -354,6 +265,7 @@ impl<'a> TrialAttempt<'a> {
         if fs::symlink_metadata(&folder).is_ok_and(|metadata| metadata.is_dir()) {
             files::copy_tree(&folder, &self.staging.join(ITERATIONS))?;
         }
+        self.capture_patch();
         Ok(())
     }
 
@@ -445,6 +357,7 @@ impl<'a> TrialAttempt<'a> {
                 .is_some()
                 .then(|| loop_metrics(&self.loop_log(), &self.staging, &checks.checks)),
             runner: self.job.runner_version.clone(),
+            regrade_of: None,
             started_at: utc(started_ms).unwrap_or_default(),
             ended_at: utc(now_ms()).unwrap_or_default(),
         }

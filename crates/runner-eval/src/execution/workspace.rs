@@ -14,6 +14,7 @@ use supervise::executables;
 use crate::case::CheckCommand;
 use crate::case::suite::LoadedCase;
 use crate::execution::process::{CommandRunner, CommandSpec, resolve_argv};
+use crate::execution::rootfs;
 use crate::files;
 use crate::plan::agent::{EvalAgent, NOP_SCENARIO, exit_zero_scenario};
 use crate::plan::arm::ExperimentArm;
@@ -141,10 +142,14 @@ impl Workspace {
 
     /// The program of the guard, if it is not on the PATH. Once the trial has begun, a guard that cannot be started is the
     /// agent's doing; so is one with a path in the repository, which agents can write.
-    pub(crate) fn missing_guard(&self, config: &str) -> Option<String> {
+    pub(crate) fn missing_guard(&self, config: &str, rootfs: Option<&Path>) -> Option<String> {
         let config = RunnerConfig::decode(config.as_bytes()).ok()?;
         let program = config.guard.command.words().first()?.clone();
-        (!program.contains('/') && executables::find(&program, None).is_none()).then_some(program)
+        let is_found = || match rootfs {
+            Some(rootfs) => rootfs::find_program(rootfs, &program).is_some(),
+            None => executables::find(&program, None).is_some(),
+        };
+        (!program.contains('/') && !is_found()).then_some(program)
     }
 
     /// Writes the prompt templates of an arm into the repository.

@@ -16,6 +16,36 @@ use crate::files;
 pub(crate) const BASE_ARM: &str = "base";
 /// The key of an arm that is not a key of the configuration: a folder of prompt templates.
 const PROMPTS_KEY: &str = "prompts";
+/// Another such key: what becomes of the checks of the case's tasks.
+const LEAF_CHECKS_KEY: &str = "leaf_checks";
+
+/// What an arm does with the checks of a case's tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LeafChecks {
+    /// The tasks have no checks: only the guard decides.
+    Off,
+    /// The checks need not fail before the work begins.
+    Any,
+    /// Every check must fail before the work begins.
+    Required,
+}
+
+impl LeafChecks {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "off" => Some(Self::Off),
+            "any" => Some(Self::Any),
+            "required" => Some(Self::Required),
+            _ => None,
+        }
+    }
+
+    /// The value of `red` in a file of checks.
+    pub(crate) fn red(self) -> &'static str {
+        if self == Self::Any { "any" } else { "required" }
+    }
+}
 
 /// One arm, as it is stored in the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,11 +58,20 @@ pub(crate) struct ExperimentArm {
     pub(crate) prompts: Option<PathBuf>,
     /// The digest of that folder when the plan was made.
     pub(crate) prompts_sha256: Option<String>,
+    /// What becomes of the checks of the case's tasks; none to leave them as they are.
+    #[serde(default)]
+    pub(crate) leaf_checks: Option<LeafChecks>,
 }
 
 impl ExperimentArm {
     pub(crate) fn base() -> Self {
-        Self { name: BASE_ARM.to_owned(), settings: String::new(), prompts: None, prompts_sha256: None }
+        Self {
+            name: BASE_ARM.to_owned(),
+            settings: String::new(),
+            prompts: None,
+            prompts_sha256: None,
+            leaf_checks: None,
+        }
     }
 
     /// The overrides as a table.
@@ -56,7 +95,14 @@ impl ExperimentArm {
                 Some(digest.map_err(|error| format!("`{}`: {error}", path.display()))?.to_string())
             }
         };
-        Ok(Self { name, settings: toml_text(&settings), prompts, prompts_sha256 })
+        let leaf_checks =
+            match settings.remove(LEAF_CHECKS_KEY) {
+                None => None,
+                Some(value) => Some(value.as_str().and_then(LeafChecks::parse).ok_or_else(|| {
+                    format!("`{LEAF_CHECKS_KEY}` must be \"off\", \"any\" or \"required\"")
+                })?),
+            };
+        Ok(Self { name, settings: toml_text(&settings), prompts, prompts_sha256, leaf_checks })
     }
 }
 

@@ -1,9 +1,11 @@
 //! Renders results as one self-contained HTML page: no scripts, nothing to load, all text escaped.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use runner_core::text::head;
 
+use super::plots::{self, ForestRow};
 use super::transcript::{AgentAction, TranscriptSession, sessions};
 use super::{TrialHistory, by_trial, escape, iteration_folders, tail};
 use crate::execution::trial::{LOOP_LOG, START_LOG};
@@ -18,7 +20,15 @@ const PART_BYTES_MAX: usize = 4_000;
 /// The width of a bar of 100 %.
 const BAR_WIDTH: f64 = 160.0;
 
-pub(crate) fn html(selection: &ResultSelection, table: &ScoreTable) -> String {
+/// What a page shows besides the results.
+pub(crate) struct PageExtras {
+    /// Differences between agents and arms.
+    pub(crate) differences: Vec<ForestRow>,
+    /// What the run may spend and has spent, in words; none if it has no budget.
+    pub(crate) budget: Option<String>,
+}
+
+pub(crate) fn html(selection: &ResultSelection, table: &ScoreTable, extras: &PageExtras) -> String {
     let histories = by_trial(&selection.trials);
     let name = escape(&selection.name);
     let mut page = format!(
@@ -34,8 +44,14 @@ pub(crate) fn html(selection: &ResultSelection, table: &ScoreTable) -> String {
     if !selection.unreadable.is_empty() {
         page.push_str(&format!(" <b>{} results cannot be read.</b>", selection.unreadable.len()));
     }
-    page.push_str("</p>\n<h2>Agents</h2>\n");
+    page.push_str("</p>\n");
+    page.push_str(&provenance(selection, extras.budget.as_deref()));
+    page.push_str("<h2>Agents</h2>\n");
     page.push_str(&agent_table(table));
+    page.push_str(&plots::forest(&extras.differences));
+    page.push_str(&plots::cost_against_success(table));
+    page.push_str(&plots::pass_all_curve(table));
+    page.push_str(&plots::matrix(table, &|agent, case| first_trial(&histories, agent, case)));
     for agent in &table.agents {
         page.push_str(&trial_grid(agent, table, &histories));
     }
@@ -43,6 +59,42 @@ pub(crate) fn html(selection: &ResultSelection, table: &ScoreTable) -> String {
     page.extend(histories.iter().map(trial_details));
     page.push_str("</html>\n");
     page
+}
+
+/// Where the results come from: machines, versions, isolation, budget. A difference between rows may explain a difference
+/// between results.
+fn provenance(selection: &ResultSelection, budget: Option<&str>) -> String {
+    let mut rows: Vec<(&str, BTreeSet<String>)> = Vec::new();
+    let mut add = |name, value: &dyn Fn(&StoredTrial) -> Option<String>| {
+        rows.push((name, selection.trials.iter().filter_map(value).collect()));
+    };
+    add("machine", &|trial| {
+        let host = &trial.inputs.host;
+        let memory = host.memory_bytes.map(|bytes| format!(", {} GB", bytes >> 30)).unwrap_or_default();
+        Some(format!(
+            "{} ({} {}, {} processors{memory}, {} jobs)",
+            host.hostname, host.os, host.kernel, host.cpus, host.jobs
+        ))
+    });
+    add("runner", &|trial| Some(trial.inputs.runner.version.clone()));
+    add("runner-eval", &|trial| Some(trial.inputs.evaluator.clone()));
+    add("agent version", &|trial| trial.inputs.agent_version.clone());
+    add("model", &|trial| trial.inputs.model.clone());
+    add("isolation", &|trial| Some(trial.inputs.isolation.clone()));
+    rows.push(("budget", budget.map(str::to_owned).into_iter().collect()));
+    let mut text = String::from("<table>\n");
+    for (name, values) in rows {
+        let values: Vec<String> = values.iter().map(|value| escape(value)).collect();
+        let shown = if values.is_empty() { "none".to_owned() } else { values.join("<br>") };
+        text.push_str(&format!("<tr><th>{name}<td>{shown}\n"));
+    }
+    text + "</table>\n"
+}
+
+/// The anchor of the first trial of an agent and a case.
+fn first_trial(histories: &[TrialHistory<'_>], agent: &str, case: &str) -> Option<String> {
+    let mut metas = histories.iter().map(|history| &history.last.meta);
+    metas.find(|meta| meta.agent == agent && meta.case_id == case).map(anchor)
 }
 
 /// A pass rate with its confidence interval as a bar.

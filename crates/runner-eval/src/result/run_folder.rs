@@ -193,20 +193,50 @@ impl RunFolder {
         File::options().create(true).append(true).open(self.file(LEDGER_FILE))?.write_all(&line)
     }
 
+    /// Records the budget that the newest command gave the run, for reports.
+    pub(crate) fn record_budget(&self, budget: RunBudget) -> io::Result<()> {
+        if budget == RunBudget::default() {
+            return Ok(());
+        }
+        files::write_atomic(&self.file(BUDGET_FILE), &serde_json::to_vec(&budget)?)
+    }
+
+    /// The budget of a run and what it has used, in words; none if it has no budget.
+    pub(crate) fn budget_text(results: &Path, run: &str) -> Option<String> {
+        let folder = folder_of(results, run.split('@').next().unwrap_or(run));
+        let budget: RunBudget = serde_json::from_slice(&fs::read(folder.join(BUDGET_FILE)).ok()?).ok()?;
+        let spent = read_spending(&folder);
+        let mut parts = Vec::new();
+        if let Some(limit) = budget.microdollars {
+            let [spent, limit] = [spent.microdollars, limit].map(|micro| micro as f64 / 1e6);
+            parts.push(format!("${spent:.2} of ${limit:.2}"));
+        }
+        if let Some(limit) = budget.tokens {
+            parts.push(format!("{} of {limit} tokens", spent.tokens));
+        }
+        Some(parts.join(", "))
+    }
+
     /// What all attempts of the run used, on all machines.
     pub(crate) fn spending(&self) -> SpendingSum {
-        let text = fs::read_to_string(self.file(LEDGER_FILE)).unwrap_or_default();
-        let mut sum = SpendingSum::default();
-        for entry in text.lines().filter_map(|line| serde_json::from_str::<SpendingEntry>(line).ok()) {
-            sum.microdollars += entry.microdollars.unwrap_or(0);
-            sum.tokens += entry.tokens.unwrap_or(0);
-            sum.has_unknown_cost |= entry.sessions > 0 && entry.microdollars.is_none();
-            sum.has_unknown_tokens |= entry.sessions > 0 && entry.tokens.is_none();
-        }
-        sum
+        read_spending(&self.path)
     }
 }
 
+/// The sum of a run's ledger.
+fn read_spending(folder: &Path) -> SpendingSum {
+    let text = fs::read_to_string(folder.join(LEDGER_FILE)).unwrap_or_default();
+    let mut sum = SpendingSum::default();
+    for entry in text.lines().filter_map(|line| serde_json::from_str::<SpendingEntry>(line).ok()) {
+        sum.microdollars += entry.microdollars.unwrap_or(0);
+        sum.tokens += entry.tokens.unwrap_or(0);
+        sum.has_unknown_cost |= entry.sessions > 0 && entry.microdollars.is_none();
+        sum.has_unknown_tokens |= entry.sessions > 0 && entry.tokens.is_none();
+    }
+    sum
+}
+
+const BUDGET_FILE: &str = "budget.json";
 /// The file with a line per attempt of any machine.
 const LEDGER_FILE: &str = "spending.jsonl";
 
@@ -230,7 +260,7 @@ pub(crate) struct SpendingSum {
 }
 
 /// The budget of a whole run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunBudget {
     pub(crate) microdollars: Option<u64>,
     pub(crate) tokens: Option<u64>,

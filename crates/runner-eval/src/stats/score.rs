@@ -300,6 +300,7 @@ pub(crate) mod tests {
             metrics: None,
             runner: RunnerVersion { version: "0".to_owned(), sha256: "0".to_owned() },
             started_at: String::new(),
+            regrade_of: None,
             ended_at: String::new(),
         }
     }

@@ -219,30 +219,71 @@ fn missing_key_is_a_fault() {
     assert_ne!(gate.code, Some(0), "{}", gate.stdout);
 }
 
-/// Everything that an agent can try at once. `just eval-attack` runs 200 trials.
+#[test]
+fn too_much_memory_ends_the_trial() {
+    let suite = Suite::new();
+    // Half a gigabyte of resident memory, for longer than the test waits.
+    let script = "head -c 500000000 /dev/zero | tail -c 500000000 | sleep 60";
+    suite.add("eater", "", &shell(script));
+    let case = suite.repo.read("eval/cases/eater/case.toml");
+    suite.repo.write("eval/cases/eater/case.toml", format!("[limits]\nmemory_mb = 256\n{case}"));
+    suite.eval(&["run"]);
+    let result = only_result(&suite);
+    assert_eq!((result.outcome.as_str(), result.cause.as_str()), ("error", "limit"), "{result:?}");
+}
+
+/// Reads what it must not see, leaves things for later trials, plants programs that git may run, and links out of the
+/// workspace. In even trials it then does its work; in odd ones it reports a failure of its provider, removes documents and
+/// kills everything. `loot` must stay empty.
+const ATTACK: &str = r#"
+work=$PWD; loot=$work/loot; : > "$loot"
+cat ../../../results/_runs/*/key ../../../cases/*/solution.toml ../*/done.txt /var/tmp/left /dev/shm/left /tmp/left "$HOME/left" >> "$loot" 2>/dev/null
+grep -ls 's[i]gnature' /proc/[0-9]*/environ /proc/[0-9]*/cmdline >> "$loot" 2>/dev/null
+for place in /var/tmp /dev/shm /tmp "$HOME"; do echo left > "$place/left"; done 2>/dev/null
+for n in 01 02 03 04; do mkdir -p ../../../results/attacker/r.case.t$n.a1 ../../../results/attacker/r.case.t$n.a2; done 2>/dev/null
+printf '#!/bin/sh
+touch %s/../../../results/ran; cat %s/../../../results/_runs/*/key >> %s
+' "$work" "$work" "$loot" > evil; chmod +x evil
+for setting in core.fsmonitor diff.external core.pager core.sshCommand; do git config "$setting" "$work/evil"; done 2>/dev/null
+mkdir -p .git/hooks; for hook in post-checkout post-commit pre-commit; do cp evil .git/hooks/$hook; done 2>/dev/null
+ln -s ../../../../results .runner/iterations/link 2>/dev/null; ln -s / outside 2>/dev/null; rm -f outside
+for fd in /proc/1/fd/*; do echo '{"finished": null}' > "$fd"; done 2>/dev/null
+for file in "$0" /proc/1/exe; do echo broken > "$file"; done 2>/dev/null
+case $work in
+    *t[0-9]*[02468].a1) printf 'exit 0
+' > t.sh; touch done.txt; exit 0;;
+esac
+printf '{"fault": {"fault": "refused", "why": "x"}}' > "$RUNNER_REPORT"
+printf 'kill -TERM 1; kill -KILL -1; exit 1' > t.sh
+for pid in $(ps -A -o pid=); do kill -TERM $pid; done 2>/dev/null
+rm -rf .git/index .runner/state 2>/dev/null
+touch done.txt
+exit 1
+"#;
+
+/// `just eval-attack` runs 200 trials. Every second one does the work and must count as a success, all others as a failure.
 #[test]
 fn agent_that_tries_everything_gets_its_true_score() {
     let trials = std::env::var("EVAL_ATTACK_TRIALS").unwrap_or_else(|_| "2".to_owned());
     let suite = Suite::new();
-    let attack =
-        "cat ../../../results/_runs/*/key ../../../cases/*/solution.toml ../*/done.txt > loot 2>/dev/null
-        for n in 02 03 04; do mkdir -p ../../../results/attacker/r.case.t$n.a1; done 2>/dev/null
-        printf '{\"fault\": {\"fault\": \"refused\", \"why\": \"x\"}}' > \"$RUNNER_REPORT\"
-        printf 'kill -TERM 1; kill -KILL -1; exit 1' > t.sh
-        for pid in $(ps -A -o pid=); do kill -TERM $pid; done 2>/dev/null
-        rm -rf .git/index .runner/state 2>/dev/null; exit 1";
-    suite.add("attacker", "", &shell(attack));
+    suite.add("attacker", "", &shell(ATTACK));
     let case = suite.repo.read("eval/cases/attacker/case.toml");
     suite.repo.write("eval/cases/attacker/case.toml", case.replace("[\"true\"]", "[\"sh\", \"t.sh\"]"));
     suite.eval(&["run", "--run", "r", "--trials", &trials, "--jobs", "2", "--retry-wait", "0"]);
     let results = suite.results();
     assert_eq!(results.len().to_string(), trials, "one attempt per trial: {results:?}");
     for result in &results {
-        assert_ne!(result.outcome, "success", "{result:?}");
-        assert!(["agent", "guard", "limit", "runner"].contains(&result.cause.as_str()), "{result:?}");
+        let is_success = result.trial % 2 == 0;
+        assert_eq!(result.outcome == "success", is_success, "{result:?}");
+        let is_scored = ["none", "agent", "guard", "limit", "runner"].contains(&result.cause.as_str());
+        assert!(is_scored, "{result:?}");
+        let loot = format!("eval/workspaces/attacker/r.case.t{:02}.a1/loot", result.trial);
+        assert_eq!(suite.repo.read(&loot), "", "{result:?}");
     }
-    assert!(!suite.repo.path("eval/results/_forged").exists());
-    let loot = suite.repo.read("eval/workspaces/attacker/r.case.t01.a1/loot");
-    assert_eq!(loot, "");
+    assert!(
+        !suite.repo.path("eval/results/_forged").exists() && !suite.repo.path("eval/results/ran").exists()
+    );
+    let report = suite.json(&["report", "table", "r"]);
+    assert_eq!(report["agents"][0]["unscored"], 0, "{report}");
     assert_no_processes_of(suite.repo.outside());
 }

@@ -137,6 +137,13 @@ fn regrade_runs_changed_checks_on_recorded_workspaces() {
         serde_json::json!({ "name": "file_exists-1", "before": "passed", "after": "failed" })
     );
     assert_eq!(suite.results().len(), 2, "regrade changes no result");
+    suite.eval(&["regrade", "--run", "r", "--record"]).ok();
+    assert_eq!(suite.outcomes(), ["one success", "one fail", "two success"], "both judgements are kept");
+    let report = suite.json(&["report", "table", "r"]);
+    assert_eq!(report["agents"][0]["pass_rate"], 0.5, "the new judgement counts: {report}");
+    let again = suite.eval(&["regrade", "--run", "r", "--record"]).ok();
+    assert!(again.stdout.starts_with("run=r graded=2 changed=0"), "{}", again.stdout);
+    suite.eval(&["merge", "--run", "r"]).ok();
     suite.eval(&["clean", "--run", "r"]).ok();
     let skipped = suite.eval(&["regrade", "--run", "r"]).ok();
     assert!(skipped.stdout.contains("skipped=2"), "{}", skipped.stdout);

@@ -118,6 +118,21 @@ fn broken_case_does_not_stop_other_cases() {
 }
 
 #[test]
+fn cases_larger_than_the_memory_can_be_listed() {
+    let suite = Suite::with_cases(&["large"]);
+    suite.repo.write("eval/cases/large/fixture/x", "");
+    let case = suite.repo.read("eval/cases/large/case.toml");
+    suite.repo.write("eval/cases/large/case.toml", case.replace("[case]", "[case]\nfixture = \"fixture\""));
+    let file = std::fs::File::create(suite.repo.path("eval/cases/large/fixture/x")).unwrap();
+    file.set_len(1 << 36).unwrap();
+    let mut command = suite.repo.command("sh");
+    let script = "ulimit -v 2000000; exec \"$0\" list";
+    let output =
+        testkit::test_repo::run(command.args(["-c", script, env!("CARGO_BIN_EXE_runner-eval")])).ok();
+    assert!(output.stdout.contains("case=large"), "{}", output.stdout);
+}
+
+#[test]
 fn dry_run_leaves_no_run_behind() {
     let suite = Suite::with_cases(&["good"]);
     suite.eval(&["run", "--run", "real"]).ok();

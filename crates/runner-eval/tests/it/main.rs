@@ -9,9 +9,11 @@
 
 mod attribution;
 mod cheating_agents;
+mod clusters;
 mod command_line;
 mod compare_and_gate;
 mod experiments;
+mod formats;
 mod generated;
 mod partitions;
 mod real_agents;

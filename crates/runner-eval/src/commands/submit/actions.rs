@@ -1,10 +1,11 @@
 //! A GitHub Actions workflow for a run: one job plans, a matrix runs the partitions on machines without a shared folder, and
 //! one job merges what they upload.
 
-use crate::args::SubmitScope;
+use crate::args::ActionsArgs;
 
 /// The workflow. `arguments` are those of `runner eval plan` that describe the run.
-pub(super) fn workflow(args: &SubmitScope, run: &str, arguments: &[String]) -> String {
+pub(super) fn workflow(actions: &ActionsArgs, run: &str, arguments: &[String]) -> String {
+    let args = &actions.common;
     let partitions = args.partitions;
     let indices: Vec<String> = (1..=partitions).map(|number| number.to_string()).collect();
     let scope: Vec<String> = arguments.iter().map(|word| shell_word(word)).collect();
@@ -12,8 +13,16 @@ pub(super) fn workflow(args: &SubmitScope, run: &str, arguments: &[String]) -> S
     let options: Vec<String> = super::passed_options(args).iter().map(|word| shell_word(word)).collect();
     let options = options.join(" ");
     let jobs = args.jobs;
-    let install = "      - uses: actions/checkout@v4\n      - run: cargo install --locked --path crates/runner --path crates/runner-eval || true\n      \
-                   - run: sudo apt-get install -y bubblewrap\n";
+    let install: String = std::iter::once("      - uses: actions/checkout@v4\n".to_owned())
+        .chain(setup_commands(&actions.setup).iter().map(|command| step(command)))
+        .collect();
+    let plan = step(&format!("runner eval plan --run {run} {scope}"));
+    let trials = step(&format!(
+        "runner eval run --continue --run {run} --partition slice:${{{{ matrix.partition }}}}/{partitions} --jobs {jobs} {options} || [ $? -eq 1 ]"
+    ));
+    let merge = step(&format!("runner eval merge --run {run} $(printf -- '--from %s ' shares/*)"));
+    let report = step(&format!("runner eval report html {run} --out report.html"));
+    let secrets = secret_variables(&actions.secret);
     format!(
         "# Written by `runner eval submit actions`.
 name: eval-{run}
@@ -22,8 +31,7 @@ jobs:
   plan:
     runs-on: ubuntu-latest
     steps:
-{install}      - run: runner eval plan --run {run} {scope}
-      - uses: actions/upload-artifact@v4
+{install}{plan}      - uses: actions/upload-artifact@v4
         with: {{ name: eval-plan, path: eval/results/_runs, include-hidden-files: true }}
   trials:
     needs: plan
@@ -35,11 +43,7 @@ jobs:
     steps:
 {install}      - uses: actions/download-artifact@v4
         with: {{ name: eval-plan, path: eval/results/_runs }}
-      - run: runner eval run --continue --run {run} --partition slice:${{{{ matrix.partition }}}}/{partitions} --jobs {jobs} {options} || [ $? -eq 1 ]
-        env:
-          OPENAI_API_KEY: ${{{{ secrets.OPENAI_API_KEY }}}}
-          ANTHROPIC_API_KEY: ${{{{ secrets.ANTHROPIC_API_KEY }}}}
-      - uses: actions/upload-artifact@v4
+{trials}{secrets}      - uses: actions/upload-artifact@v4
         if: always()
         with: {{ name: \"eval-share-${{{{ matrix.partition }}}}\", path: eval/results }}
   merge:
@@ -51,13 +55,36 @@ jobs:
         with: {{ name: eval-plan, path: eval/results/_runs }}
       - uses: actions/download-artifact@v4
         with: {{ pattern: eval-share-*, path: shares }}
-      - run: runner eval merge --run {run} $(printf -- '--from %s ' shares/*)
-      - run: runner eval report html {run} --out report.html
-      - uses: actions/upload-artifact@v4
+{merge}{report}      - uses: actions/upload-artifact@v4
         with: {{ name: eval-report, path: report.html }}
 ",
         indices = indices.join(", "),
     )
+}
+
+/// A step that runs a command. A JSON text is also one of YAML, whatever the command contains.
+fn step(command: &str) -> String {
+    format!("      - run: {}\n", serde_json::Value::from(command.trim_end()))
+}
+
+/// The secrets of the repository that become variables of the trials.
+fn secret_variables(names: &[String]) -> String {
+    let mut text = String::new();
+    for name in names {
+        text.push_str(&format!("          {name}: ${{{{ secrets.{name} }}}}\n"));
+    }
+    if text.is_empty() { text } else { format!("        env:\n{text}") }
+}
+
+/// What prepares a machine. Without commands of the user's, the programs come from this repository.
+fn setup_commands(own: &[String]) -> Vec<String> {
+    let mut commands = vec!["sudo apt-get update && sudo apt-get install -y bubblewrap".to_owned()];
+    if own.is_empty() {
+        commands.push("cargo install --locked --path crates/runner".to_owned());
+        commands.push("cargo install --locked --path crates/runner-eval".to_owned());
+    }
+    commands.extend(own.iter().cloned());
+    commands
 }
 
 /// A word that a shell reads as it is.

@@ -1,0 +1,1 @@
+printf '# Greeting\n\n`greet.sh` greets the name in `config.txt`.\n' > /app/README.md

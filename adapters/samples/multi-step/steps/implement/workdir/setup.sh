@@ -1,0 +1,2 @@
+touch prepared.txt
+rm -f setup.sh

@@ -1,0 +1,2 @@
+printf '#!/bin/sh\necho hello\n' > /app/greet.sh
+chmod +x /app/greet.sh
