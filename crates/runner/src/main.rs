@@ -1,4 +1,5 @@
-//! The `runner` executable, which is also its own supervisor, the scripted agent and the file hook of Claude Code.
+//! The `runner` executable, which is also its own supervisor, the launcher of sandboxes, the scripted agent and the file hook of
+//! Claude Code.
 
 use std::process::ExitCode;
 
@@ -6,6 +7,9 @@ fn main() -> ExitCode {
     supervise::deny_inspection();
     if supervise::is_supervisor() {
         return supervise::run_supervisor();
+    }
+    if let Some(code) = supervise::socket_scope::launch_if_asked() {
+        return code;
     }
     if let Some(scenario) = runner_host::agent::scripted_agent::scenario_argument() {
         return runner_host::agent::scripted_agent::play(&scenario);

@@ -22,6 +22,7 @@
 //! * If the program kills its supervisor, its processes are re-parented to the runner, which is a sub-reaper too and kills
 //!   them; the result is [`ExitReason::Lost`].
 //! * `run` waits for the program, not for its pipes: a surviving grandchild that holds them open does not block it.
+//! * The program has no descriptor besides its standard streams, whatever this process inherited.
 //! * Memory use does not depend on how much the program writes, and a log that cannot be written does not block it.
 //!
 //! # What it cannot do
@@ -39,6 +40,7 @@
 mod bounded_log;
 mod cancel;
 mod client;
+mod descriptors;
 mod error;
 pub mod executables;
 mod output_jsonl;
@@ -48,6 +50,7 @@ mod protocol;
 mod pump;
 mod result;
 pub mod signals;
+pub mod socket_scope;
 mod spec;
 mod supervisor;
 

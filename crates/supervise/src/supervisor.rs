@@ -23,7 +23,7 @@ use signal_hook::consts::{SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SI
 
 use crate::protocol::{self, ExitReport, ProgramStatus, SpawnRequest, StopCause, Streams};
 use crate::spec::{SignalTarget, StopSignal};
-use crate::{poll_until, process_tree};
+use crate::{descriptors, poll_until, process_tree};
 
 /// Signals the supervisor ignores; the runner handles them.
 const IGNORED_SIGNALS: [i32; 7] = [SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
@@ -37,6 +37,7 @@ pub(super) fn main() -> ExitCode {
 }
 
 fn serve_requests() -> io::Result<()> {
+    descriptors::close_inherited();
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     rustix::process::setsid()?;
     process_tree::adopt_orphans()?;
