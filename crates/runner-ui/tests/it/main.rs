@@ -9,6 +9,7 @@
 )]
 
 mod api;
+mod canary;
 mod evaluation;
 mod event_stream;
 mod export;

@@ -3,6 +3,7 @@
 pub(crate) mod emulated;
 pub(crate) mod marked;
 pub(crate) mod presets;
+pub(crate) mod projects;
 pub(crate) mod real;
 pub(crate) mod real_limits;
 pub(crate) mod real_review;

@@ -10,6 +10,7 @@ use testkit::run_builder::RunBuilder;
 use testkit::test_repo::{RunOutput, TestRepo, run};
 
 use crate::RUNNER;
+use crate::agents::real::{BOTH, command, model_of, setup, started as agent_run};
 use crate::security::forged_runs::Forgery::{Message, Trailer};
 use crate::security::forged_runs::assert_found;
 
@@ -119,4 +120,21 @@ fn only_the_user_may_look_into_the_folders_of_the_runner() {
     let mode = |path: &str| fs::metadata(repo.path(path)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(".runner/iterations"), mode(".git/runner")), (0o700, 0o700));
     assert_eq!(repo.iteration_file(1, "executor.log"), "600\n");
+}
+
+#[test]
+fn events_of_the_real_agents_have_no_keys() {
+    let script = "[[part]]\n[[part.step]]\ntext = 'Looking.'\ndo.shell = 'echo \"env: $DEPLOY_SECRET $PLAIN\"; echo 1 > work'\n\
+                  [[part.step]]\ndo.final = { status = 'done', summary = 'looked' }\n";
+    for kind in BOTH {
+        let model = model_of(script);
+        let keys = "env_inherit = [\"DEPLOY_SECRET\", \"PLAIN\"]";
+        let repo = agent_run(&setup(kind, &model.url()).guard("true").executor_keys(keys));
+        let mut step = command(&repo, &["step"]);
+        run(step.env("DEPLOY_SECRET", SECRET).env("PLAIN", token())).ok();
+        let events = repo.iteration_file(1, "events.jsonl");
+        assert!(events.contains("env: [redacted] [redacted]"), "{kind}: {events}");
+        assert_eq!(files_with_keys(&repo.path(".runner")), [""; 0], "{kind}");
+        assert!(!repo.git(&["log", "-p", "--all", "--format=%B"]).contains(CANARY), "{kind}");
+    }
 }
