@@ -1,10 +1,9 @@
 //! `runner doctor`: checks whether a run can work on this machine, and how to fix what is missing.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
 use runner_core::agents::{AgentLogin, AgentSandbox, AgentSpec};
-use runner_core::config::{CommandArgv, Config, Executor, RoomMode, SandboxMode};
+use runner_core::config::{CommandArgv, Config, Executor, NetworkAccess, RoomMode, SandboxMode};
 use runner_core::detect::LoginState;
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::repo_path::RepoPath;
@@ -12,13 +11,19 @@ use runner_core::text::one_line;
 use supervise::executables;
 
 use crate::agent::login::executor_login;
-use crate::agent::sandbox::{Bubblewrap, SANDBOX_FIX, obstacle};
+use crate::agent::sandbox::{Bubblewrap, SocketScope, bubblewrap_fix, obstacle};
+use crate::agent::sandbox_program::{NoSandbox, SandboxProgram};
 use crate::error::Error;
 use crate::git::{Git, OLDEST};
 use crate::iteration::hook_program;
+use crate::ops::preflight::{
+    PreflightProblem, SetupStage, agent_problem, config_problems, goal_problem, guard_problem,
+};
 use crate::repo::documents::read_docs;
 use crate::repo::work_tree_files::guard_dependencies;
 use crate::sleep_inhibitor;
+
+mod places;
 
 const GIT_FIX: &str = "install git 2.36 or newer";
 
@@ -64,18 +69,18 @@ pub fn run_checks(dir: &Path) -> Vec<DoctorCheck> {
         Ok(git) => git,
         Err(error) => {
             let found = version_of(&program).unwrap_or_else(|| program.display().to_string());
-            return vec![DoctorCheck::ok("git", found), repository_check(&error)];
+            return vec![DoctorCheck::ok("git", found), places::missing_repository(dir, &error)];
         }
     };
     let config = read_docs(&git).map(|docs| docs.get(&Doc::Config).map(|bytes| Config::decode(bytes)));
-    let mut checks = vec![
-        git_check(&git),
-        DoctorCheck::ok("repository", git.root().display().to_string()),
-        author_check(&git),
-        disk_check(&git),
-    ];
+    let mut checks = vec![git_check(&git)];
+    checks.extend(places::checks(&git));
+    checks.push(author_check(&git));
     match config {
-        Ok(Some(Ok(config))) => checks.extend(program_checks(&git, &config)),
+        Ok(Some(Ok(config))) => {
+            checks.extend(goal_check(&git));
+            checks.extend(program_checks(&git, &config));
+        }
         Ok(None) => {
             let found = format!("there is no {RUNNER_DIR}/ yet");
             let fix = "run 'runner init', or start at once with 'runner start --goal \"…\"'";
@@ -88,11 +93,6 @@ pub fn run_checks(dir: &Path) -> Vec<DoctorCheck> {
         }
     }
     checks
-}
-
-fn repository_check(error: &Error) -> DoctorCheck {
-    let fix = "change to a repository, or create one with 'git init'";
-    DoctorCheck::problem("repository", error.to_string(), fix)
 }
 
 fn git_check(git: &Git) -> DoctorCheck {
@@ -116,33 +116,14 @@ fn author_check(git: &Git) -> DoctorCheck {
     }
 }
 
-/// Enough for a run's commits and logs.
-const FREE_BYTES_MIN: u64 = 1 << 30;
-
-fn disk_check(git: &Git) -> DoctorCheck {
-    match rustix::fs::statvfs(git.root()) {
-        Ok(stat) => {
-            let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-            let found = format!("{} MiB free", free >> 20);
-            if free >= FREE_BYTES_MIN {
-                return DoctorCheck::ok("disk", found);
-            }
-            DoctorCheck::warning("disk", found, "free at least 1 GiB for commits and logs")
-        }
-        Err(error) => DoctorCheck::warning("disk", error.to_string(), "check the file system"),
-    }
+/// A goal that still holds the template: no loop starts with it.
+fn goal_check(git: &Git) -> Option<DoctorCheck> {
+    let problem = goal_problem(&read_docs(git).ok()?)?;
+    Some(DoctorCheck::problem("goal", problem.found, problem.fix))
 }
 
 fn program_checks(git: &Git, config: &Config) -> Vec<DoctorCheck> {
-    let guard = config.guard.command.program();
-    let install = if guard == "just" {
-        "install it with 'cargo install just'".to_owned()
-    } else {
-        format!("install `{guard}`")
-    };
-    let guard_fix = format!("{install}, or change [guard] command in {}", Doc::Config.path());
-    let mut checks =
-        vec![program_check(git.root(), "guard", guard, guard_fix), agent_check(git.root(), &config.executor)];
+    let mut checks = vec![guard_check(git, config), agent_check(git.root(), &config.executor)];
     checks.extend(config.ladder.iter().map(|rung| agent_check(git.root(), &rung.executor)));
     checks.extend(
         config
@@ -156,7 +137,39 @@ fn program_checks(git: &Git, config: &Config) -> Vec<DoctorCheck> {
     checks.push(DoctorCheck::ok("sleep", sleep_inhibitor::describe(git.root())));
     checks.extend(notify_checks(git.root(), config));
     checks.extend(config.hooks.configured().map(|(key, argv)| hook_check(git.root(), key, argv)));
+    add_preflight(&mut checks, config_problems(git, config, SetupStage::Configured));
     checks
+}
+
+/// Adds what would make a loop refuse to start, where no check has found it.
+fn add_preflight(checks: &mut Vec<DoctorCheck>, problems: Vec<PreflightProblem>) {
+    for PreflightProblem { check, found, fix } in problems {
+        let is_known =
+            checks.iter().any(|known| known.name == check && known.verdict == CheckVerdict::Problem);
+        if !is_known {
+            checks.push(DoctorCheck::problem(check, found, fix));
+        }
+    }
+}
+
+/// The guard's program. What a loop refuses is a problem here too.
+fn guard_check(git: &Git, config: &Config) -> DoctorCheck {
+    if let Some(problem) = guard_problem(git.root(), config, SetupStage::Configured) {
+        return DoctorCheck::problem("guard", problem.found, problem.fix);
+    }
+    let program = config.guard.command.program();
+    let path = git.root().join(program);
+    if program.contains('/') && executables::find(program, Some(git.root())).is_none() {
+        if path.exists() {
+            let found = format!("`{program}` is not executable");
+            return DoctorCheck::problem("guard", found, format!("chmod +x {program}, and commit that"));
+        }
+        let found = format!("there is no `{program}`: tasks fail until a setup or an agent makes it");
+        let fix =
+            "create and commit it, or set another: runner config set guard.command COMMAND && runner start";
+        return DoctorCheck::warning("guard", found, fix);
+    }
+    program_check(git.root(), "guard", program, String::new())
 }
 
 /// A reviewer that is the same model as the worker overlooks the same mistakes.
@@ -232,6 +245,9 @@ fn notify_checks(root: &Path, config: &Config) -> Vec<DoctorCheck> {
 
 /// Checks the agent's program, version and login. A program inside `root` must be configured by its path.
 pub(crate) fn agent_check(root: &Path, executor: &Executor) -> DoctorCheck {
+    if let Some(image) = executor.image.as_ref().filter(|_| executor.sandbox == SandboxMode::Podman) {
+        return DoctorCheck::ok("agent", format!("in the image {}", one_line(image)));
+    }
     if let Some(agent) = executor.agent() {
         return known_agent_check(root, executor, agent);
     }
@@ -240,7 +256,10 @@ pub(crate) fn agent_check(root: &Path, executor: &Executor) -> DoctorCheck {
             let fix = format!("check [executor] command in {}", Doc::Config.path());
             program_check(root, "agent", command.program(), fix)
         }
-        None => DoctorCheck::ok("agent", "scripted: nothing to install"),
+        None => match agent_problem(root, executor, SetupStage::Configured) {
+            Some(problem) => DoctorCheck::problem("agent", problem.found, problem.fix),
+            None => DoctorCheck::ok("agent", "scripted: nothing to install"),
+        },
     }
 }
 
@@ -249,11 +268,11 @@ fn known_agent_check(root: &Path, executor: &Executor, agent: &AgentSpec) -> Doc
     let program = executor.program.as_deref().unwrap_or(agent.program);
     let install = install_fix(executor, agent.package);
     let Some(native) = agent.native() else {
-        return versioned_program_check(root, "agent", program, install);
+        return check_key(executor, versioned_program_check(root, "agent", program, install));
     };
     let fix = format!("{install}; then log in with '{}'", native.login.command);
     let check = versioned_program_check(root, "agent", program, fix);
-    check_login(&native.login, executor, check_version(agent, check))
+    check_version(agent, check_key(executor, check_login(&native.login, executor, check)))
 }
 
 fn install_fix(executor: &Executor, package: &str) -> String {
@@ -264,15 +283,31 @@ fn install_fix(executor: &Executor, package: &str) -> String {
     }
 }
 
-/// Turns the check into a warning if no login is found; what was doubtful before stays.
+/// Reports a missing login. A loop refuses to start without one, unless the program is the user's own, which may log in
+/// elsewhere.
 fn check_login(login: &AgentLogin, executor: &Executor, check: DoctorCheck) -> DoctorCheck {
-    if check.verdict == CheckVerdict::Problem || executor_login(executor) != LoginState::Missing {
+    if check.verdict != CheckVerdict::Ok || executor_login(executor) != LoginState::Missing {
         return check;
     }
     let key = login.key_variables.first().copied().unwrap_or_default();
-    let other = check.fix.map(|fix| format!("; {fix}")).unwrap_or_default();
-    let fix = format!("log in with '{}', or set {key}{other}", login.command);
-    DoctorCheck::warning("agent", format!("{}, no login found", check.found), fix)
+    let fix = format!("log in with '{}', or set {key}", login.command);
+    let found = format!("{}, no login found", check.found);
+    match executor.program {
+        Some(_) => DoctorCheck::warning("agent", found, fix),
+        None => DoctorCheck::problem("agent", found, fix),
+    }
+}
+
+/// Reports a key for another provider that no variable holds.
+fn check_key(executor: &Executor, check: DoctorCheck) -> DoctorCheck {
+    let is_empty = |name: &&String| std::env::var_os(name.as_str()).is_none_or(|value| value.is_empty());
+    match executor.key_env.as_ref().filter(is_empty) {
+        Some(name) if check.verdict != CheckVerdict::Problem => {
+            let found = format!("{}, but the variable {name} for its key is not set", check.found);
+            DoctorCheck::problem("agent", found, format!("export {name}=KEY, or change [executor] key_env"))
+        }
+        Some(_) | None => check,
+    }
 }
 
 /// Turns the check into a warning for an untested version, whose flags may differ.
@@ -293,49 +328,39 @@ pub fn sandbox_checks(dir: &Path, config: &Config) -> Result<Vec<DoctorCheck>, E
 }
 
 fn sandbox_check(git: &Git, config: &Config) -> DoctorCheck {
-    if config.executor.sandbox == SandboxMode::Off {
+    let executor = &config.executor;
+    if executor.sandbox == SandboxMode::Off {
         return DoctorCheck::ok("sandbox", "off, as configured: the agent can write wherever you can");
     }
-    let agent = config.executor.agent();
+    let agent = executor.agent();
+    let has_network = executor.effective_network() != NetworkAccess::None;
     if let Some(native) = agent.and_then(AgentSpec::native)
         && native.sandbox == AgentSandbox::BuiltIn
     {
-        return built_in_sandbox_check(git, &config.executor, native.title);
+        let gap = SocketScope::find().gap(has_network);
+        return with_gap(format!("{}'s built-in sandbox", native.title), gap);
     }
-    let without_sandbox = |why: &str, fix: &str| {
-        let found = format!("none ({why}): the agent can write wherever you can");
-        if config.executor.sandbox == SandboxMode::Require {
-            DoctorCheck::problem("sandbox", found, fix)
-        } else {
+    let found = SandboxProgram::find(executor, git.root());
+    match found.and_then(|program| obstacle(git, agent).map_or(Ok(program), Err)) {
+        Ok(program) => with_gap(program.describe(), program.gap(has_network)),
+        Err(NoSandbox { why, fix }) => {
+            if matches!(executor.sandbox, SandboxMode::Require | SandboxMode::Podman) {
+                let found = format!("none ({why}): no session can start");
+                return DoctorCheck::problem("sandbox", found, fix);
+            }
+            let found = format!("none ({why}): the agent can write wherever you can");
             DoctorCheck::warning("sandbox", found, fix)
         }
-    };
-    match (Bubblewrap::find(git.root()), obstacle(git, agent)) {
-        (Ok(bubblewrap), None) => {
-            let version = version_of(bubblewrap.program()).unwrap_or_default();
-            DoctorCheck::ok("sandbox", format!("{version}, {}", bubblewrap.program().display()))
-        }
-        (Ok(_), Some((why, fix))) => without_sandbox(&why, fix),
-        (Err(why), _) => without_sandbox(&why, SANDBOX_FIX),
     }
 }
 
-/// Codex's own sandbox, tried as a session would use it. If it does not work, every command of a session fails, and the
-/// session still ends as if nothing had happened.
-fn built_in_sandbox_check(git: &Git, executor: &Executor, title: &str) -> DoctorCheck {
-    let found = format!("{title}'s built-in sandbox");
-    let program = executor.program.as_deref().or(executor.agent().map(|agent| agent.program));
-    // A missing program is reported by itself.
-    let program = program.and_then(|program| executables::find(program, Some(git.root())));
-    let Some(program) = program else { return DoctorCheck::ok("sandbox", found) };
-    let root = git.root().as_os_str();
-    let words = ["sandbox", "-P", ":workspace", "-C"].map(OsStr::new);
-    let words = words.into_iter().chain([root, OsStr::new("--"), OsStr::new("true")]);
-    match executables::probe(&program, &words.map(OsStr::to_owned).collect::<Vec<_>>()) {
-        Ok(()) => DoctorCheck::ok("sandbox", format!("{found} works")),
-        Err(why) => {
-            let fix = format!("see what '{} sandbox -P :workspace -C . -- true' prints", program.display());
-            DoctorCheck::warning("sandbox", format!("{found} does not work here: {}", one_line(&why)), fix)
+/// A sandbox that works, with what it does not cover on this system.
+fn with_gap(found: String, gap: Option<String>) -> DoctorCheck {
+    match gap {
+        None => DoctorCheck::ok("sandbox", found),
+        Some(gap) => {
+            let fix = "use Linux 6.12 or newer, or runner config set executor.network none";
+            DoctorCheck::warning("sandbox", format!("{found}; {gap}"), fix)
         }
     }
 }
@@ -360,9 +385,12 @@ fn room_check(git: &Git, config: &Config) -> DoctorCheck {
     }
     match (Bubblewrap::find(git.root()), config.guard.room) {
         (Ok(_), _) => DoctorCheck::ok("room", "the guard runs on the files to commit, in a sandbox"),
-        (Err(why), RoomMode::Require) => DoctorCheck::problem("room", why, SANDBOX_FIX),
+        (Err(why), RoomMode::Require) => {
+            let fix = bubblewrap_fix(&why);
+            DoctorCheck::problem("room", why, fix)
+        }
         (Err(why), RoomMode::Auto | RoomMode::InPlace) => {
-            DoctorCheck::warning("room", in_place(&why), SANDBOX_FIX)
+            DoctorCheck::warning("room", in_place(&why), bubblewrap_fix(&why))
         }
     }
 }

@@ -126,7 +126,7 @@ fn runner_folder(git: &Git, status: &RepoStatus) -> RunnerFolder {
 }
 
 /// Refuses a commit that only HEAD leads to: when the run is checked out, the user would not find it again.
-fn refuse_lost_head(git: &Git, head: &Head) -> Result<(), Error> {
+pub(crate) fn refuse_lost_head(git: &Git, head: &Head) -> Result<(), Error> {
     let Head::Detached { commit } = head else { return Ok(()) };
     match base_branch(git, commit)? {
         Some(_) => Ok(()),

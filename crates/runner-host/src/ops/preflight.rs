@@ -8,11 +8,13 @@ use runner_core::detect::{AgentPresence, LoginState, login_places};
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::cost::{RunSpending, unenforceable_limits};
 use runner_core::model::goal::Goal;
+use runner_core::runs::start::DocSet;
 use supervise::executables;
 
 use super::signed_tip::signing_obstacle;
 use crate::agent::login::{executor_login, installed_agents};
-use crate::agent::sandbox::{Bubblewrap, SANDBOX_FIX};
+use crate::agent::sandbox::{Bubblewrap, bubblewrap_fix};
+use crate::agent::sandbox_program::{NoSandbox, SandboxProgram};
 use crate::error::{Error, UserError};
 use crate::fs::free_space::{refuse_full_disk, refuse_read_only};
 use crate::fs::lock;
@@ -39,7 +41,7 @@ impl PreflightProblem {
 
 /// Whether a run has a configuration file that `runner config` can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SetupStage {
+pub(crate) enum SetupStage {
     /// Options of `runner run` decide.
     NewRun,
     Configured,
@@ -98,17 +100,19 @@ pub fn preflight(dir: &Path, loop_budget: &Budget) -> Result<(), Error> {
     refuse_read_only(&[git.root(), git.common_dir()])?;
     let docs = read_docs(&git)?;
     let mut problems = Vec::new();
-    let goal = docs.get(&Doc::Goal).and_then(|bytes| Goal::parse(bytes).ok());
-    if goal.is_some_and(|goal| !goal.is_written()) {
-        let fix = "write it there, or here: runner start --goal \"GOAL\"";
-        problems.push(PreflightProblem::new("goal", "GOAL.md still holds the template", fix));
-    }
+    problems.extend(goal_problem(&docs));
     // An invalid configuration is reported by the loop itself.
     if let Some(config) = docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok()) {
         problems.extend(config_problems(&git, &config, SetupStage::Configured));
         problems.extend(loop_limit_problem(&config, loop_budget));
     }
     refuse(problems)
+}
+
+pub(crate) fn goal_problem(docs: &DocSet) -> Option<PreflightProblem> {
+    let goal = docs.get(&Doc::Goal).and_then(|bytes| Goal::parse(bytes).ok())?;
+    let fix = "write it there, or here: runner start --goal \"GOAL\"";
+    (!goal.is_written()).then(|| PreflightProblem::new("goal", "GOAL.md still holds the template", fix))
 }
 
 /// The same for a run that does not exist yet.
@@ -127,7 +131,7 @@ fn refuse(problems: Vec<PreflightProblem>) -> Result<(), Error> {
     if problems.is_empty() { Ok(()) } else { Err(UserError::Preflight(problems).into()) }
 }
 
-fn config_problems(git: &Git, config: &Config, stage: SetupStage) -> Vec<PreflightProblem> {
+pub(crate) fn config_problems(git: &Git, config: &Config, stage: SetupStage) -> Vec<PreflightProblem> {
     let mut problems = Vec::new();
     let agents = config.agents();
     for (rung, executor) in agents.clone().enumerate() {
@@ -149,11 +153,15 @@ fn is_same_program(one: &Executor, other: &Executor) -> bool {
         == (other.kind, &other.program, &other.command, other.preset, &other.base_url)
 }
 
-fn agent_problem(root: &Path, executor: &Executor, stage: SetupStage) -> Option<PreflightProblem> {
+pub(crate) fn agent_problem(root: &Path, executor: &Executor, stage: SetupStage) -> Option<PreflightProblem> {
     let problem = |found: String, fix: String| Some(PreflightProblem::new("agent", found, fix));
     if let Some(scenario) = executor.scenario.as_deref().filter(|scenario| !root.join(scenario).is_file()) {
         let fix = "name a scenario that exists: runner config set executor.scenario FILE && runner start";
         return problem(format!("there is no scenario `{scenario}`"), fix.to_owned());
+    }
+    if executor.sandbox == SandboxMode::Podman {
+        // Its program is in the image.
+        return None;
     }
     let Some(agent) = executor.agent() else {
         let program = executor.command.as_ref()?.program();
@@ -186,7 +194,7 @@ fn install_fix(executor: &Executor, agent: &AgentSpec) -> String {
     }
 }
 
-fn guard_problem(root: &Path, config: &Config, stage: SetupStage) -> Option<PreflightProblem> {
+pub(crate) fn guard_problem(root: &Path, config: &Config, stage: SetupStage) -> Option<PreflightProblem> {
     let program = config.guard.command.program();
     let problem = |found: String, fix: String| Some(PreflightProblem::new("guard", found, fix));
     let is_installed = |program: &str| executables::find(program, Some(root)).is_some();
@@ -231,15 +239,21 @@ fn unenforceable(agent: &Executor, limit: &str, instead: &str) -> PreflightProbl
 
 /// A sandbox that the configuration requires and that does not work here.
 fn sandbox_problem(root: &Path, config: &Config) -> Option<PreflightProblem> {
-    let what = if config.guard.room == RoomMode::Require {
-        "the guard must run in a room here"
-    } else if config.executor.sandbox == SandboxMode::Require && !has_own_sandbox(&config.executor) {
-        "agents must run in a sandbox here"
-    } else {
-        return None;
+    let is_required = |executor: &&Executor| match executor.sandbox {
+        SandboxMode::Podman => true,
+        SandboxMode::Require => !has_own_sandbox(executor),
+        SandboxMode::Auto | SandboxMode::Off => false,
     };
-    let why = Bubblewrap::find(root).err()?;
-    Some(PreflightProblem::new("sandbox", format!("{what}, but {why}"), SANDBOX_FIX))
+    if config.guard.room == RoomMode::Require {
+        let why = Bubblewrap::find(root).err()?;
+        let found = format!("the guard must run in a room here, but {why}");
+        return Some(PreflightProblem::new("sandbox", found, bubblewrap_fix(&why)));
+    }
+    let required = config.agents().filter(is_required);
+    let NoSandbox { why, fix } =
+        required.into_iter().find_map(|executor| SandboxProgram::find(executor, root).err())?;
+    let found = format!("agents must run in a sandbox here, but {why}");
+    Some(PreflightProblem::new("sandbox", found, fix))
 }
 
 fn has_own_sandbox(executor: &Executor) -> bool {

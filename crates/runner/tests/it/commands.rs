@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod conformance;
 pub(crate) mod demo;
 pub(crate) mod detach;
+pub(crate) mod doctor_setups;
 pub(crate) mod edit;
 pub(crate) mod fork;
 pub(crate) mod fresh_projects;

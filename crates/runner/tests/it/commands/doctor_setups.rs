@@ -1,0 +1,310 @@
+//! Broken set-ups: `runner doctor` names each with its fix, and exits with 1 where a loop would not work. It is never greener
+//! than the truth.
+
+use testkit::test_repo::{RunOutput, TestRepo, run};
+
+use crate::RUNNER;
+use crate::fixtures::owned_by_nobody;
+
+/// One thing that is wrong, in a repository that is otherwise ready to run.
+struct BrokenSetup {
+    name: &'static str,
+    /// A shell script that breaks it, and ends with the doctor. It knows `$GUARD` and `$AGENT`, tables of a working
+    /// configuration, and `conf`, which writes one.
+    script: &'static str,
+    /// The beginning of the line that reports it.
+    line: &'static str,
+    /// What the line contains: the fault, and what to do.
+    texts: &'static [&'static str],
+    exit: i32,
+}
+
+const PRELUDE: &str = r#"
+GUARD='[guard]\ncommand = ["make", "test"]\n'
+AGENT='[executor]\nkind = "command"\ncommand = ["sh", "agent.sh"]\n'
+conf() { printf '%b' "$1" > .runner/state/config.toml; }
+"#;
+
+const fn problem(
+    name: &'static str,
+    script: &'static str,
+    line: &'static str,
+    texts: &'static [&'static str],
+) -> BrokenSetup {
+    BrokenSetup { name, script, line, texts, exit: 1 }
+}
+
+const fn warning(
+    name: &'static str,
+    script: &'static str,
+    line: &'static str,
+    texts: &'static [&'static str],
+) -> BrokenSetup {
+    BrokenSetup { name, script, line, texts, exit: 0 }
+}
+
+const SETUPS: &[BrokenSetup] = &[
+    problem(
+        "no login",
+        r#"conf "[executor]\nkind = \"codex\"\n$GUARD"; runner doctor"#,
+        "check=agent verdict=problem",
+        &["no login found", "codex login", "CODEX_API_KEY"],
+    ),
+    problem(
+        "a wrong HOME",
+        "HOME=/no/such/home runner doctor",
+        "check=home verdict=problem",
+        &["/no/such/home", "set HOME"],
+    ),
+    problem(
+        "a required sandbox that the kernel refuses",
+        r#"conf "${AGENT}sandbox = \"require\"\n$GUARD"; PATH="$REFUSED:$PATH" runner doctor"#,
+        "check=sandbox verdict=problem",
+        &["No permissions to create new namespace", "allow user namespaces"],
+    ),
+    warning(
+        "user namespaces that the kernel refuses",
+        r#"PATH="$REFUSED:$PATH" runner doctor"#,
+        "check=sandbox verdict=warning",
+        &["the agent can write wherever you can", "allow user namespaces"],
+    ),
+    warning(
+        "no bubblewrap",
+        r#"PATH="$WITHOUT" runner doctor"#,
+        "check=sandbox verdict=warning",
+        &["`bwrap` is not on PATH", "apt-get install bubblewrap"],
+    ),
+    problem(
+        "a required room without bubblewrap",
+        r#"conf "$AGENT${GUARD}room = \"require\"\n"; PATH="$WITHOUT" runner doctor"#,
+        "check=room verdict=problem",
+        &["`bwrap` is not on PATH", "apt-get install bubblewrap"],
+    ),
+    problem(
+        "no podman",
+        r#"conf "${AGENT}sandbox = \"podman\"\nimage = \"dev\"\n$GUARD"; PATH="$WITHOUT" runner doctor"#,
+        "check=sandbox verdict=problem",
+        &["`podman` is not on PATH", "install podman"],
+    ),
+    problem(
+        "a missing agent",
+        r#"conf "[executor]\nkind = \"command\"\ncommand = [\"no-such-agent\"]\n$GUARD"; runner doctor"#,
+        "check=agent verdict=problem",
+        &["`no-such-agent` is not on PATH", "[executor] command"],
+    ),
+    problem(
+        "a missing agent on the ladder",
+        r#"conf "$AGENT$GUARD[[ladder]]\nafter_attempts = 1\nkind = \"command\"\ncommand = [\"no-such-rung\"]\n"; runner doctor"#,
+        "check=agent verdict=problem",
+        &["`no-such-rung` is not on PATH", "[executor] command"],
+    ),
+    problem(
+        "a missing reviewer",
+        r#"conf "$AGENT$GUARD[review]\nkind = \"command\"\ncommand = [\"no-such-reviewer\"]\n"; runner doctor"#,
+        "check=reviewer verdict=problem",
+        &["`no-such-reviewer` is not on PATH"],
+    ),
+    warning(
+        "a newer CLI",
+        r#"conf "[executor]\nkind = \"claude\"\n$GUARD"; ANTHROPIC_API_KEY=k runner doctor"#,
+        "check=agent verdict=warning",
+        &["9.9.9 (Claude Code)", "tested with", "npm install -g @anthropic-ai/claude-code@"],
+    ),
+    problem(
+        "no commit",
+        "rm -rf .git; git init -q -b main; runner doctor",
+        "check=branch verdict=problem",
+        &["no commit yet", "git commit --allow-empty -m root"],
+    ),
+    problem(
+        "a test command in one word",
+        r#"conf "$AGENT[guard]\ncommand = [\"make test\"]\n"; runner doctor"#,
+        "check=guard verdict=problem",
+        &["`make test` is one word", "runner config set guard.command make test"],
+    ),
+    problem(
+        "a missing guard program",
+        r#"conf "$AGENT[guard]\ncommand = [\"no-such-guard\"]\n"; runner doctor"#,
+        "check=guard verdict=problem",
+        &["`no-such-guard` is not on PATH", "runner config set guard.command"],
+    ),
+    problem(
+        "a guard that is not executable",
+        r#"conf "$AGENT[guard]\ncommand = [\"./agent.sh\"]\n"; runner doctor"#,
+        "check=guard verdict=problem",
+        &["`./agent.sh` is not executable", "chmod +x ./agent.sh"],
+    ),
+    warning(
+        "a guard that nobody has written",
+        r#"conf "$AGENT[guard]\ncommand = [\"./none.sh\"]\n"; runner doctor"#,
+        "check=guard verdict=warning",
+        &["there is no `./none.sh`", "create and commit it"],
+    ),
+    problem(
+        "a .git that may not be written",
+        "bwrap --dev-bind / / --ro-bind \"$PWD/.git\" \"$PWD/.git\" runner doctor",
+        "check=repository verdict=problem",
+        &["you may not write to", "chmod u+w"],
+    ),
+    problem(
+        "a full disk",
+        r#"mkdir ../small; bwrap --dev-bind / / --size 4000000 --tmpfs "$PWD/../small" sh -c 'cp -a . ../small/work && cd ../small/work && runner doctor'"#,
+        "check=disk verdict=problem",
+        &["KiB left", "free at least 1 GiB"],
+    ),
+    warning(
+        "a missing hook program",
+        r#"conf "$AGENT$GUARD[hooks]\non_stop = [\"no-such-hook\"]\n"; runner doctor"#,
+        "check=hook verdict=warning",
+        &["on_stop: `no-such-hook` is not on PATH", "[hooks] on_stop"],
+    ),
+    warning(
+        "a missing program for notifications",
+        r#"conf "$AGENT$GUARD[notify]\nwebhook = \"http://127.0.0.1:1/x\"\n"; PATH="$WITHOUT" runner doctor"#,
+        "check=notify verdict=warning",
+        &["webhook: curl is not on PATH", "install curl"],
+    ),
+    problem(
+        "a limit without a price",
+        r#"conf "[executor]\nkind = \"codex\"\nmodel = \"unpriced\"\n$GUARD[budget]\nrun_usd = 5\n"; CODEX_API_KEY=k runner doctor"#,
+        "check=limits verdict=problem",
+        &["budget.run_usd cannot be enforced", "[prices."],
+    ),
+    problem(
+        "a variable without the key of a provider",
+        r#"conf "[executor]\nkind = \"codex\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_env = \"NO_SUCH_KEY\"\n$GUARD"; runner doctor"#,
+        "check=agent verdict=problem",
+        &["the variable NO_SUCH_KEY for its key is not set", "export NO_SUCH_KEY=KEY"],
+    ),
+    problem(
+        "a detached HEAD on no branch",
+        "git checkout -q --detach; git commit -q --allow-empty -m lost; runner doctor",
+        "check=branch verdict=problem",
+        &["HEAD is detached", "git switch -c NAME"],
+    ),
+    warning(
+        "a detached HEAD",
+        "git branch keep; git checkout -q --detach; runner doctor",
+        "check=branch verdict=warning",
+        &["HEAD is detached", "runner switch RUN"],
+    ),
+    problem(
+        "an unwritable TMPDIR",
+        "TMPDIR=/no/such/tmp runner doctor",
+        "check=temporary verdict=problem",
+        &["/no/such/tmp", "unset TMPDIR"],
+    ),
+    problem(
+        "an invalid configuration",
+        r#"conf "nonsense = 1\n"; runner doctor"#,
+        "check=setup verdict=problem",
+        &["the configuration is invalid", "runner validate"],
+    ),
+    problem(
+        "a goal that nobody wrote",
+        "rm -rf .runner; runner init; conf \"$AGENT$GUARD\"; runner doctor",
+        "check=goal verdict=problem",
+        &["GOAL.md still holds the template", "runner start --goal"],
+    ),
+    problem(
+        "a missing scenario",
+        r#"conf "[executor]\nkind = \"script\"\nscenario = \"none.toml\"\n$GUARD"; runner doctor"#,
+        "check=agent verdict=problem",
+        &["there is no scenario `none.toml`", "runner config set executor.scenario"],
+    ),
+    problem(
+        "no repository",
+        "rm -rf .git; runner doctor",
+        "check=repository verdict=problem",
+        &["not in a git repository", "git init"],
+    ),
+    problem(
+        "a bare repository",
+        "git clone -q --bare . ../bare.git; runner -C ../bare.git doctor",
+        "check=repository verdict=problem",
+        &["is a bare repository", "git clone REPOSITORY"],
+    ),
+    problem(
+        "no git",
+        r#"PATH="$NO_GIT" runner doctor"#,
+        "check=git verdict=problem",
+        &["not found", "install git"],
+    ),
+];
+
+/// A repository with a started run that works, and programs to break it with.
+fn ready_repo() -> TestRepo {
+    let repo = TestRepo::empty(RUNNER);
+    repo.git(&["init", "-q", "-b", "main"]);
+    repo.write("Makefile", "test:\n\ttrue\n");
+    repo.write("agent.sh", "exit 1\n");
+    repo.commit_all("root");
+    let tools = r#"
+        mkdir bin refused without no-git
+        ln -s "$RUNNER_BINARY" bin/runner; ln -s "$RUNNER_BINARY" without/runner; ln -s "$RUNNER_BINARY" no-git/runner
+        printf '#!/bin/sh\necho "codex-cli 0.166.0"\n' > bin/codex
+        printf '#!/bin/sh\necho "9.9.9 (Claude Code)"\n' > bin/claude
+        printf '#!/bin/sh\necho "bwrap: No permissions to create new namespace" >&2\nexit 1\n' > refused/bwrap
+        chmod +x bin/codex bin/claude refused/bwrap
+        for name in git sh make true; do ln -s "$(which $name)" without/$name; done"#;
+    run(repo.command("sh").args(["-ec", tools]).current_dir(repo.outside()).env("RUNNER_BINARY", RUNNER))
+        .ok();
+    let started = shell(&repo, "runner start --goal 'Make it' >&2; conf \"$AGENT$GUARD\"; runner start");
+    assert_eq!(started.code, Some(0), "{}", started.stderr);
+    repo
+}
+
+fn shell(repo: &TestRepo, script: &str) -> RunOutput {
+    let outside = |name: &str| repo.outside().join(name).display().to_string();
+    let mut command = repo.command("sh");
+    for who in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{who}_NAME"), "Test").env(format!("GIT_{who}_EMAIL"), "test@localhost");
+    }
+    command.env("PATH", format!("{}:{}", outside("bin"), std::env::var("PATH").unwrap()));
+    command
+        .env("REFUSED", outside("refused"))
+        .env("WITHOUT", outside("without"))
+        .env("NO_GIT", outside("no-git"));
+    run(command.args(["-c", &format!("{PRELUDE}{script}")]))
+}
+
+/// Whether a report has a line that starts like this and contains the texts.
+fn reports(output: &RunOutput, setup: &BrokenSetup) -> bool {
+    let mut lines = output.stdout.lines().filter(|line| line.starts_with(setup.line));
+    lines.any(|line| line.contains(" fix=") && setup.texts.iter().all(|text| line.contains(text)))
+}
+
+fn assert_reported(setup: &BrokenSetup) {
+    let repo = ready_repo();
+    let output = shell(&repo, setup.script);
+    let context = format!("{}:\n{}\n{}", setup.name, output.stdout, output.stderr);
+    assert!(reports(&output, setup), "{context}");
+    assert_eq!(output.code, Some(setup.exit), "{context}");
+}
+
+#[test]
+fn doctor_of_a_working_setup_has_no_problem() {
+    let output = shell(&ready_repo(), "runner doctor");
+    assert_eq!(output.code, Some(0), "{}", output.stdout);
+    assert!(!output.stdout.contains("verdict=problem"), "{}", output.stdout);
+}
+
+#[test]
+fn doctor_names_every_broken_setup_with_its_fix() {
+    let names: std::collections::BTreeSet<&str> = SETUPS.iter().map(|setup| setup.name).collect();
+    assert!(names.len() == SETUPS.len() && SETUPS.len() >= 20, "{}", SETUPS.len());
+    let (one, other) = SETUPS.split_at(SETUPS.len() / 2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| one.iter().for_each(assert_reported));
+        other.iter().for_each(assert_reported);
+    });
+}
+
+#[test]
+fn doctor_names_a_foreign_owner() {
+    owned_by_nobody(&ready_repo(), |repo| {
+        let output = shell(repo, "runner doctor");
+        let setup = problem("", "", "check=repository verdict=problem", &["another user", "safe.directory"]);
+        assert!(output.code == Some(1) && reports(&output, &setup), "{}{}", output.stdout, output.stderr);
+    });
+}
