@@ -3,6 +3,9 @@
 pub mod claude_file_hook;
 pub mod command;
 pub mod login;
+mod podman;
 pub(crate) mod sandbox;
+pub(crate) mod sandbox_program;
 pub mod scripted_agent;
+mod seatbelt;
 mod user_sockets;

@@ -234,9 +234,9 @@ pub enum UserError {
     },
     #[error("`guard.keep` names `{0}`, which is not a path inside the repository")]
     KeepOutside(String),
-    #[error("agents must run in a sandbox here, but bubblewrap cannot be used")]
+    #[error("agents must run in a sandbox here, but none can be used")]
     NoSandbox {
-        /// Why bubblewrap cannot be used.
+        /// Why there is no sandbox.
         why: String,
         /// What the user can do about it.
         fix: &'static str,

@@ -18,7 +18,7 @@ use runner_core::model::object_id::{CommitId, TreeId};
 use runner_core::step::RoomLevel;
 
 use crate::agent::command::PreparedCommand;
-use crate::agent::sandbox::{Bubblewrap, SANDBOX_FIX, hidden_programs};
+use crate::agent::sandbox::{Bubblewrap, bubblewrap_fix, hidden_programs};
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::{Git, PathSet, path_of};
@@ -90,7 +90,8 @@ impl GuardRoom {
         match room {
             Ok(room) => Ok(Self::Room(Box::new(room))),
             Err(why) if guard.room == RoomMode::Require => {
-                Err(UserError::NoRoom { why, fix: SANDBOX_FIX }.into())
+                let fix = bubblewrap_fix(&why);
+                Err(UserError::NoRoom { why, fix }.into())
             }
             Err(why) => Ok(Self::InPlace { why: Some(why) }),
         }
@@ -185,7 +186,10 @@ impl Room {
         guard: &GuardConfig,
         base: &Candidate,
     ) -> Result<Self, Error> {
-        let no_room = |why| Error::from(UserError::NoRoom { why, fix: SANDBOX_FIX });
+        let no_room = |why: String| {
+            let fix = bubblewrap_fix(&why);
+            Error::from(UserError::NoRoom { why, fix })
+        };
         let bubblewrap = Bubblewrap::find(git.root()).map_err(no_room)?;
         atomic::ensure_folder(folder)?;
         for name in ["tree", "cache"] {

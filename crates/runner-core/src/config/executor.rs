@@ -66,9 +66,14 @@ pub struct Executor {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     /// Whether to keep the agent from writing outside the repository: "auto" uses Codex's built-in sandbox, and
-    /// bubblewrap for other agents where it works; "require" refuses to run a session without a sandbox; "off" allows
-    /// the agent to write wherever you can.
+    /// bubblewrap (on macOS: Seatbelt) for other agents where it works; "require" refuses to run a session without a
+    /// sandbox; "podman" runs the agent in a container of `image`, for "command"; "off" allows the agent to write wherever
+    /// you can.
     pub sandbox: SandboxMode,
+    /// The image with the agent's program, for `sandbox = "podman"`, such as that of your devcontainer.
+    #[schemars(extend("examples" = ["localhost/my-devcontainer:latest"]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// Folders outside the repository that the agent may write to, such as caches: absolute paths, or paths in your home
     /// (`~/…`).
     #[schemars(extend("examples" = [["~/.my-agent"]]), inner(pattern(r"^(/|~/)")))]
@@ -94,6 +99,7 @@ pub struct Executor {
 pub enum SandboxMode {
     Auto,
     Require,
+    Podman,
     Off,
 }
 
@@ -163,6 +169,7 @@ impl Default for Executor {
             preset: None,
             scenario: None,
             sandbox: SandboxMode::Auto,
+            image: None,
             writable: Vec::new(),
             network: None,
             mcp: Vec::new(),
@@ -237,7 +244,7 @@ impl Executor {
         let mut executor = default;
         read_keys!(table, executor: kind, env_inherit, sandbox, writable, mcp, instructions);
         read_optional_keys!(table, executor: model, effort, program, context_budget_tokens, base_url, key_env, retries);
-        read_optional_keys!(table, executor: command, preset, scenario, network);
+        read_optional_keys!(table, executor: command, preset, scenario, image, network);
         // With an unknown kind or preset it is not clear which other keys are valid.
         if !table.has_problem("kind") && !table.has_problem("preset") {
             executor.check_owners(table);
@@ -299,8 +306,28 @@ impl Executor {
         if self.network == Some(NetworkAccess::None) && self.sandbox == SandboxMode::Off {
             table.report_rule("network", "needs a sandbox: remove it, or `sandbox = \"off\"`");
         }
+        self.check_container(table);
         if let Some(native) = self.native() {
             self.check_native_keys(native, table);
+        }
+    }
+
+    /// A container holds the whole agent, and its image must have the agent's program.
+    fn check_container(&self, table: &mut TomlTable<'_>) {
+        let is_container = self.sandbox == SandboxMode::Podman;
+        if is_container && self.kind != ExecutorKind::Command {
+            let rule =
+                "is \"podman\", which is only valid for kind \"command\": use \"auto\" or change `kind`";
+            table.report_rule("sandbox", rule);
+        }
+        match (&self.image, is_container) {
+            (None, true) if !table.has_problem("image") => {
+                table.report_rule("sandbox", "is \"podman\": add `image`");
+            }
+            (Some(_), false) => {
+                table.report_rule("image", "needs `sandbox = \"podman\"`: add it, or remove this key");
+            }
+            (None | Some(_), _) => {}
         }
     }
 
@@ -349,8 +376,12 @@ impl Executor {
         if !self.instructions.iter().all(|file| is_repository_path(file)) {
             table.report_rule("instructions", "must contain files of the repository, relative to its root");
         }
-        for (key, text) in [("model", &self.model), ("program", &self.program), ("scenario", &self.scenario)]
-        {
+        for (key, text) in [
+            ("model", &self.model),
+            ("program", &self.program),
+            ("scenario", &self.scenario),
+            ("image", &self.image),
+        ] {
             if text.as_ref().is_some_and(String::is_empty) {
                 table.report_rule(key, "is empty: set a value or remove the key");
             }

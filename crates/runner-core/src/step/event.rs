@@ -131,8 +131,8 @@ pub enum Event {
     /// The agent does not report what these budget limits need, so that they cannot be enforced.
     BudgetUnenforceable { limits: Vec<BudgetLimit>, agent: String },
     /// What confines the agent, as `sandbox` in meta.json has it: at the first session of a loop, and when it changes. Without a
-    /// sandbox, `why` is the reason.
-    SandboxChosen { sandbox: String, why: Option<String> },
+    /// sandbox, `why` is the reason; `gap` is what the sandbox does not cover on this system.
+    SandboxChosen { sandbox: String, why: Option<String>, gap: Option<String> },
     /// The guard runs in the work tree, without a room, although the configuration allows one; `why` is the reason.
     GuardInPlace { why: String },
     /// The guard fails in the room before the first session and succeeds in the work tree: keys for `[guard]` with which it

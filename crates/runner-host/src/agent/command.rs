@@ -7,7 +7,7 @@ use runner_core::agents::{
     AgentSpec, AnswerFiles, CommandLine, CommandSandbox, LaunchContext, RepositoryAccess, SetupFile,
     SetupLink,
 };
-use runner_core::config::CommandArgv;
+use runner_core::config::{CommandArgv, SandboxMode};
 use runner_core::step::{Job, SessionMode};
 
 use crate::fs::atomic;
@@ -72,7 +72,11 @@ pub(crate) fn agent_command(job: &Job, paths: &SessionPaths) -> Result<PreparedC
         (Some(agent), _) => known_agent_command(agent, job, paths)?,
         (None, None) => {
             let words = job.agent.executor.command.as_ref().map(CommandArgv::words).unwrap_or_default();
-            PreparedCommand::of(resolve_argv(words, &paths.root)?)
+            if job.agent.executor.sandbox == SandboxMode::Podman {
+                PreparedCommand::of(words.iter().map(OsString::from).collect())
+            } else {
+                PreparedCommand::of(resolve_argv(words, &paths.root)?)
+            }
         }
         (None, Some(scenario)) => {
             let binary = std::env::current_exe().map_err(|error| error.to_string())?;
@@ -119,8 +123,14 @@ fn known_agent_command(
     job: &Job,
     paths: &SessionPaths,
 ) -> Result<PreparedCommand, String> {
-    let path =
-        find_program(job.agent.executor.program.as_deref(), agent.program, agent.package, &paths.root)?;
+    let configured = job.agent.executor.program.as_deref();
+    // The program of a container is in its image.
+    let path = match job.agent.executor.sandbox {
+        SandboxMode::Podman => PathBuf::from(configured.unwrap_or(agent.program)),
+        SandboxMode::Auto | SandboxMode::Require | SandboxMode::Off => {
+            find_program(configured, agent.program, agent.package, &paths.root)?
+        }
+    };
     let CommandLine { arguments, environment, files, folders, links } = command_line(agent, job, paths);
     let argv = std::iter::once(path.into()).chain(arguments).collect();
     if agent.is_preset() {

@@ -7,6 +7,7 @@
 //!
 //! Only the system's bubblewrap is used, never a copy that an agent ships or that is in the repository.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -17,13 +18,13 @@ use runner_core::step::Job;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::command::PreparedCommand;
+use crate::agent::sandbox_program::NoSandbox;
 use crate::agent::user_sockets;
 use crate::error::Error;
 use crate::git::{Git, PathSet, path_of};
 use crate::repo::paths::RUNNER_FOLDERS;
 use crate::room::users_caches;
-use supervise::ExitReason;
-use supervise::executables;
+use supervise::{ExitReason, executables, socket_scope};
 
 /// The sandbox of a session, as recorded in meta.json.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +36,22 @@ pub(crate) enum SandboxKind {
     Own,
     /// Around the agent, or only around its commands if the agent must be able to reach its login.
     Bubblewrap,
+    /// The same on macOS.
+    Seatbelt,
+    /// A container around the agent.
+    Podman,
+}
+
+impl SandboxKind {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Own => "own",
+            Self::Bubblewrap => "bubblewrap",
+            Self::Seatbelt => "seatbelt",
+            Self::Podman => "podman",
+        }
+    }
 }
 
 impl SandboxKind {
@@ -52,22 +69,65 @@ pub(crate) fn exit_inside_sandbox(exit: ExitReason) -> ExitReason {
     if let ExitReason::Exited(code @ 129..=192) = exit { ExitReason::Signalled(code - 128) } else { exit }
 }
 
-pub(crate) const SANDBOX_FIX: &str = "install bubblewrap: apt-get install bubblewrap";
+/// What to do about a bubblewrap that cannot be used for this reason.
+pub(crate) fn bubblewrap_fix(why: &str) -> &'static str {
+    if why.ends_with("is not on PATH") {
+        return "install bubblewrap: apt-get install bubblewrap";
+    }
+    "allow user namespaces: sysctl -w kernel.unprivileged_userns_clone=1 (Ubuntu: kernel.apparmor_restrict_unprivileged_userns=0; \
+     in a container: run it with --security-opt seccomp=unconfined)"
+}
 
 /// Why a working bubblewrap cannot be used for this agent in this repository, and the fix. Claude Code starts its commands
 /// through a program of the runner, and does not accept every path for it.
-pub(crate) fn obstacle(git: &Git, agent: Option<&AgentSpec>) -> Option<(String, &'static str)> {
+pub(crate) fn obstacle(git: &Git, agent: Option<&AgentSpec>) -> Option<NoSandbox> {
     let sandbox = agent.and_then(AgentSpec::native).map(|native| native.sandbox);
     let is_unsupported =
         sandbox == Some(AgentSandbox::AroundCommands) && !can_launch_commands_through(&git.paths().session());
     let why = "Claude Code cannot run commands through a path that contains ` -` or is not UTF-8";
-    is_unsupported.then(|| (why.to_owned(), "move the repository to a path without ` -`, in UTF-8"))
+    let fix = "move the repository to a path without ` -`, in UTF-8";
+    is_unsupported.then(|| NoSandbox { why: why.to_owned(), fix })
 }
 
 /// An installed bubblewrap that works.
 #[derive(Clone, Debug)]
 pub(crate) struct Bubblewrap {
     program: PathBuf,
+    scope: SocketScope,
+}
+
+/// Whether what runs in a sandbox is kept from abstract sockets outside of it.
+#[derive(Clone, Debug)]
+pub(crate) enum SocketScope {
+    /// These words before a command line do so.
+    Launcher(Vec<OsString>),
+    Missing {
+        why: String,
+    },
+}
+
+impl SocketScope {
+    pub(crate) fn find() -> Self {
+        match socket_scope::launcher() {
+            Ok(words) => Self::Launcher(words),
+            Err(why) => Self::Missing { why },
+        }
+    }
+
+    pub(crate) fn words(&self) -> Vec<OsString> {
+        match self {
+            Self::Launcher(words) => words.clone(),
+            Self::Missing { .. } => Vec::new(),
+        }
+    }
+
+    /// What a sandbox does not cover. A network of its own has abstract sockets of its own.
+    pub(crate) fn gap(&self, has_network: bool) -> Option<String> {
+        match self {
+            Self::Missing { why } if has_network => Some(format!("abstract sockets are reachable: {why}")),
+            Self::Missing { .. } | Self::Launcher(_) => None,
+        }
+    }
 }
 
 /// What is mounted in the sandbox, and how.
@@ -115,10 +175,17 @@ const HIDDEN_FOLDERS: [&str; 2] = [TEMP_DIR, "/dev/shm"];
 pub(crate) const TEMP_DIR_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
 
 /// Sockets of services that start programs outside of the sandbox on request.
-pub(crate) const SERVICE_SOCKETS: [&str; 5] = [
+pub(crate) const SERVICE_SOCKETS: [&str; 12] = [
     "/run/docker.sock",
     "/run/containerd/containerd.sock",
     "/run/podman/podman.sock",
+    "/run/crio/crio.sock",
+    "/run/buildkit/buildkitd.sock",
+    "/run/libvirt/libvirt-sock",
+    "/run/snapd.socket",
+    "/var/lib/lxd/unix.socket",
+    "/var/snap/lxd/common/lxd/unix.socket",
+    "/var/lib/incus/unix.socket",
     "/run/dbus/system_bus_socket",
     "/run/systemd/private",
 ];
@@ -132,12 +199,26 @@ impl Bubblewrap {
     pub(crate) fn find(repository: &Path) -> Result<Self, String> {
         let program = executables::find(NAME, Some(repository)).ok_or("`bwrap` is not on PATH")?;
         let true_program = executables::find("true", Some(repository)).ok_or("`true` is not on PATH")?;
-        let mut args: Vec<OsString> = ALWAYS.map(OsString::from).into();
-        args.extend(["--tmpfs", TEMP_DIR, "--"].map(OsString::from));
-        args.push(true_program.into());
-        executables::probe(&program, &args)
-            .map(|()| Self { program })
-            .map_err(|why| runner_core::text::one_line(&why))
+        let scoped = Self { program: program.clone(), scope: SocketScope::find() };
+        let Err(why) = scoped.probe(&true_program) else { return Ok(scoped) };
+        if scoped.scope.words().is_empty() {
+            return Err(why);
+        }
+        // A bubblewrap that needs its set-uid bit works only without the scope.
+        let unscoped = Self { program, scope: SocketScope::Missing { why } };
+        unscoped.probe(&true_program).map(|()| unscoped)
+    }
+
+    fn probe(&self, true_program: &Path) -> Result<(), String> {
+        let mut argv = ArgvBuilder(self.scope.words());
+        argv.0.push(self.program.clone().into());
+        argv.words(&ALWAYS).words(&["--tmpfs", TEMP_DIR, "--"]).0.push(true_program.into());
+        let Some((program, args)) = argv.0.split_first() else { return Ok(()) };
+        executables::probe(Path::new(program), args).map_err(|why| runner_core::text::one_line(&why))
+    }
+
+    pub(crate) fn scope(&self) -> &SocketScope {
+        &self.scope
     }
 
     pub(crate) fn program(&self) -> &Path {
@@ -164,7 +245,8 @@ impl Bubblewrap {
     /// The beginning of every sandbox: a read-only file system, without other processes and without services but the allowed
     /// ones.
     pub(crate) fn base_argv(&self, has_network: bool, sockets: &[String]) -> ArgvBuilder {
-        let mut argv = ArgvBuilder(vec![self.program.clone().into()]);
+        let mut argv = ArgvBuilder(self.scope.words());
+        argv.0.push(self.program.clone().into());
         argv.words(&ALWAYS);
         if !has_network {
             argv.words(&["--unshare-net"]);
@@ -228,8 +310,10 @@ impl ArgvBuilder {
         let is_hidden = |socket: &Path| {
             socket.exists() && !allowed.iter().any(|path| canonical(Path::new(path)) == socket)
         };
-        for socket in SERVICE_SOCKETS.iter().map(|socket| canonical(Path::new(socket))) {
-            if is_hidden(&socket) {
+        let named = user_sockets::of_variables(|name| std::env::var_os(name));
+        let sockets = SERVICE_SOCKETS.iter().map(PathBuf::from).chain(named);
+        for socket in sockets.map(|socket| canonical(&socket)).collect::<BTreeSet<_>>() {
+            if is_hidden(&socket) && !is_covered(&socket) {
                 self.empty_file(&socket);
             }
         }
@@ -246,8 +330,12 @@ impl ArgvBuilder {
     /// because a socket can vanish before the sandbox starts.
     pub(crate) fn hide_user_sockets(&mut self, root: &Path, allowed: &[String]) {
         let home = std::env::var_os("HOME").map(|home| canonical(Path::new(&home))).unwrap_or_default();
-        for folder in user_sockets::folders(&home, root, allowed) {
+        let sockets = user_sockets::find(&home, root, allowed);
+        for folder in sockets.folders {
             self.empty_folder(&folder);
+        }
+        for socket in sockets.in_home {
+            self.empty_file(&socket);
         }
     }
 }
@@ -264,6 +352,11 @@ impl ArgvBuilder {
         }
         command.argv = self.0;
     }
+}
+
+/// Whether a path is in a folder that is empty in every sandbox.
+fn is_covered(path: &Path) -> bool {
+    HIDDEN_FOLDERS.iter().chain(&[SERVICE_FOLDER]).any(|folder| path.starts_with(folder))
 }
 
 /// Paths in hidden folders that a program in the room needs: itself and its script, and the folders of PATH.

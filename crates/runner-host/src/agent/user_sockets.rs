@@ -1,6 +1,7 @@
 //! Sockets of services of the user: what connects to one could start a program outside of a sandbox.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -12,19 +13,44 @@ const SOCKETS: &str = "/proc/net/unix";
 /// More folders than any user has services.
 const FOLDERS_MAX: usize = 100;
 
-/// The folders with sockets of services below the home folder; without what is inside of the repository, and without folders
-/// that contain it or the home.
-pub(super) fn folders(home: &Path, root: &Path, allowed: &[String]) -> Vec<PathBuf> {
+/// Variables that name the socket of a service, by its path or by an address.
+const VARIABLES: [&str; 4] = ["DOCKER_HOST", "CONTAINER_HOST", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS"];
+/// What comes before the path in an address.
+const SCHEMES: [&str; 2] = ["unix://", "unix:path="];
+
+/// The sockets that the user's variables name, such as DOCKER_HOST.
+pub(super) fn of_variables(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let values = VARIABLES.iter().filter_map(|name| variable(name)?.into_string().ok());
+    let paths = values.map(|value| {
+        let path = SCHEMES.iter().find_map(|scheme| value.strip_prefix(scheme)).unwrap_or(&value);
+        // An address of D-Bus may have options behind its path.
+        PathBuf::from(path.split([',', ';']).next().unwrap_or_default())
+    });
+    paths.filter(|path| path.is_absolute() && is_socket(path)).collect()
+}
+
+/// The sockets of services below the home folder.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct UserSockets {
+    /// Their folders; without what is inside of the repository, and without folders that contain it or the home.
+    pub(super) folders: Vec<PathBuf>,
+    /// Those in the home folder itself.
+    pub(super) in_home: Vec<PathBuf>,
+}
+
+pub(super) fn find(home: &Path, root: &Path, allowed: &[String]) -> UserSockets {
     let listed = fs::read_to_string(SOCKETS).unwrap_or_default();
     let existing = paths(&listed).into_iter().filter(|path| is_socket(path));
     let sockets = existing.map(|path| canonical(&path)).filter(|path| path.starts_with(home));
     let is_allowed = |path: &PathBuf| allowed.iter().any(|socket| canonical(Path::new(socket)) == *path);
-    let folders: BTreeSet<PathBuf> = sockets
-        .filter(|path| !is_allowed(path))
-        .filter_map(|path| path.parent().map(Path::to_owned))
-        .filter(|folder| !home.starts_with(folder) && !root.starts_with(folder) && !folder.starts_with(root))
-        .collect();
-    folders.into_iter().take(FOLDERS_MAX).collect()
+    let sockets: BTreeSet<PathBuf> = sockets.filter(|path| !is_allowed(path)).collect();
+    let folders: BTreeSet<&Path> = sockets.iter().filter_map(|path| path.parent()).collect();
+    let is_hidden =
+        |folder: &&Path| !home.starts_with(folder) && !root.starts_with(folder) && !folder.starts_with(root);
+    UserSockets {
+        folders: folders.into_iter().filter(is_hidden).take(FOLDERS_MAX).map(Path::to_owned).collect(),
+        in_home: sockets.iter().filter(|path| path.parent() == Some(home)).cloned().collect(),
+    }
 }
 
 /// The paths in the kernel's list, which has one in the eighth column of a line.
@@ -55,10 +81,27 @@ mod tests {
             fs::create_dir_all(home.join(path)).unwrap();
         }
         let _service = UnixListener::bind(home.join("run dir/docker.sock")).unwrap();
+        let in_home = vec![home.join("x.sock")];
         let _in_home_itself = UnixListener::bind(home.join("x.sock")).unwrap();
         let _in_repository = UnixListener::bind(root.join(".git/fsmonitor")).unwrap();
-        assert_eq!(folders(&home, &root, &[]), [home.join("run dir")]);
+        let found = find(&home, &root, &[]);
+        assert_eq!(found, UserSockets { folders: vec![home.join("run dir")], in_home: in_home.clone() });
         let allowed = home.join("run dir/docker.sock").to_str().unwrap().to_owned();
-        assert_eq!(folders(&home, &root, &[allowed]), Vec::<PathBuf>::new());
+        assert_eq!(find(&home, &root, &[allowed]), UserSockets { folders: Vec::new(), in_home });
+    }
+
+    #[test]
+    fn variables_name_sockets_by_path_and_by_address() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.sock");
+        let _service = UnixListener::bind(&path).unwrap();
+        let text = path.to_str().unwrap();
+        for value in [text.to_owned(), format!("unix://{text}"), format!("unix:path={text},guid=1")] {
+            let named = of_variables(|name| (name == "DOCKER_HOST").then(|| value.clone().into()));
+            assert_eq!(named, [path.clone()], "{value}");
+        }
+        for value in ["tcp://127.0.0.1:1", "relative", "unix:abstract=/x", "/etc/hosts", ""] {
+            assert_eq!(of_variables(|_| Some(value.into())), [""; 0].map(PathBuf::from), "{value}");
+        }
     }
 }

@@ -17,12 +17,13 @@ use supervise::{OutputLog, OutputTarget, ProcessSpec, StopPolicy, TimeLimits};
 
 use super::open_iteration::{OpenIteration, SessionOutcome};
 use super::program_runner::ProgramRunner;
-use super::sandboxing::{AgentWrapping, ConfinedCommand, SessionSandbox};
+use super::sandboxing::{ConfinedCommand, SessionSandbox};
 use super::session::{prepare_command, session_exit, stop_policy};
 use super::session_files::{SessionCheckpoint, read_answer, read_report_at};
 use super::transcript_recorder::TranscriptRecorder;
 use crate::agent::command::{SessionPaths, SessionPurpose};
-use crate::agent::sandbox::{exit_inside_sandbox, writable_folders};
+use crate::agent::sandbox::writable_folders;
+use crate::agent::sandbox_program::AgentWrapping;
 use crate::error::Error;
 use crate::failpoint;
 use crate::fs::atomic;
@@ -216,15 +217,12 @@ impl ReviewSession<'_> {
                 idle: Duration::from_secs(limits.idle_secs.unwrap_or(0)),
             })
             .stop_policy(StopPolicy {
-                is_sandboxed: wrapping == AgentWrapping::Yes,
+                is_sandboxed: wrapping == AgentWrapping::Namespace,
                 ..stop_policy(command.agent)
             })
             .on_output(&on_output);
-        let mut result = self.programs.run(spec)?;
-        if wrapping == AgentWrapping::Yes {
-            result.exit = exit_inside_sandbox(result.exit);
-        }
+        let result = self.programs.run(spec)?;
         let by = self.programs.interruption().unwrap_or(Interruption::Int);
-        Ok(session_exit(result.exit, by))
+        Ok(session_exit(wrapping.exit_inside(result.exit), by))
     }
 }

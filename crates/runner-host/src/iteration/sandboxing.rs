@@ -3,24 +3,33 @@
 use std::path::Path;
 
 use runner_core::agents::{AgentSandbox, AgentSpec, CommandSandbox, RepositoryAccess};
-use runner_core::config::{ExecutorKind, SandboxMode};
+use runner_core::config::{Executor, ExecutorKind, NetworkAccess, SandboxMode};
 use runner_core::step::{Event, Job};
 
 use crate::agent::claude_file_hook;
 use crate::agent::command::PreparedCommand;
 use crate::agent::sandbox::{
-    Bubblewrap, SANDBOX_FIX, SandboxKind, SandboxSpec, TEMP_DIR_VARIABLES, obstacle, writable_folders,
+    SandboxKind, SandboxSpec, SocketScope, TEMP_DIR_VARIABLES, obstacle, writable_folders,
 };
+use crate::agent::sandbox_program::{AgentWrapping, NoSandbox, SandboxProgram};
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::{Git, PathSet};
 
-/// Finds out once whether bubblewrap works, when the first agent needs it.
+/// Finds out once whether a sandbox works, when the first agent needs it.
 #[derive(Debug, Default)]
 pub(super) struct SandboxProbe {
-    result: Option<Result<Bubblewrap, String>>,
+    /// The result for an executor's mode and image.
+    result: Option<ProbeResult>,
     /// The last announcement.
     told: Option<Event>,
+}
+
+#[derive(Debug)]
+struct ProbeResult {
+    mode: SandboxMode,
+    image: Option<String>,
+    found: Result<SandboxProgram, NoSandbox>,
 }
 
 /// The sandbox of one session.
@@ -30,8 +39,10 @@ pub(super) enum SessionSandbox {
         why: String,
     },
     /// The agent's built-in sandbox.
-    Own,
-    Bubblewrap(Bubblewrap),
+    Own {
+        scope: SocketScope,
+    },
+    Around(SandboxProgram),
 }
 
 /// A command to start, inside the sandbox if it has one.
@@ -40,14 +51,7 @@ pub(super) struct ConfinedCommand {
     pub(super) wrapping: AgentWrapping,
 }
 
-/// Whether the started program is the sandbox, with the agent as another process inside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AgentWrapping {
-    Yes,
-    No,
-}
-
-/// How a native agent is sandboxed; none for any other agent, which runs in bubblewrap itself.
+/// How a native agent is sandboxed; none for any other agent, which runs in a sandbox itself.
 fn agent_sandbox(job: &Job) -> Option<AgentSandbox> {
     job.agent.executor.agent().and_then(AgentSpec::native).map(|native| native.sandbox)
 }
@@ -56,25 +60,37 @@ impl SandboxProbe {
     /// Chooses the sandbox for a job. Refuses a job that needs one where none works: because the configuration requires it,
     /// or because its node has restrictions that only a sandbox can enforce.
     pub(super) fn choose(&mut self, git: &Git, job: &Job) -> Result<SessionSandbox, Error> {
-        if job.agent.executor.sandbox == SandboxMode::Off {
+        let executor = &job.agent.executor;
+        if executor.sandbox == SandboxMode::Off {
             let why = "the configuration says sandbox = \"off\"".to_owned();
             return Ok(SessionSandbox::None { why });
         }
         if agent_sandbox(job) == Some(AgentSandbox::BuiltIn) {
-            return Ok(SessionSandbox::Own);
+            return Ok(SessionSandbox::Own { scope: SocketScope::find() });
         }
-        let is_needed = job.agent.executor.sandbox == SandboxMode::Require
+        let is_needed = matches!(executor.sandbox, SandboxMode::Require | SandboxMode::Podman)
             || job.permissions.tools.network == Some(false)
             || job.permissions.tools.writable.is_some();
-        let bubblewrap = match self.result.get_or_insert_with(|| Bubblewrap::find(git.root())) {
-            Ok(bubblewrap) => obstacle(git, job.agent.executor.agent()).map_or(Ok(bubblewrap), Err),
-            Err(why) => Err((why.clone(), SANDBOX_FIX)),
-        };
-        match bubblewrap {
-            Ok(bubblewrap) => Ok(SessionSandbox::Bubblewrap(bubblewrap.clone())),
-            Err((why, fix)) if is_needed => Err(UserError::NoSandbox { why, fix }.into()),
-            Err((why, fix)) => Ok(SessionSandbox::None { why: format!("{why} ({fix})") }),
+        let found = self.find(executor, git).clone();
+        match found.and_then(|program| obstacle(git, executor.agent()).map_or(Ok(program), Err)) {
+            Ok(program) => Ok(SessionSandbox::Around(program)),
+            Err(NoSandbox { why, fix }) if is_needed => Err(UserError::NoSandbox { why, fix }.into()),
+            Err(NoSandbox { why, fix }) => Ok(SessionSandbox::None { why: format!("{why} ({fix})") }),
         }
+    }
+
+    fn find(&mut self, executor: &Executor, git: &Git) -> &Result<SandboxProgram, NoSandbox> {
+        let is_same =
+            |result: &ProbeResult| result.mode == executor.sandbox && result.image == executor.image;
+        let result = match self.result.take().filter(is_same) {
+            Some(result) => result,
+            None => ProbeResult {
+                mode: executor.sandbox,
+                image: executor.image.clone(),
+                found: SandboxProgram::find(executor, git.root()),
+            },
+        };
+        &self.result.insert(result).found
     }
 
     /// The announcement about the sandbox of the next session, unless it repeats the last one. The scripted agent is
@@ -83,7 +99,7 @@ impl SandboxProbe {
         if matches!(job.agent.executor.kind, ExecutorKind::Script) {
             return None;
         }
-        let event = sandbox.event();
+        let event = sandbox.event(has_network(job));
         (self.told.as_ref() != Some(&event)).then(|| self.told.insert(event).clone())
     }
 }
@@ -92,20 +108,22 @@ impl SessionSandbox {
     pub(super) fn kind(&self) -> SandboxKind {
         match self {
             Self::None { .. } => SandboxKind::None,
-            Self::Own => SandboxKind::Own,
-            Self::Bubblewrap(_) => SandboxKind::Bubblewrap,
+            Self::Own { .. } => SandboxKind::Own,
+            Self::Around(program) => program.kind(),
         }
     }
 
-    fn event(&self) -> Event {
-        let why = match self {
-            Self::None { why } => Some(why.clone()),
-            Self::Own | Self::Bubblewrap(_) => None,
+    fn event(&self, has_network: bool) -> Event {
+        let sandbox = self.kind().as_str().to_owned();
+        let (why, gap) = match self {
+            Self::None { why } => (Some(why.clone()), None),
+            Self::Own { scope } => (None, scope.gap(has_network)),
+            Self::Around(program) => (None, program.gap(has_network)),
         };
-        Event::SandboxChosen { sandbox: self.kind().as_str().to_owned(), why }
+        Event::SandboxChosen { sandbox, why, gap }
     }
 
-    /// The sandbox for Claude Code: its commands run inside bubblewrap, and a hook refuses files outside. Claude Code itself
+    /// The sandbox for Claude Code: its commands run inside, and a hook refuses files outside. Claude Code itself
     /// stays outside, because it renews its login in the user's home, with a lock beside its folder there.
     pub(super) fn for_commands(
         &self,
@@ -114,8 +132,7 @@ impl SessionSandbox {
         protected: &PathSet,
         access: RepositoryAccess,
     ) -> Result<Option<CommandSandbox>, Error> {
-        let (Self::Bubblewrap(bubblewrap), Some(AgentSandbox::AroundCommands)) = (self, agent_sandbox(job))
-        else {
+        let (Self::Around(program), Some(AgentSandbox::AroundCommands)) = (self, agent_sandbox(job)) else {
             return Ok(None);
         };
         new_temporary_folder(git)?;
@@ -123,10 +140,10 @@ impl SessionSandbox {
         let folders =
             writable_folders(git.root(), job).into_iter().chain([git.paths().temporary()]).collect();
         let file_hook = claude_file_hook::command(git.root(), folders)?;
-        Ok(Some(CommandSandbox { command_prefix: bubblewrap.command_prefix(&spec), file_hook }))
+        Ok(Some(CommandSandbox { command_prefix: program.command_prefix(&spec), file_hook }))
     }
 
-    /// Puts an agent into bubblewrap, unless it is one that sandboxes its commands itself.
+    /// Puts an agent into the sandbox, unless it is one that sandboxes its commands itself.
     pub(super) fn wrap(
         &self,
         mut command: PreparedCommand,
@@ -135,20 +152,29 @@ impl SessionSandbox {
         protected: &PathSet,
         access: RepositoryAccess,
     ) -> Result<ConfinedCommand, Error> {
-        let temporary = git.paths().temporary();
-        let bubblewrap = match (self, command.agent, agent_sandbox(job)) {
-            (Self::Bubblewrap(bubblewrap), None, _) => bubblewrap,
-            (Self::Bubblewrap(_), Some(_), Some(AgentSandbox::AroundCommands)) => {
+        let program = match (self, command.agent, agent_sandbox(job)) {
+            (Self::Around(program), None, _) => program,
+            (Self::Around(_), Some(_), Some(AgentSandbox::AroundCommands)) => {
                 // The agent and its commands exchange files there; `/tmp` is not the same for both.
-                set_temporary_folder(&mut command, &temporary);
+                set_temporary_folder(&mut command, &git.paths().temporary());
+                return Ok(ConfinedCommand { command, wrapping: AgentWrapping::No });
+            }
+            (Self::Own { scope }, ..) => {
+                command.argv.splice(0..0, scope.words());
                 return Ok(ConfinedCommand { command, wrapping: AgentWrapping::No });
             }
             _ => return Ok(ConfinedCommand { command, wrapping: AgentWrapping::No }),
         };
         let spec = SandboxSpec::for_agent(git, job, protected)?.for_access(access);
         new_temporary_folder(git)?;
-        Ok(ConfinedCommand { command: bubblewrap.wrap(command, &spec), wrapping: AgentWrapping::Yes })
+        Ok(ConfinedCommand { command: program.wrap(command, &spec), wrapping: program.wrapping() })
     }
+}
+
+/// Whether the commands of a job's agent have a network.
+fn has_network(job: &Job) -> bool {
+    let is_closed = job.agent.executor.effective_network() == NetworkAccess::None;
+    job.permissions.tools.network.unwrap_or(!is_closed)
 }
 
 /// An empty folder for the temporary files of a session.

@@ -23,13 +23,13 @@ use super::laid_files::LaidFiles;
 use super::open_iteration::{EndedSession, IterationSetup, SessionOutcome};
 use super::program_runner::ProgramRunner;
 use super::protected_paths::ProtectedPaths;
-use super::sandboxing::{AgentWrapping, ConfinedCommand, SessionSandbox};
+use super::sandboxing::{ConfinedCommand, SessionSandbox};
 use super::session_files::{
     OUTPUT, SessionCheckpoint, read_report, session_paths, write_context, write_setup_files,
 };
 use super::transcript_recorder::TranscriptRecorder;
 use crate::agent::command::{self, PreparedCommand, SessionPaths};
-use crate::agent::sandbox::exit_inside_sandbox;
+use crate::agent::sandbox_program::AgentWrapping;
 use crate::error::Error;
 use crate::failpoint;
 use crate::fs::atomic;
@@ -115,12 +115,11 @@ impl PreparedSession {
             Ok(command) => command,
             Err(why) => return Ok(AgentResult::not_started(why)),
         };
-        let confined = self.sandbox.wrap(command, git, job, protected, RepositoryAccess::Writable)?;
-        let agent = confined.command.agent;
-        let version = match (agent, confined.command.argv.first()) {
+        let version = match (command.agent, command.argv.first()) {
             (Some(agent), Some(program)) => env.version.of(agent, program),
             (_, _) => None,
         };
+        let confined = self.sandbox.wrap(command, git, job, protected, RepositoryAccess::Writable)?;
         let recorder = RefCell::new(TranscriptRecorder::new(
             job.agent.executor.agent(),
             job.iteration,
@@ -175,16 +174,13 @@ impl PreparedSession {
                 idle: Duration::from_secs(job.limits.idle_secs.unwrap_or(0)),
             })
             .stop_policy(StopPolicy {
-                is_sandboxed: wrapping == AgentWrapping::Yes,
+                is_sandboxed: wrapping == AgentWrapping::Namespace,
                 ..stop_policy(command.agent)
             })
             .file_activity(&has_changed_files)
             .on_output(&on_output);
-        let mut result = programs.run(spec)?;
-        if wrapping == AgentWrapping::Yes {
-            result.exit = exit_inside_sandbox(result.exit);
-        }
-        Ok(result)
+        let result = programs.run(spec)?;
+        Ok(ProcessResult { exit: wrapping.exit_inside(result.exit), ..result })
     }
 
     /// Restores what the session must not change, and notes that it ended.

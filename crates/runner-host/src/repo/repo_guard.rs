@@ -57,7 +57,9 @@ impl GitAccess {
     pub(crate) fn of(sandbox: SandboxKind) -> Self {
         match sandbox {
             SandboxKind::None => Self::Writable,
-            SandboxKind::Own | SandboxKind::Bubblewrap => Self::ReadOnly,
+            SandboxKind::Own | SandboxKind::Bubblewrap | SandboxKind::Seatbelt | SandboxKind::Podman => {
+                Self::ReadOnly
+            }
         }
     }
 }

@@ -1,6 +1,9 @@
 //! The home folder in the room: its files are readable, secrets are hidden, and package managers get caches of the room's own.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
+use supervise::executables;
 
 use super::setup;
 use crate::agent::sandbox::ArgvBuilder;
@@ -77,6 +80,8 @@ struct Cache {
     /// A variable with another path for it.
     variable: Option<(&'static str, &'static str)>,
     projects: &'static [&'static str],
+    /// The program that creates it on its first run.
+    program: &'static str,
 }
 
 const CARGO: &[&str] = &["Cargo.toml"];
@@ -86,20 +91,25 @@ const GO: &[&str] = &["go.mod"];
 const JAVA: &[&str] = &["pom.xml", "build.gradle", "build.gradle.kts"];
 
 const CACHES: [Cache; 14] = [
-    Cache { path: ".cargo/registry", variable: Some(("CARGO_HOME", "registry")), projects: CARGO },
-    Cache { path: ".cargo/git", variable: Some(("CARGO_HOME", "git")), projects: CARGO },
-    Cache { path: ".npm", variable: None, projects: NODE },
-    Cache { path: ".local/share/pnpm", variable: None, projects: NODE },
-    Cache { path: ".yarn", variable: None, projects: NODE },
-    Cache { path: ".bun/install/cache", variable: None, projects: NODE },
-    Cache { path: ".cache/pnpm", variable: None, projects: NODE },
-    Cache { path: ".cache/yarn", variable: None, projects: NODE },
-    Cache { path: ".cache/pip", variable: None, projects: PYTHON },
-    Cache { path: ".cache/uv", variable: None, projects: PYTHON },
-    Cache { path: "go/pkg", variable: Some(("GOPATH", "pkg")), projects: GO },
-    Cache { path: ".cache/go-build", variable: None, projects: GO },
-    Cache { path: ".m2", variable: None, projects: JAVA },
-    Cache { path: ".gradle", variable: None, projects: JAVA },
+    Cache {
+        path: ".cargo/registry",
+        variable: Some(("CARGO_HOME", "registry")),
+        projects: CARGO,
+        program: "cargo",
+    },
+    Cache { path: ".cargo/git", variable: Some(("CARGO_HOME", "git")), projects: CARGO, program: "cargo" },
+    Cache { path: ".npm", variable: None, projects: NODE, program: "npm" },
+    Cache { path: ".local/share/pnpm", variable: None, projects: NODE, program: "pnpm" },
+    Cache { path: ".yarn", variable: None, projects: NODE, program: "yarn" },
+    Cache { path: ".bun/install/cache", variable: None, projects: NODE, program: "bun" },
+    Cache { path: ".cache/pnpm", variable: None, projects: NODE, program: "pnpm" },
+    Cache { path: ".cache/yarn", variable: None, projects: NODE, program: "yarn" },
+    Cache { path: ".cache/pip", variable: None, projects: PYTHON, program: "python3" },
+    Cache { path: ".cache/uv", variable: None, projects: PYTHON, program: "uv" },
+    Cache { path: "go/pkg", variable: Some(("GOPATH", "pkg")), projects: GO, program: "go" },
+    Cache { path: ".cache/go-build", variable: Some(("GOCACHE", "")), projects: GO, program: "go" },
+    Cache { path: ".m2", variable: None, projects: JAVA, program: "java" },
+    Cache { path: ".gradle", variable: None, projects: JAVA, program: "java" },
 ];
 
 /// The folder of most caches. The room's own stays; where the user has none, programs create one that is gone after the run.
@@ -172,21 +182,22 @@ pub(super) fn caches(root: &Path, names: &[Vec<u8>], folder: &Path) -> Result<Ve
     Ok(mounts)
 }
 
-/// Caches that a package manager creates on its first run.
-const CREATED: [&str; 7] =
-    [".cargo/registry", ".cargo/git", ".npm", ".cache/pip", "go/pkg", ".cache/go-build", ".m2"];
-
-/// The user's caches of the package managers that the project in this folder uses.
+/// The user's caches of the package managers that the project in this folder uses. One that is missing is created if its
+/// program is installed: inside a sandbox the program could not do so.
 pub(crate) fn users_caches(root: &Path) -> Vec<PathBuf> {
     let Some(home) = home(root) else { return Vec::new() };
     let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
     let names: Vec<Vec<u8>> = entries.map(|entry| entry.file_name().into_encoded_bytes()).collect();
-    let used: Vec<&Cache> = CACHES.iter().filter(|cache| cache.is_used(&names)).collect();
-    for cache in used.iter().filter(|cache| CREATED.contains(&cache.path) && cache.path(&home).is_none()) {
-        // One that cannot be created is not writable, which the package manager reports.
-        let _ = std::fs::create_dir_all(home.join(cache.path));
-    }
-    used.into_iter().filter_map(|cache| cache.path(&home)).collect()
+    let used = CACHES.iter().filter(|cache| cache.is_used(&names));
+    let caches = used.filter_map(|cache| {
+        let path = cache.place(&home, &|name| std::env::var_os(name));
+        if !path.exists() && executables::find(cache.program, Some(root)).is_some() {
+            // One that cannot be created is not writable, which the package manager reports.
+            let _ = std::fs::create_dir_all(&path);
+        }
+        path.canonicalize().ok()
+    });
+    caches.collect()
 }
 
 /// The user's caches that are no package manager's, such as downloaded browsers.
@@ -203,8 +214,57 @@ impl Cache {
     }
 
     fn path(&self, home: &Path) -> Option<PathBuf> {
+        self.place(home, &|name| std::env::var_os(name)).canonicalize().ok()
+    }
+
+    /// Where it is: the variables that agents and guards have too decide.
+    fn place(&self, home: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> PathBuf {
+        let folder = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        if let Some(place) = self.variable.and_then(|(name, below)| Some(folder(name)?.join(below))) {
+            return place;
+        }
+        match (Path::new(self.path).strip_prefix(CACHE_FOLDER), folder("XDG_CACHE_HOME")) {
+            (Ok(rest), Some(general)) => general.join(rest),
+            (Ok(_) | Err(_), _) => home.join(self.path),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The caches of a project with this file, as paths.
+    fn places(file: &str, variables: &[(&str, &str)]) -> Vec<String> {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(other, _)| *other == name);
+            found.map(|(_, value)| OsString::from(value))
+        };
+        let used = CACHES.iter().filter(|cache| cache.is_used(&[file.as_bytes().to_vec()]));
+        used.map(|cache| cache.place(Path::new("/h"), &variable).display().to_string()).collect()
+    }
+
+    #[test]
+    fn caches_follow_the_stack() {
+        for (file, expected) in [
+            ("Cargo.toml", vec!["/h/.cargo/registry", "/h/.cargo/git"]),
+            ("pyproject.toml", vec!["/h/.cache/pip", "/h/.cache/uv"]),
+            ("requirements.txt", vec!["/h/.cache/pip", "/h/.cache/uv"]),
+            ("go.mod", vec!["/h/go/pkg", "/h/.cache/go-build"]),
+            ("pom.xml", vec!["/h/.m2", "/h/.gradle"]),
+            ("README.md", vec![]),
+        ] {
+            assert_eq!(places(file, &[]), expected, "{file}");
+        }
+        assert!(places("package.json", &[]).contains(&"/h/.npm".to_owned()));
+    }
+
+    #[test]
+    fn caches_follow_the_variables_of_the_user() {
         let moved =
-            self.variable.and_then(|(name, below)| Some(Path::new(&std::env::var_os(name)?).join(below)));
-        moved.unwrap_or_else(|| home.join(self.path)).canonicalize().ok()
+            [("XDG_CACHE_HOME", "/x"), ("CARGO_HOME", "/c"), ("GOCACHE", "/g"), ("GOPATH", "relative")];
+        assert_eq!(places("Cargo.toml", &moved), ["/c/registry", "/c/git"]);
+        assert_eq!(places("pyproject.toml", &moved), ["/x/pip", "/x/uv"]);
+        assert_eq!(places("go.mod", &moved), ["/h/go/pkg", "/g/"]);
     }
 }

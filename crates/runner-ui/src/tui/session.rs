@@ -235,7 +235,7 @@ fn runner_lines(event: &Event) -> Vec<StyledLine> {
             let text = format!("{} cannot be enforced: {agent} does not report it", limits.join(", "));
             one(Glyph::Open, TextRole::Warn, text)
         }
-        Event::SandboxChosen { sandbox, why: None } => {
+        Event::SandboxChosen { sandbox, why: None, .. } => {
             one(Glyph::Open, TextRole::Faint, format!("sandbox of the agent: {}", one_line(sandbox)))
         }
         Event::SandboxChosen { why: Some(why), .. } => {

@@ -124,8 +124,9 @@ impl CommandOutput for EventOutput<'_> {
             Event::BudgetUnenforceable { limits, agent } => {
                 line.with("warning", blind_text(limits, &clean(agent)))
             }
-            Event::SandboxChosen { sandbox, why } => {
+            Event::SandboxChosen { sandbox, why, gap } => {
                 let line = line.with("sandbox", sandbox);
+                let line = gap.iter().fold(line, |line, gap| line.with("gap", clean(gap)));
                 why.iter().fold(line, |line, why| line.with("warning", no_sandbox_text(why)))
             }
             Event::GuardInPlace { why } => line.with("warning", in_place_text(why)),
@@ -173,8 +174,9 @@ impl CommandOutput for EventOutput<'_> {
                 warning_line(&blind_text(limits, &clean(agent)), styler)
             }
             Event::SandboxChosen { why: Some(why), .. } => warning_line(&no_sandbox_text(why), styler),
-            Event::SandboxChosen { sandbox, why: None } => {
-                faint_line(&format!("Sandbox of the agent: {}", sandbox_text(sandbox)), styler)
+            Event::SandboxChosen { sandbox, why: None, gap } => {
+                let gap = gap.iter().map(|gap| format!(" ({})", clean(gap))).collect::<String>();
+                faint_line(&format!("Sandbox of the agent: {}{gap}", sandbox_text(sandbox)), styler)
             }
             Event::GuardInPlace { why } => warning_line(&in_place_text(why), styler),
             Event::RoomProposal { command, keys } => proposal_text(command, keys, styler),

@@ -10,3 +10,4 @@ pub(crate) mod protection;
 pub(crate) mod redaction;
 pub(crate) mod room;
 pub(crate) mod sandbox;
+pub(crate) mod sandbox_reach;

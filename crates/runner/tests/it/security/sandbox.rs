@@ -222,7 +222,7 @@ fn missing_required_sandbox_refuses_the_step() {
     let head = sandbox.git(&["rev-parse", "HEAD"]);
     let output = without(&["step"]);
     assert_eq!(output.code, Some(2), "{}", output.stderr);
-    for words in ["bubblewrap cannot be used", "`bwrap` is not on PATH", "apt-get install bubblewrap"] {
+    for words in ["none can be used", "`bwrap` is not on PATH", "apt-get install bubblewrap"] {
         assert!(output.stderr.contains(words), "{}", output.stderr);
     }
     assert_eq!(
