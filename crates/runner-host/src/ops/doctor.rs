@@ -1,8 +1,9 @@
 //! `runner doctor`: checks whether a run can work on this machine, and how to fix what is missing.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
-use runner_core::agents::{AgentLogin, AgentSandbox, AgentSpec};
+use runner_core::agents::{AgentLogin, AgentSandbox, AgentSpec, NativeAgent};
 use runner_core::config::{CommandArgv, Config, Executor, NetworkAccess, RoomMode, SandboxMode};
 use runner_core::detect::LoginState;
 use runner_core::layout::{Doc, RUNNER_DIR};
@@ -337,8 +338,9 @@ fn sandbox_check(git: &Git, config: &Config) -> DoctorCheck {
     if let Some(native) = agent.and_then(AgentSpec::native)
         && native.sandbox == AgentSandbox::BuiltIn
     {
-        let gap = SocketScope::find().gap(has_network);
-        return with_gap(format!("{}'s built-in sandbox", native.title), gap);
+        let found = format!("{}'s built-in sandbox", native.title);
+        return built_in_fault(git.root(), executor, native, &found)
+            .unwrap_or_else(|| with_gap(found, SocketScope::find().gap(has_network)));
     }
     let found = SandboxProgram::find(executor, git.root());
     match found.and_then(|program| obstacle(git, agent).map_or(Ok(program), Err)) {
@@ -352,6 +354,31 @@ fn sandbox_check(git: &Git, config: &Config) -> DoctorCheck {
             DoctorCheck::warning("sandbox", found, fix)
         }
     }
+}
+
+/// Tries an agent's own sandbox: without it, every command of its sessions fails. Not tried without the agent's folder in the
+/// home, which it would create.
+fn built_in_fault(
+    root: &Path,
+    executor: &Executor,
+    native: &NativeAgent,
+    found: &str,
+) -> Option<DoctorCheck> {
+    let agent = executor.agent()?;
+    let program = executables::find(executor.program.as_deref().unwrap_or(agent.program), Some(root))?;
+    let folder = std::env::var_os(native.login.home_variable).map(PathBuf::from);
+    let in_home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(native.login.home_dir));
+    folder.or_else(in_home).filter(|folder| folder.is_dir())?;
+    let why = executables::probe(&program, &["sandbox", "--", "true"].map(OsString::from)).err()?;
+    let found = format!("{found} does not work: {}", one_line(&why));
+    let is_tested = version_of(&program).is_some_and(|version| agent.tested_version(&version).is_some());
+    // Another version may know other words for the trial.
+    let fix = bubblewrap_fix(&why);
+    Some(if is_tested {
+        DoctorCheck::problem("sandbox", found, fix)
+    } else {
+        DoctorCheck::warning("sandbox", found, fix)
+    })
 }
 
 /// A sandbox that works, with what it does not cover on this system.

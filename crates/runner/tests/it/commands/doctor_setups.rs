@@ -62,6 +62,12 @@ const SETUPS: &[BrokenSetup] = &[
         "check=sandbox verdict=problem",
         &["No permissions to create new namespace", "allow user namespaces"],
     ),
+    problem(
+        "a sandbox of Codex that the kernel refuses",
+        r#"conf "[executor]\nkind = \"codex\"\n$GUARD"; mkdir "$HOME/.codex"; CODEX_API_KEY=k PATH="$REFUSED:$PATH" runner doctor"#,
+        "check=sandbox verdict=problem",
+        &["Codex's built-in sandbox does not work", "Creating new namespace failed", "allow user namespaces"],
+    ),
     warning(
         "user namespaces that the kernel refuses",
         r#"PATH="$REFUSED:$PATH" runner doctor"#,
@@ -245,7 +251,8 @@ fn ready_repo() -> TestRepo {
         printf '#!/bin/sh\necho "codex-cli 0.166.0"\n' > bin/codex
         printf '#!/bin/sh\necho "9.9.9 (Claude Code)"\n' > bin/claude
         printf '#!/bin/sh\necho "bwrap: No permissions to create new namespace" >&2\nexit 1\n' > refused/bwrap
-        chmod +x bin/codex bin/claude refused/bwrap
+        printf '#!/bin/sh\n[ "$1" = sandbox ] || exec %s/bin/codex "$@"\necho "bwrap: Creating new namespace failed" >&2\nexit 1\n' "$PWD" > refused/codex
+        chmod +x bin/codex bin/claude refused/bwrap refused/codex
         for name in git sh make true; do ln -s "$(which $name)" without/$name; done"#;
     run(repo.command("sh").args(["-ec", tools]).current_dir(repo.outside()).env("RUNNER_BINARY", RUNNER))
         .ok();
