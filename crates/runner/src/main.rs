@@ -8,7 +8,7 @@ fn main() -> ExitCode {
     if supervise::is_supervisor() {
         return supervise::run_supervisor();
     }
-    if let Some(code) = supervise::socket_scope::launch_if_asked() {
+    if let Some(code) = supervise::socket_scope::launch_if_requested() {
         return code;
     }
     if let Some(scenario) = runner_host::agent::scripted_agent::scenario_argument() {

@@ -17,12 +17,12 @@ const LAUNCH_ARG: &str = "__scope-sockets";
 /// The exit code of a launcher that could not start its program, as shells have it.
 const EXIT_NOT_STARTED: u8 = 126;
 
-/// Whether the `main` of this binary calls [`launch_if_asked`].
+/// Whether the `main` of this binary calls [`launch_if_requested`].
 static IS_LAUNCHER: AtomicBool = AtomicBool::new(false);
 
 /// Becomes the program of the arguments, with a scope, if this process was started as the launcher. `main` calls this before
 /// anything else. Returns if it was not, or with an exit code if the program cannot start.
-pub fn launch_if_asked() -> Option<ExitCode> {
+pub fn launch_if_requested() -> Option<ExitCode> {
     IS_LAUNCHER.store(true, Ordering::Relaxed);
     let mut args = env::args_os().skip(1);
     if args.next()? != LAUNCH_ARG {
@@ -113,6 +113,6 @@ mod tests {
 
     #[test]
     fn a_binary_that_cannot_launch_does_not_claim_it() {
-        assert!(launcher().is_err(), "this test program does not call launch_if_asked");
+        assert!(launcher().is_err(), "this test program does not call launch_if_requested");
     }
 }

@@ -1,5 +1,5 @@
 //! Real projects of three ecosystems: sessions of the real agents run the project's tests in the sandbox, install a
-//! dependency where the configuration allows it, and are told where it does not. The packages come from a registry on this
+//! dependency where the configuration allows it, and read in the prompt where it does not. The packages come from a registry on this
 //! machine.
 
 use std::io::{BufRead, BufReader};
@@ -199,14 +199,14 @@ fn codex_tests_and_extends_a_rust_project() {
 }
 
 #[test]
-fn claude_without_network_tests_and_is_told_that_nothing_installs() {
+fn claude_without_network_tests_and_installs_nothing() {
     for project in [&NODE, &PYTHON, &RUST] {
         assert_refuses("claude", project);
     }
 }
 
 #[test]
-fn codex_without_network_tests_and_is_told_that_nothing_installs() {
+fn codex_without_network_tests_and_installs_nothing() {
     for project in [&NODE, &PYTHON, &RUST] {
         assert_refuses("codex", project);
     }

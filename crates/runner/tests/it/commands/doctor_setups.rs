@@ -141,7 +141,7 @@ const SETUPS: &[BrokenSetup] = &[
         &["`./agent.sh` is not executable", "chmod +x ./agent.sh"],
     ),
     warning(
-        "a guard that nobody has written",
+        "a guard that does not exist",
         r#"conf "$AGENT[guard]\ncommand = [\"./none.sh\"]\n"; runner doctor"#,
         "check=guard verdict=warning",
         &["there is no `./none.sh`", "create and commit it"],
@@ -207,7 +207,7 @@ const SETUPS: &[BrokenSetup] = &[
         &["the configuration is invalid", "runner validate"],
     ),
     problem(
-        "a goal that nobody wrote",
+        "a goal that is the template",
         "rm -rf .runner; runner init; conf \"$AGENT$GUARD\"; runner doctor",
         "check=goal verdict=problem",
         &["GOAL.md still holds the template", "runner start --goal"],
