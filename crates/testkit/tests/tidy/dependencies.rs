@@ -34,7 +34,7 @@ const RULES: &[(&str, AllowedDependencies, &str)] = &[
     ),
     (
         "supervise",
-        Only(&["rustix", "serde", "serde_json", "signal-hook", "thiserror"]),
+        Only(&["landlock", "nix", "rustix", "serde", "serde_json", "signal-hook", "thiserror"]),
         "running programs needs neither git nor runs nor a terminal",
     ),
     (
