@@ -273,7 +273,7 @@ fn known_agent_check(root: &Path, executor: &Executor, agent: &AgentSpec) -> Doc
     };
     let fix = format!("{install}; then log in with '{}'", native.login.command);
     let check = versioned_program_check(root, "agent", program, fix);
-    check_version(agent, check_key(executor, check_login(&native.login, executor, check)))
+    check_key(executor, check_login(&native.login, executor, check_version(agent, check)))
 }
 
 fn install_fix(executor: &Executor, package: &str) -> String {
@@ -284,14 +284,15 @@ fn install_fix(executor: &Executor, package: &str) -> String {
     }
 }
 
-/// Reports a missing login. A loop refuses to start without one, unless the program is the user's own, which may log in
-/// elsewhere.
+/// Reports a missing login beside what was doubtful before. A loop refuses to start without a login, unless the program is
+/// the user's own, which may log in elsewhere.
 fn check_login(login: &AgentLogin, executor: &Executor, check: DoctorCheck) -> DoctorCheck {
-    if check.verdict != CheckVerdict::Ok || executor_login(executor) != LoginState::Missing {
+    if check.verdict == CheckVerdict::Problem || executor_login(executor) != LoginState::Missing {
         return check;
     }
     let key = login.key_variables.first().copied().unwrap_or_default();
-    let fix = format!("log in with '{}', or set {key}", login.command);
+    let other = check.fix.map(|fix| format!("; {fix}")).unwrap_or_default();
+    let fix = format!("log in with '{}', or set {key}{other}", login.command);
     let found = format!("{}, no login found", check.found);
     match executor.program {
         Some(_) => DoctorCheck::warning("agent", found, fix),

@@ -171,30 +171,6 @@ fn doctor_checks_agent_versions() {
 }
 
 #[test]
-fn doctor_tries_the_sandbox_of_codex() {
-    let sandbox = started();
-    let config = sandbox.read(".runner/state/config.toml").replace("[\"just\", \"ci\"]", "[\"true\"]");
-    let script = |exit: u32| {
-        format!(
-            "case \"$1 $2 $3\" in 'sandbox -P :workspace') echo 'bwrap: no namespaces' >&2; exit {exit} ;; esac; echo 0.1"
-        )
-    };
-    for (exit, found) in [
-        (0, "check=sandbox verdict=ok found=\"Codex's built-in sandbox works\""),
-        (
-            1,
-            "check=sandbox verdict=warning found=\"Codex's built-in sandbox does not work here: bwrap: no namespaces\"",
-        ),
-    ] {
-        let program = crate::agents::emulated::program(&sandbox, &script(exit));
-        let line = format!("kind = \"codex\"\nprogram = \"{program}\"");
-        sandbox.write(".runner/state/config.toml", config.replacen("kind = \"codex\"", &line, 1));
-        let output = sandbox.runner(&["doctor"]).ok().stdout;
-        assert!(output.contains(found), "{output}");
-    }
-}
-
-#[test]
 fn read_only_commands_change_nothing() {
     let sandbox = started();
     let stamp = |sandbox: &TestRepo| {
