@@ -18,14 +18,18 @@ mod tool_event;
 mod transcript;
 mod truncate;
 
+mod acp;
 mod claude;
 mod codex;
 mod copilot;
 mod gemini;
+mod grok;
+mod kilo;
 mod opencode;
 mod pi;
 mod qwen;
 
+pub use acp::{ACP_OUTPUT, AcpLine, AcpPermission};
 pub use claude::can_launch_commands_through;
 pub use event::{ActivityState, AgentEvent, AgentEventKind, FileAction, FileChange, PlanItem, PlanItemState};
 pub use launch::{
@@ -34,22 +38,34 @@ pub use launch::{
 };
 pub use preset::Preset;
 pub use provider_error::ProcessFacts;
-pub use spec::{AgentLogin, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, ToolControl, ToolSwitch};
+pub use spec::{
+    AgentLogin, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, OutputFormat, ReportedUsage,
+    ToolControl, ToolSwitch,
+};
 pub use transcript::{SessionIdentity, SessionResult, Transcript};
 
 use crate::config::ExecutorKind;
 
 /// Every agent the runner knows, in the order in which help and documents list them. To add one, write its file and
 /// add its line here; CONTRIBUTING.md has the steps.
-pub static AGENTS: [&AgentSpec; 7] =
-    [&codex::SPEC, &claude::SPEC, &opencode::SPEC, &gemini::SPEC, &qwen::SPEC, &copilot::SPEC, &pi::SPEC];
+pub static AGENTS: [&AgentSpec; 9] = [
+    &codex::SPEC,
+    &claude::SPEC,
+    &opencode::SPEC,
+    &gemini::SPEC,
+    &qwen::SPEC,
+    &copilot::SPEC,
+    &pi::SPEC,
+    &kilo::SPEC,
+    &grok::SPEC,
+];
 
 /// The agent with this name.
 pub fn agent_named(name: &str) -> Option<&'static AgentSpec> {
     AGENTS.into_iter().find(|agent| agent.name == name)
 }
 
-/// The agent that a `kind` of the configuration names. `command` and `script` name none.
+/// The agent that a `kind` of the configuration names. `acp`, `command` and `script` name none.
 pub fn agent_of_kind(kind: ExecutorKind) -> Option<&'static AgentSpec> {
     AGENTS.into_iter().find(|agent| agent.native().is_some_and(|native| native.kind == kind))
 }
@@ -71,7 +87,7 @@ mod tests {
         for kind in [ExecutorKind::Codex, ExecutorKind::Claude] {
             assert_eq!(agent_of_kind(kind).map(|agent| agent.name), Some(kind.as_str()));
         }
-        for kind in [ExecutorKind::Command, ExecutorKind::Script] {
+        for kind in [ExecutorKind::Acp, ExecutorKind::Command, ExecutorKind::Script] {
             assert_eq!(agent_of_kind(kind), None);
         }
     }

@@ -156,6 +156,7 @@ impl Outcome {
             Self::TimedOut => halted("timed out"),
             Self::IdleTimeout => halted("no output"),
             Self::GuardTimedOut => halted("guard timed out"),
+            Self::OverBudget => halted("budget used"),
             Self::Interrupted => halted("interrupted"),
             Self::ContextFull => halted("context full"),
             Self::ChecksFailed => failed("checks failed"),

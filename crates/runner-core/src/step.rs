@@ -86,7 +86,7 @@ pub use tree_rules::{QUESTIONS_MAX, Violation, tree_violations};
 pub(crate) use unchanged::pending_claim;
 
 use crate::model::checks::{Check, TaskProof};
-use crate::model::cost::unenforceable_limits;
+use crate::model::cost::{SessionBudget, unenforceable_limits};
 use crate::model::object_id::CommitId;
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RecordedGuardRun;
@@ -226,6 +226,8 @@ pub struct LoadedRun {
     pub commit: CommitId,
     pub snapshot: Snapshot,
     pub request: SessionRequest,
+    /// What the loop has left for the next session.
+    pub loop_budget: SessionBudget,
 }
 
 /// What happened between two iterations.
@@ -265,7 +267,7 @@ pub fn step<W: World>(world: &mut W, run: &LoadedRun) -> Result<StepResult, W::E
         NextStep::Stop(stop) => return Ok(StepResult::Stopped(stop)),
         NextStep::Milestone(job) => return Ok(recheck::run_milestone(world, run, &job)?.into_result()),
         NextStep::FinalCheck(job) => return Ok(final_check::run(world, run, &job)?.into_result()),
-        NextStep::Work(job) => job,
+        NextStep::Work(job) => job.within(run.loop_budget),
     };
     world.announce(&Event::planned(&run.snapshot, &job));
     let red = match red_first(world, run, &job)? {
@@ -406,6 +408,7 @@ pub fn run_loop<W: LoopWorld>(
             (WaitResult::Immediate, Some(run)) => run,
             (WaitResult::Immediate, None) | (WaitResult::Waited, _) => world.load()?,
         };
+        let run = LoadedRun { loop_budget: limits.left(&began, &run.snapshot.state.spent), ..run };
         next = match step(world, &run)? {
             StepResult::Stopped(stop) => break stop,
             StepResult::Rechecked => NextAction::Go,

@@ -1,5 +1,7 @@
-//! Agents as programs: command lines, the sandbox, the file hook for Claude Code, and the scripted agent.
+//! Agents as programs: command lines, the sandbox, the file hook for Claude Code, the client for agents that speak ACP, and the
+//! scripted agent.
 
+pub mod acp_client;
 pub mod claude_file_hook;
 pub mod command;
 pub mod login;
@@ -8,4 +10,5 @@ pub(crate) mod sandbox;
 pub(crate) mod sandbox_program;
 pub mod scripted_agent;
 mod seatbelt;
+mod session_folders;
 mod user_sockets;

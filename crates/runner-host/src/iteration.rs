@@ -37,6 +37,7 @@ mod session_files;
 pub(crate) mod step_inputs;
 pub(crate) mod stored_attempt;
 mod transcript_recorder;
+mod usage_logs;
 mod wait;
 
 pub use event_log::EventSink;

@@ -1,5 +1,5 @@
-//! The `runner` executable, which is also its own supervisor, the launcher of sandboxes, the scripted agent and the file hook of
-//! Claude Code.
+//! The `runner` executable, which is also its own supervisor, the launcher of sandboxes, the scripted agent, the client of ACP
+//! agents and the file hook of Claude Code.
 
 use std::process::ExitCode;
 
@@ -13,6 +13,9 @@ fn main() -> ExitCode {
     }
     if let Some(scenario) = runner_host::agent::scripted_agent::scenario_argument() {
         return runner_host::agent::scripted_agent::play(&scenario);
+    }
+    if let Some(session) = runner_host::agent::acp_client::session_arguments() {
+        return runner_host::agent::acp_client::run(&session);
     }
     if let Some(folders) = runner_host::agent::claude_file_hook::allowed_folders() {
         return runner_host::agent::claude_file_hook::check(&folders);

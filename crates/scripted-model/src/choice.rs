@@ -139,6 +139,7 @@ const SHELL_TOOLS: [ShellTool; 6] = [
     ("bash", |line| json!({ "command": line, "description": "as scripted" })),
     (
         "run_shell_command",
+        "run_terminal_command",
         |line| json!({ "command": line, "description": "as scripted", "is_background": false }),
     ),
 ];

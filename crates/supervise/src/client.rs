@@ -189,6 +189,7 @@ impl SupervisedProcess {
     fn event_loop(&mut self, spec: &ProcessSpec<'_>, cancel: &CancelHandle) -> Option<ExitReport> {
         let mut idle = IdleTimer::new(spec, Pid::from_child(&self.supervisor.process));
         let grace = spec.stop_policy.grace;
+        let mut is_over_limit = false;
         loop {
             if cancel.take_suspend_request() {
                 idle.extend(self.suspend());
@@ -210,6 +211,10 @@ impl SupervisedProcess {
             cancel.drain();
             if self.pump.read(spec.observers.on_output) {
                 idle.restart();
+                if !is_over_limit && (spec.observers.is_over_limit)() {
+                    is_over_limit = true;
+                    self.send_stop(protocol::STOP_LIMIT, grace, Instant::now());
+                }
             }
             match self.read_report() {
                 SupervisorMessage::Incomplete => {}
@@ -303,6 +308,7 @@ fn exit_reason(status: ProgramStatus, cause: Option<StopCause>) -> ExitReason {
     match (cause, status) {
         (Some(StopCause::Deadline), _) => ExitReason::TimedOut,
         (Some(StopCause::Idle), _) => ExitReason::Idle,
+        (Some(StopCause::Limit), _) => ExitReason::OverLimit,
         (Some(StopCause::Requested), _) => ExitReason::Stopped,
         (None, ProgramStatus::Exited(code)) => ExitReason::Exited(code),
         (None, ProgramStatus::Signalled(signal)) => ExitReason::Signalled(signal),

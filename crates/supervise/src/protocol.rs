@@ -37,6 +37,8 @@ pub(super) struct SpawnRequest {
 pub(super) const STOP: u8 = b's';
 /// The same, because the idle limit was reached.
 pub(super) const STOP_IDLE: u8 = b'i';
+/// The same, because the caller's own limit was reached.
+pub(super) const STOP_LIMIT: u8 = b'l';
 pub(super) const KILL: u8 = b'k';
 /// SIGSTOP to all processes; time does not count until [`RESUME`].
 pub(super) const SUSPEND: u8 = b'p';
@@ -47,6 +49,8 @@ pub(super) const RESUME: u8 = b'c';
 pub(super) enum StopCause {
     Deadline,
     Idle,
+    /// A limit that the caller measures.
+    Limit,
     Requested,
 }
 

@@ -38,6 +38,8 @@ pub enum ExitReason {
     TimedOut,
     /// The idle limit was reached.
     Idle,
+    /// The caller's own limit was reached.
+    OverLimit,
     /// A [`crate::CancelHandle`] stopped it, or kept it from starting.
     Stopped,
     /// The supervisor died or stopped responding. The runner killed the processes that were re-parented to it.
@@ -59,6 +61,7 @@ impl fmt::Display for ExitReason {
             Self::CouldNotStart(error) => write!(f, "could not start: {error}"),
             Self::TimedOut => f.write_str("timed out"),
             Self::Idle => f.write_str("was idle for too long"),
+            Self::OverLimit => f.write_str("used too much"),
             Self::Stopped => f.write_str("was stopped"),
             Self::Lost => f.write_str("was lost: its supervisor died"),
         }

@@ -26,6 +26,7 @@ pub struct ProcessSpec<'a> {
 pub(crate) struct ProcessObservers<'a> {
     pub(crate) has_changed_files: &'a dyn Fn() -> bool,
     pub(crate) on_output: &'a dyn Fn(OutputSource, &[u8]),
+    pub(crate) is_over_limit: &'a dyn Fn() -> bool,
     pub(crate) filter: Option<&'a dyn Fn() -> Box<dyn OutputFilter>>,
 }
 
@@ -50,7 +51,12 @@ impl<'a> ProcessSpec<'a> {
             jsonl_copy: None,
             limits: TimeLimits::default(),
             stop_policy: StopPolicy::default(),
-            observers: ProcessObservers { has_changed_files: &|| false, on_output: &|_, _| (), filter: None },
+            observers: ProcessObservers {
+                has_changed_files: &|| false,
+                on_output: &|_, _| (),
+                is_over_limit: &|| false,
+                filter: None,
+            },
         }
     }
 
@@ -92,6 +98,14 @@ impl<'a> ProcessSpec<'a> {
     #[must_use]
     pub fn file_activity(mut self, has_changed_files: &'a dyn Fn() -> bool) -> Self {
         self.observers.has_changed_files = has_changed_files;
+        self
+    }
+
+    /// Sets the check that stops the program: whether it has used too much of something that the caller measures. It runs
+    /// whenever output has arrived.
+    #[must_use]
+    pub fn stop_when(mut self, is_over_limit: &'a dyn Fn() -> bool) -> Self {
+        self.observers.is_over_limit = is_over_limit;
         self
     }
 

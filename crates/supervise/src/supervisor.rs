@@ -218,6 +218,7 @@ impl<'a> ProgramWatch<'a> {
             match *command {
                 protocol::STOP if self.cause.is_none() => self.send_stop_signal(StopCause::Requested),
                 protocol::STOP_IDLE if self.cause.is_none() => self.send_stop_signal(StopCause::Idle),
+                protocol::STOP_LIMIT if self.cause.is_none() => self.send_stop_signal(StopCause::Limit),
                 protocol::KILL => {
                     self.cause = self.cause.or(Some(StopCause::Requested));
                     return Ok(true);

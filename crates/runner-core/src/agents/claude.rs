@@ -6,7 +6,10 @@ pub(super) mod parser;
 
 pub use launch::can_launch_commands_through;
 
-use super::spec::{AgentLogin, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, ToolControl};
+use super::spec::{
+    AgentLogin, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, OutputFormat, ReportedUsage,
+    ToolControl,
+};
 use crate::config::{ExecutorKind, ReasoningEffort};
 
 pub(super) static SPEC: AgentSpec = AgentSpec {
@@ -18,8 +21,12 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     state_dirs: &[],
     native: Some(NATIVE),
     complete: launch::complete,
-    parser: || Box::new(parser::ClaudeParser::new(parser::CacheTokens::Separate)),
-    classify: failure::classify,
+    reports: ReportedUsage::TokensAndCost,
+    output: OutputFormat {
+        parser: || Box::new(parser::ClaudeParser::new(parser::CacheTokens::Separate)),
+        classify: failure::classify,
+        ends_with_event: true,
+    },
 };
 
 const NATIVE: NativeAgent = NativeAgent {
@@ -45,7 +52,6 @@ const NATIVE: NativeAgent = NativeAgent {
         tool_control: ToolControl::ByName,
         has_context_budget: false,
         retries_need_base_url: false,
-        reports_cost: true,
         reports_version: true,
     },
 };

@@ -5,7 +5,8 @@ mod launch;
 mod parser;
 
 use super::spec::{
-    AgentLogin, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, ToolControl, ToolSwitch,
+    AgentLogin, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, OutputFormat, ReportedUsage,
+    ToolControl, ToolSwitch,
 };
 use crate::config::{ExecutorKind, ReasoningEffort};
 
@@ -18,8 +19,12 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     state_dirs: &[],
     native: Some(NATIVE),
     complete: launch::complete,
-    parser: || Box::new(parser::CodexParser),
-    classify: failure::classify,
+    reports: ReportedUsage::Tokens,
+    output: OutputFormat {
+        parser: || Box::new(parser::CodexParser),
+        classify: failure::classify,
+        ends_with_event: true,
+    },
 };
 
 const NATIVE: NativeAgent = NativeAgent {
@@ -46,7 +51,6 @@ const NATIVE: NativeAgent = NativeAgent {
         has_context_budget: true,
         // Codex's own provider has a fixed number of retries.
         retries_need_base_url: true,
-        reports_cost: false,
         reports_version: false,
     },
 };

@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use super::AgentSpec;
 use super::event::{AgentEvent, AgentEventKind};
 use super::launch::{CommandLine, LaunchRequest};
 use super::preset::{add_model, add_settings_file, insert, set_key};
 use super::preset_session::{CallEnd, PresetSession, TokenCount, add_usage, fail, finish, message, single};
 use super::provider_error::classify_by_status;
+use super::spec::{AgentSpec, OutputFormat, ReportedUsage};
 use super::transcript::{FailureInfo, LineParser, ParsedSession};
 use super::truncate::{self, some_text, text};
 
@@ -21,8 +21,12 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     state_dirs: &[".gemini"],
     native: None,
     complete,
-    parser: || Box::new(GeminiParser::default()),
-    classify: classify_by_status,
+    reports: ReportedUsage::Tokens,
+    output: OutputFormat {
+        parser: || Box::new(GeminiParser::default()),
+        classify: classify_by_status,
+        ends_with_event: false,
+    },
 };
 
 /// The name of a file that no project has.
@@ -36,6 +40,8 @@ fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
         "context": { "fileName": [NO_CONTEXT_FILE] },
         "skills": { "enabled": false },
         "hooksConfig": { "enabled": false },
+        "advanced": { "ignoreLocalEnv": true },
+        "experimental": { "enableAgents": false },
     });
     line.args(["-p", "", "--skip-trust", "--approval-mode", "yolo", "-o", "stream-json"]);
     // Lists without an entry that exists: no extension, no MCP server.

@@ -154,6 +154,8 @@ pub struct CommandLine {
     pub folders: Vec<PathBuf>,
     /// Links to make before the start, as far as their targets exist.
     pub links: Vec<SetupLink>,
+    /// A folder in which the agent records its usage while it works, as lines of JSON.
+    pub usage_logs: Option<PathBuf>,
 }
 
 /// A file to write before the agent starts.

@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 
-use super::AgentSpec;
 use super::event::AgentEvent;
 use super::launch::{CommandLine, LaunchRequest};
 use super::preset::{PROVIDER, add_model, insert};
@@ -11,6 +10,7 @@ use super::preset_session::{
     CallEnd, PresetSession, TokenCount, add_usage, fail, finish, message, reasoning,
 };
 use super::provider_error::classify_by_status;
+use super::spec::{AgentSpec, OutputFormat, ReportedUsage};
 use super::tool_event;
 use super::transcript::{FailureInfo, LineParser, ParsedSession};
 use super::truncate::{self, number, some_text, text};
@@ -24,29 +24,39 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     state_dirs: &[".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"],
     native: None,
     complete,
-    parser: || Box::new(OpencodeParser::default()),
-    classify: classify_by_status,
+    reports: ReportedUsage::TokensAndCost,
+    output: OutputFormat {
+        parser: || Box::new(OpencodeParser::default()),
+        classify: classify_by_status,
+        ends_with_event: false,
+    },
 };
 
 fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
+    complete_as("OPENCODE", line, request);
+}
+
+/// The command line of opencode, or of a program that was made from it and has its variables under another prefix.
+pub(super) fn complete_as(prefix: &str, line: &mut CommandLine, request: &LaunchRequest<'_>) {
     let executor = request.executor;
     let mut settings = json!({
         "autoupdate": false, "share": "disabled", "compaction": { "auto": false }, "permission": { "*": "allow" },
     });
     line.args(["run", "--format", "json"]);
-    for name in [
-        "OPENCODE_DISABLE_AUTOUPDATE",
-        "OPENCODE_DISABLE_AUTOCOMPACT",
-        "OPENCODE_DISABLE_LSP_DOWNLOAD",
-        "OPENCODE_DISABLE_CLAUDE_CODE",
-        "OPENCODE_DISABLE_EXTERNAL_SKILLS",
-        "OPENCODE_DISABLE_PROJECT_CONFIG",
-        "OPENCODE_PURE",
-    ] {
-        line.set(name, "1");
-    }
+    let mut switch_on =
+        |names: &[&str]| names.iter().for_each(|name| line.set(&format!("{prefix}_{name}"), "1"));
+    switch_on(&[
+        "DISABLE_AUTOUPDATE",
+        "DISABLE_AUTOCOMPACT",
+        "DISABLE_LSP_DOWNLOAD",
+        "DISABLE_CLAUDE_CODE",
+        "DISABLE_EXTERNAL_SKILLS",
+        "DISABLE_PROJECT_CONFIG",
+        "PURE",
+    ]);
     match (&executor.base_url, &executor.model) {
         (Some(base_url), Some(model)) => {
+            switch_on(&["DISABLE_MODELS_FETCH", "DISABLE_DEFAULT_PLUGINS"]);
             let key = executor.key_env.as_ref().map(|name| format!("{{env:{name}}}")).unwrap_or_default();
             let provider = json!({
                 "npm": "@ai-sdk/openai-compatible",
@@ -55,17 +65,16 @@ fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
             });
             insert(&mut settings, "provider", json!({ PROVIDER: provider }));
             line.args(["-m", &format!("{PROVIDER}/{model}")]);
-            for name in ["OPENCODE_DISABLE_MODELS_FETCH", "OPENCODE_DISABLE_DEFAULT_PLUGINS"] {
-                line.set(name, "1");
-            }
         }
         (None | Some(_), _) => add_model(line, "-m", request),
     }
-    line.set("OPENCODE_CONFIG_CONTENT", settings.to_string());
+    line.set(&format!("{prefix}_CONFIG_CONTENT"), settings.to_string());
+    // Instructions, skills, agents and MCP servers of the user are in this folder, and the login is not.
+    line.set("XDG_CONFIG_HOME", request.context.settings_dir.join("config"));
 }
 
 #[derive(Debug, Default)]
-struct OpencodeParser(PresetSession);
+pub(super) struct OpencodeParser(PresetSession);
 
 impl LineParser for OpencodeParser {
     fn parse_line(&mut self, line: &Value, session: &mut ParsedSession) -> Vec<AgentEvent> {

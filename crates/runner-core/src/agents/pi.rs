@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::AgentSpec;
 use super::event::{AgentEvent, AgentEventKind};
 use super::launch::{CommandLine, LaunchRequest};
 use super::preset::{PROVIDER, add_model, add_settings_file};
@@ -10,25 +9,31 @@ use super::preset_session::{
     CallEnd, PresetSession, TokenCount, add_usage, fail, finish, message, reasoning, single,
 };
 use super::provider_error::classify_by_status;
+use super::spec::{AgentSpec, OutputFormat, ReportedUsage};
 use super::transcript::{FailureInfo, LineParser, ParsedSession};
 use super::truncate::{self, number, some_text, text};
 
 pub(super) static SPEC: AgentSpec = AgentSpec {
     name: "pi",
     program: "pi",
-    package: "@mariozechner/pi-coding-agent",
+    package: "@earendil-works/pi-coding-agent",
     npm_program: ".bin/pi",
-    tested_versions: &["0.73.1"],
+    tested_versions: &["0.87.1"],
     state_dirs: &[".pi"],
     native: None,
     complete,
-    parser: || Box::new(PiParser::default()),
-    classify: classify_by_status,
+    reports: ReportedUsage::TokensAndCost,
+    output: OutputFormat {
+        parser: || Box::new(PiParser::default()),
+        classify: classify_by_status,
+        ends_with_event: false,
+    },
 };
 
 fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     let executor = request.executor;
     line.args(["-p", "--mode", "json", "--no-session"]);
+    line.args(["--no-context-files", "--no-skills", "--no-extensions", "--no-prompt-templates"]);
     line.set("PI_TELEMETRY", "0");
     let Some(base_url) = &executor.base_url else { return add_model(line, "--model", request) };
     let models: Vec<Value> = executor.model.iter().map(|model| json!({ "id": model })).collect();
@@ -85,7 +90,8 @@ impl LineParser for PiParser {
             | "message_start"
             | "message_update"
             | "tool_execution_update"
-            | "auto_retry_end" => Vec::new(),
+            | "auto_retry_end"
+            | "agent_settled" => Vec::new(),
             _ => vec![AgentEvent::unknown(line)],
         }
     }

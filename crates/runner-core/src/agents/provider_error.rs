@@ -30,6 +30,9 @@ impl Transcript {
     pub fn conclude(self, process: ProcessFacts<'_>) -> SessionResult {
         let error = provider_error(&self, &process);
         let exit = match (process.exit, error) {
+            (SessionExit::Finished { .. }, None) if self.session.end == SessionEnd::OverBudget => {
+                SessionExit::OverBudget
+            }
             // The process ended by itself or by a foreign signal. If the runner ended it, that reason counts.
             (SessionExit::Finished { .. } | SessionExit::Killed { .. }, Some(fault)) => {
                 SessionExit::Provider { fault }
@@ -45,10 +48,9 @@ impl Transcript {
 fn provider_error(transcript: &Transcript, process: &ProcessFacts<'_>) -> Option<ProviderError> {
     let session = &transcript.session;
     match (&session.end, &process.exit) {
-        (SessionEnd::Finished, _) => None,
-        (SessionEnd::Failed(failure), _) => (transcript.agent.classify)(failure, process.now_unix_secs),
-        // A preset's answer is a file, and only that shows how the session went.
-        (SessionEnd::NotReported, _) if transcript.agent.is_preset() => None,
+        (SessionEnd::Finished | SessionEnd::OverBudget, _) => None,
+        (SessionEnd::Failed(failure), _) => (transcript.format.classify)(failure, process.now_unix_secs),
+        (SessionEnd::NotReported, _) if !transcript.format.ends_with_event => None,
         (SessionEnd::NotReported, _) if process.is_context_full => Some(ProviderError::ContextFull),
         (SessionEnd::NotReported, SessionExit::Finished { code }) => {
             let stderr = String::from_utf8_lossy(process.stderr);
@@ -114,7 +116,7 @@ mod tests {
     }
 
     fn conclude(agent: &str, lines: &str, process: ProcessFacts<'_>) -> SessionExit {
-        let mut transcript = Transcript::new(agent_named(agent).unwrap());
+        let mut transcript = Transcript::new(&agent_named(agent).unwrap().output);
         transcript.push(lines.as_bytes());
         transcript.finish();
         transcript.conclude(process).exit

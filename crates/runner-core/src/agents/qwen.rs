@@ -1,11 +1,11 @@
 //! qwen (`qwen -o stream-json`), a preset that prints Claude Code's format. It exits with 0 even when not logged in, and
 //! retries silently for a long time when the provider fails.
 
-use super::AgentSpec;
 use super::claude::parser::{CacheTokens, ClaudeParser};
 use super::launch::{CommandLine, LaunchRequest};
 use super::preset::{add_model, set_key};
 use super::provider_error::classify_by_status;
+use super::spec::{AgentSpec, OutputFormat, ReportedUsage};
 
 pub(super) static SPEC: AgentSpec = AgentSpec {
     name: "qwen",
@@ -16,8 +16,12 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     state_dirs: &[".qwen"],
     native: None,
     complete,
-    parser: || Box::new(ClaudeParser::new(CacheTokens::Included)),
-    classify: classify_by_status,
+    reports: ReportedUsage::Tokens,
+    output: OutputFormat {
+        parser: || Box::new(ClaudeParser::new(CacheTokens::Included)),
+        classify: classify_by_status,
+        ends_with_event: false,
+    },
 };
 
 fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {

@@ -26,10 +26,29 @@ pub struct AgentSpec {
     pub native: Option<NativeAgent>,
     /// Adds the arguments, variables and files of a session to the command line.
     pub(super) complete: fn(&mut CommandLine, &LaunchRequest<'_>),
+    /// What it reports about its usage.
+    pub reports: ReportedUsage,
+    /// How to read what it prints.
+    pub output: OutputFormat,
+}
+
+/// How to read the output of a session.
+#[derive(Debug)]
+pub struct OutputFormat {
     /// Makes a parser for the output of one session.
     pub(super) parser: fn() -> Box<dyn LineParser>,
     /// Classifies a failure that the agent reported.
     pub(super) classify: FailureClassifier,
+    /// Whether a session without a final event has failed. The answer of a preset is a file, and only that decides.
+    pub(super) ends_with_event: bool,
+}
+
+/// What the sessions of an agent report about their usage. A limit on anything else cannot be enforced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportedUsage {
+    Nothing,
+    Tokens,
+    TokensAndCost,
 }
 
 /// An agent with an executor kind of its own (`kind = "codex"`), as opposed to a preset. It sees a selection of the
@@ -83,8 +102,6 @@ pub struct NativeFeatures {
     pub has_context_budget: bool,
     /// Whether `retries` works only with `base_url`.
     pub retries_need_base_url: bool,
-    /// Whether it reports the cost of a session in dollars.
-    pub reports_cost: bool,
     /// Whether it reports its version in each session. Otherwise the runner runs `--version` once.
     pub reports_version: bool,
 }

@@ -52,7 +52,7 @@ pub(super) fn started(name: &str, input: &Value) -> AgentEventKind {
     let edit =
         |change| AgentEventKind::Edit { files: vec![FileChange { path: first(&PATH_KEYS), change }], state };
     match name {
-        "Bash" | "bash" | "run_shell_command" | "shell" => {
+        "Bash" | "bash" | "run_shell_command" | "run_terminal_command" | "shell" => {
             AgentEventKind::Command { command: first(&["command"]), state, exit: None, output: String::new() }
         }
         "Write" | "write" | "write_file" | "create" => edit(FileAction::Write),

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::AgentSpec;
 use super::event::{AgentEvent, AgentEventKind};
+use super::spec::OutputFormat;
 use super::truncate;
 use crate::step::Usage;
 
@@ -16,12 +16,15 @@ const LINE_BYTES_MAX: usize = 16 << 20;
 pub(super) trait LineParser: fmt::Debug + Send {
     /// The events of a line, which is a JSON object. Facts about the whole session go to `session`.
     fn parse_line(&mut self, line: &Value, session: &mut ParsedSession) -> Vec<AgentEvent>;
+
+    /// Reads a line of the log in which the agent records its usage while it works, if it has one.
+    fn parse_usage_line(&mut self, _line: &Value, _session: &mut ParsedSession) {}
 }
 
 /// The output of a session, parsed so far.
 #[derive(Debug)]
 pub struct Transcript {
-    pub(super) agent: &'static AgentSpec,
+    pub(super) format: &'static OutputFormat,
     line: Vec<u8>,
     is_too_long: bool,
     parser: Box<dyn LineParser>,
@@ -61,6 +64,8 @@ pub(super) enum SessionEnd {
     NotReported,
     Finished,
     Failed(FailureInfo),
+    /// The agent stopped at the limit on its cost that the runner gave it.
+    OverBudget,
 }
 
 /// The structured part of a failure that an agent reported.
@@ -96,12 +101,12 @@ pub struct SessionResult {
 }
 
 impl Transcript {
-    pub fn new(agent: &'static AgentSpec) -> Self {
+    pub fn new(format: &'static OutputFormat) -> Self {
         Self {
-            agent,
+            format,
             line: Vec::new(),
             is_too_long: false,
-            parser: (agent.parser)(),
+            parser: (format.parser)(),
             session: ParsedSession::default(),
         }
     }
@@ -127,6 +132,15 @@ impl Transcript {
     /// Parses a last line without a line end.
     pub fn finish(&mut self) -> Vec<AgentEvent> {
         self.end_line()
+    }
+
+    /// Reads whole lines of the log in which the agent records its usage.
+    pub fn push_usage_log(&mut self, lines: &[u8]) {
+        for line in lines.split(|byte| *byte == b'\n') {
+            if let Ok(line) = serde_json::from_slice::<Value>(line) {
+                self.parser.parse_usage_line(&line, &mut self.session);
+            }
+        }
     }
 
     /// What the session has reported as used so far.
@@ -161,7 +175,7 @@ mod tests {
         let failed = r#"{"type":"turn.failed","error":{"message":"x"}}"#;
         let events = |last: &str| {
             let line = vec![b' '; LINE_BYTES_MAX - failed.len()];
-            Transcript { line, ..Transcript::new(agent_named("codex").unwrap()) }
+            Transcript { line, ..Transcript::new(&agent_named("codex").unwrap().output) }
                 .push(format!("{last}\n").as_bytes())
         };
         let parsed = AgentEvent::new(AgentEventKind::Failed { message: "x".to_owned() });

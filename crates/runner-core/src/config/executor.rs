@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CommandArgv, McpServer, NetworkAccess, read_keys, read_optional_keys};
-use crate::agents::{AGENTS, AgentSpec, NativeAgent, NativeFeatures, Preset, agent_of_kind};
+use crate::agents::{
+    ACP_OUTPUT, AGENTS, AgentSpec, NativeAgent, NativeFeatures, OutputFormat, Preset, agent_of_kind,
+};
 use crate::strict::{BoundedInt, TomlTable};
 
 /// The size of a context in tokens.
@@ -17,7 +19,8 @@ pub type Retries = BoundedInt<0, 100>;
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
 pub struct Executor {
-    /// The agent: "codex", "claude", "command" (any program or a preset) or "script" (a scripted scenario).
+    /// The agent: "codex", "claude", "acp" (any program that speaks the Agent Client Protocol), "command" (any program or a
+    /// preset) or "script" (a scripted scenario).
     #[schemars(extend("examples" = ["claude"]))]
     pub kind: ExecutorKind,
     /// Model, for "codex", "claude" and presets [default: the agent's default].
@@ -53,7 +56,7 @@ pub struct Executor {
     /// Extra environment variables to pass to the agent and its commands, for "codex" and "claude"; `*` at the end
     /// matches any suffix.
     pub env_inherit: Vec<String>,
-    /// Program and arguments, for "command".
+    /// Program and arguments, for "command" and "acp".
     #[schemars(extend("examples" = [["my-agent", "--quiet"]]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandArgv>,
@@ -110,6 +113,7 @@ pub enum SandboxMode {
 pub enum ExecutorKind {
     Codex,
     Claude,
+    Acp,
     Command,
     Script,
 }
@@ -120,6 +124,7 @@ impl ExecutorKind {
         match self {
             Self::Codex => "codex",
             Self::Claude => "claude",
+            Self::Acp => "acp",
             Self::Command => "command",
             Self::Script => "script",
         }
@@ -183,7 +188,19 @@ impl Executor {
     pub fn agent(&self) -> Option<&'static AgentSpec> {
         match self.kind {
             ExecutorKind::Command => self.preset.map(Preset::agent),
-            ExecutorKind::Codex | ExecutorKind::Claude | ExecutorKind::Script => agent_of_kind(self.kind),
+            ExecutorKind::Codex | ExecutorKind::Claude | ExecutorKind::Acp | ExecutorKind::Script => {
+                agent_of_kind(self.kind)
+            }
+        }
+    }
+
+    /// How to read what the agent prints; none for an arbitrary command and for a script.
+    pub fn output_format(&self) -> Option<&'static OutputFormat> {
+        match self.kind {
+            ExecutorKind::Acp => Some(&ACP_OUTPUT),
+            ExecutorKind::Codex | ExecutorKind::Claude | ExecutorKind::Command | ExecutorKind::Script => {
+                self.agent().map(|agent| &agent.output)
+            }
         }
     }
 
@@ -208,6 +225,8 @@ impl Executor {
 #[derive(Clone, Copy, Debug)]
 enum KeyOwner {
     Kind(ExecutorKind),
+    /// Any program that the configuration names.
+    Program,
     /// Native agents with this feature.
     Native(fn(&NativeFeatures) -> bool),
     NativeAndPresets,
@@ -217,6 +236,7 @@ impl KeyOwner {
     fn accepts(self, executor: &Executor) -> bool {
         match self {
             Self::Kind(kind) => executor.kind == kind,
+            Self::Program => matches!(executor.kind, ExecutorKind::Command | ExecutorKind::Acp),
             Self::Native(has_feature) => {
                 executor.native().is_some_and(|native| has_feature(&native.features))
             }
@@ -233,6 +253,7 @@ impl KeyOwner {
         };
         match self {
             Self::Kind(kind) => format!("kind \"{}\"", kind.as_str()),
+            Self::Program => "kind \"command\" and \"acp\"".to_owned(),
             Self::Native(has_feature) => format!("kind {}", native(has_feature).join(" and ")),
             Self::NativeAndPresets => format!("kind {} and for presets", native(|_| true).join(" and ")),
         }
@@ -275,7 +296,7 @@ impl Executor {
             ("env_inherit", any_native, !self.env_inherit.is_empty()),
             ("network", any_native, self.network.is_some()),
             ("mcp", any_native, !self.mcp.is_empty()),
-            ("command", command, self.command.is_some()),
+            ("command", KeyOwner::Program, self.command.is_some()),
             ("preset", command, self.preset.is_some()),
             ("scenario", script, self.scenario.is_some()),
         ];
@@ -292,6 +313,9 @@ impl Executor {
         let is_command = self.kind == ExecutorKind::Command;
         if is_command && self.command.is_none() && self.preset.is_none() && !table.has_problem("command") {
             table.report_rule("kind", "is \"command\": add `command` or `preset`");
+        }
+        if self.kind == ExecutorKind::Acp && self.command.is_none() && !table.has_problem("command") {
+            table.report_rule("kind", "is \"acp\": add `command`");
         }
         if self.command.is_some() && self.preset.is_some() {
             table.report_rule("preset", "cannot be used together with `command`: remove one of them");

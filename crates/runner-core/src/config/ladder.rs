@@ -39,7 +39,7 @@ impl Executor {
     pub fn label(&self) -> String {
         let detail = match self.kind {
             ExecutorKind::Codex | ExecutorKind::Claude => self.model.clone(),
-            ExecutorKind::Command => self.command_label(),
+            ExecutorKind::Command | ExecutorKind::Acp => self.command_label(),
             ExecutorKind::Script => self.scenario.clone(),
         };
         match detail {

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::agents::AgentSpec;
+use crate::agents::ReportedUsage;
 use crate::config::{Budget, Config, Executor, TokenLimit, TokenPrice, Usd};
 use crate::model::id::NodeId;
 use crate::step::{CostSource, SessionExit, Usage};
@@ -220,38 +220,85 @@ pub struct ReachedLimit {
 
 /// The first limit that has been reached.
 pub fn reached(budget: &Budget, run: &RunSpending, leaf: Option<&LeafSpending>) -> Option<ReachedLimit> {
-    let used = |limit: BudgetLimit| match limit {
-        BudgetLimit::RunTokens => number(run.tokens),
-        BudgetLimit::RunUsd => number(run.microdollars),
-        BudgetLimit::LeafTokens => leaf.map_or(0, |leaf| number(leaf.tokens)),
-        BudgetLimit::LeafUsd => leaf.map_or(0, |leaf| number(leaf.microdollars)),
-    };
     BudgetLimit::ALL.into_iter().find_map(|limit| {
         let max = limit.of(budget)?;
-        let spent = used(limit);
+        let spent = used_of(limit, run, leaf);
         (spent >= max).then_some(ReachedLimit { limit, spent, max })
     })
 }
 
-/// The millionths of a dollar that a session may still cost; none without a limit.
-pub fn money_left(budget: &Budget, run: &RunSpending, leaf: Option<&LeafSpending>) -> Option<u64> {
-    let leaf = leaf.map_or(0, |leaf| number(leaf.microdollars));
-    let left = [(BudgetLimit::RunUsd, number(run.microdollars)), (BudgetLimit::LeafUsd, leaf)]
-        .map(|(limit, spent)| limit.of(budget).map(|max| max.saturating_sub(spent)));
-    left.into_iter().flatten().min()
+/// What one session may use. Zero is left of a limit that has been reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionBudget {
+    /// Input and output tokens.
+    pub tokens: Option<u64>,
+    /// Millionths of a dollar.
+    pub microdollars: Option<u64>,
+    /// The price of the tokens of an agent that does not report its cost.
+    pub price: Option<TokenPrice>,
+}
+
+impl SessionBudget {
+    /// What is left of a budget.
+    pub fn left(budget: &Budget, run: &RunSpending, leaf: Option<&LeafSpending>) -> Self {
+        let left = |limits: [BudgetLimit; 2]| {
+            let left =
+                limits.map(|limit| limit.of(budget).map(|max| max.saturating_sub(used_of(limit, run, leaf))));
+            left.into_iter().flatten().min()
+        };
+        Self {
+            tokens: left([BudgetLimit::RunTokens, BudgetLimit::LeafTokens]),
+            microdollars: left([BudgetLimit::RunUsd, BudgetLimit::LeafUsd]),
+            price: None,
+        }
+    }
+
+    /// The smaller of both for each limit, at this one's price.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let smaller = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+        Self {
+            tokens: smaller(self.tokens, other.tokens),
+            microdollars: smaller(self.microdollars, other.microdollars),
+            price: self.price,
+        }
+    }
+
+    /// Whether a session that has used this much has reached a limit.
+    pub fn is_reached(&self, usage: Usage) -> bool {
+        let cost = SessionCost::of(&SessionExit::OverBudget, usage, self.price);
+        let is_over =
+            |max: Option<u64>, used: Option<u64>| max.zip(used).is_some_and(|(max, used)| used >= max);
+        is_over(self.tokens, cost.tokens) || is_over(self.microdollars, cost.microdollars)
+    }
+}
+
+/// What a limit counts: tokens or millionths of a dollar, of the run or of the leaf.
+fn used_of(limit: BudgetLimit, run: &RunSpending, leaf: Option<&LeafSpending>) -> u64 {
+    match limit {
+        BudgetLimit::RunTokens => number(run.tokens),
+        BudgetLimit::RunUsd => number(run.microdollars),
+        BudgetLimit::LeafTokens => leaf.map_or(0, |leaf| number(leaf.tokens)),
+        BudgetLimit::LeafUsd => leaf.map_or(0, |leaf| number(leaf.microdollars)),
+    }
 }
 
 /// The configured limits that cannot be enforced, because sessions so far did not report what they limit, or because the agent
 /// is known not to report it.
 pub fn unenforceable_limits(config: &Config, run: &RunSpending, agent: &Executor) -> Vec<BudgetLimit> {
-    let reports_no_cost = |agent: &Executor| {
-        let native = agent.agent().and_then(AgentSpec::native);
-        native.is_some_and(|native| !native.features.reports_cost) && config.price_of(agent).is_none()
+    let reports = |agent: &Executor| agent.agent().map(|agent| agent.reports);
+    let reports_no_tokens = |agent: &Executor| reports(agent) == Some(ReportedUsage::Nothing);
+    let reports_no_cost = |agent: &Executor| match reports(agent) {
+        Some(ReportedUsage::Nothing) => true,
+        Some(ReportedUsage::Tokens) => config.price_of(agent).is_none(),
+        Some(ReportedUsage::TokensAndCost) | None => false,
     };
     let reviewer = config.review.iter().map(|review| &review.executor);
+    let agents: Vec<&Executor> = std::iter::once(agent).chain(reviewer).collect();
     let without_cost =
-        number(run.sessions_without_cost) > 0 || std::iter::once(agent).chain(reviewer).any(reports_no_cost);
-    let without_tokens = number(run.sessions_without_tokens) > 0;
+        number(run.sessions_without_cost) > 0 || agents.iter().any(|agent| reports_no_cost(agent));
+    let without_tokens =
+        number(run.sessions_without_tokens) > 0 || agents.iter().any(|agent| reports_no_tokens(agent));
     let is_unknown = |limit: &BudgetLimit| if limit.is_money() { without_cost } else { without_tokens };
     let configured = BudgetLimit::ALL.into_iter().filter(|limit| limit.of(&config.budget).is_some());
     configured.filter(is_unknown).collect()
@@ -339,10 +386,55 @@ mod tests {
         };
         let run = RunSpending { microdollars: amount(7), ..RunSpending::default() };
         let leaf = LeafSpending { node: NodeId::root(), tokens: amount(0), microdollars: amount(2) };
-        assert_eq!(money_left(&limits(10, 10), &run, Some(&leaf)), Some(3));
-        assert_eq!(money_left(&limits(100, 10), &run, Some(&leaf)), Some(8));
-        assert_eq!(money_left(&limits(5, 10), &run, None), Some(0));
-        assert_eq!(money_left(&Budget::default(), &run, Some(&leaf)), None);
+        let left = |budget: &Budget, leaf| SessionBudget::left(budget, &run, leaf).microdollars;
+        assert_eq!(left(&limits(10, 10), Some(&leaf)), Some(3));
+        assert_eq!(left(&limits(100, 10), Some(&leaf)), Some(8));
+        assert_eq!(left(&limits(5, 10), None), Some(0));
+        assert_eq!(left(&Budget::default(), Some(&leaf)), None);
+        let tokens = Budget { run_tokens: BoundedInt::new(10), ..Budget::default() };
+        assert_eq!(SessionBudget::left(&tokens, &run, None).tokens, Some(10));
+        let loops = SessionBudget { tokens: Some(4), microdollars: Some(9), price: None };
+        let both = SessionBudget { price: Some(price()), ..SessionBudget::left(&limits(10, 10), &run, None) };
+        assert_eq!(
+            both.and(loops),
+            SessionBudget { tokens: Some(4), microdollars: Some(3), price: Some(price()) }
+        );
+    }
+
+    #[test]
+    fn a_session_is_over_its_budget_at_the_limit_and_not_before() {
+        let budget = |tokens, microdollars| SessionBudget { tokens, microdollars, price: Some(price()) };
+        assert!(!budget(Some(1051), None).is_reached(usage(1000, 100, 50, None)));
+        assert!(budget(Some(1050), None).is_reached(usage(1000, 100, 50, None)));
+        // Estimated at 1638 millionths.
+        assert!(!budget(None, Some(1639)).is_reached(usage(1000, 100, 50, None)));
+        assert!(budget(None, Some(1638)).is_reached(usage(1000, 100, 50, None)));
+        assert!(budget(None, Some(7)).is_reached(usage(1, 0, 0, Some(7))));
+        assert!(!SessionBudget::default().is_reached(usage(u64::MAX, 0, 0, Some(u64::MAX))));
+        assert!(!budget(Some(0), Some(0)).is_reached(Usage::default()), "nothing is known yet");
+    }
+
+    #[test]
+    fn a_limit_that_an_agent_is_known_not_to_report_cannot_be_enforced() {
+        let unenforceable = |keys: &str| {
+            let config = Config::decode(keys.as_bytes()).unwrap();
+            unenforceable_limits(&config, &RunSpending::default(), &config.executor)
+        };
+        let preset = |name: &str, budget: &str| {
+            unenforceable(&format!(
+                "[executor]\nkind = \"command\"\npreset = \"{name}\"\n[budget]\n{budget}\n"
+            ))
+        };
+        assert_eq!(preset("copilot", "run_tokens = 5"), [BudgetLimit::RunTokens]);
+        assert_eq!(preset("copilot", "run_usd = 5"), [BudgetLimit::RunUsd]);
+        assert_eq!(preset("gemini", "run_usd = 5"), [BudgetLimit::RunUsd]);
+        assert_eq!(preset("gemini", "run_tokens = 5\n[prices.gemini]\ninput = 1\noutput = 1"), []);
+        assert_eq!(preset("opencode", "run_tokens = 5\nleaf_usd = 1"), []);
+        assert_eq!(
+            unenforceable("[executor]\nkind = \"command\"\ncommand = [\"x\"]\n[budget]\nrun_usd = 5\n"),
+            [],
+            "a program may report its cost"
+        );
     }
 
     #[test]

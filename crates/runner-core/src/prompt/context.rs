@@ -99,6 +99,9 @@ fn advice(past: &NodeHistory) -> &'static str {
         Outcome::TimedOut | Outcome::GuardTimedOut => {
             "\nThe session ran out of time: continue from what is there, take smaller steps, or split the node.\n"
         }
+        Outcome::OverBudget => {
+            "\nThe session used up its budget: continue from what is there, and take smaller steps.\n"
+        }
         Outcome::IdleTimeout => {
             "\nThe session was stopped because nothing happened for too long: do not wait for input or for programs that do \
              not end.\n"

@@ -101,6 +101,8 @@ pub enum SessionExit {
     TimedOut,
     /// It produced no output and changed no file for too long.
     Idle,
+    /// It reached a limit on its tokens or its cost.
+    OverBudget,
     /// A signal interrupted the runner, or the runner crashed.
     Interrupted { by: Interruption },
     /// The agent's program could not be started.
@@ -148,6 +150,7 @@ impl SessionExit {
         match self {
             Self::TimedOut => Some(Outcome::TimedOut),
             Self::Idle => Some(Outcome::IdleTimeout),
+            Self::OverBudget => Some(Outcome::OverBudget),
             Self::Interrupted { .. } => Some(Outcome::Interrupted),
             Self::NotStarted { .. } => Some(Outcome::AgentNotStarted),
             Self::Finished { .. } | Self::Killed { .. } | Self::Provider { .. } => None,
@@ -159,6 +162,7 @@ impl SessionExit {
         match self {
             Self::TimedOut => Outcome::TimedOut,
             Self::Idle => Outcome::IdleTimeout,
+            Self::OverBudget => Outcome::OverBudget,
             Self::Interrupted { .. } => Outcome::Interrupted,
             Self::NotStarted { .. } => Outcome::AgentNotStarted,
             Self::Finished { .. } => Outcome::NoAnswer,
@@ -188,6 +192,7 @@ impl SessionExit {
             | Self::Killed { .. }
             | Self::TimedOut
             | Self::Idle
+            | Self::OverBudget
             | Self::Interrupted { .. }
             | Self::NotStarted { .. } => None,
         }
@@ -200,6 +205,7 @@ impl SessionExit {
             Self::Provider { fault } => Some(fault.why()),
             Self::Killed { signal } => Some(format!("signal {signal} killed the agent")),
             Self::Finished { code } if *code != 0 => Some(format!("the agent exited with code {code}")),
+            Self::OverBudget => Some("the session reached the limit on its tokens or its cost".to_owned()),
             Self::Finished { .. } | Self::TimedOut | Self::Idle | Self::Interrupted { .. } => None,
         }
     }

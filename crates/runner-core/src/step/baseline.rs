@@ -159,6 +159,7 @@ mod tests {
                 commit: commit_id(),
                 snapshot: self.snapshot.clone(),
                 request: SessionRequest::Next,
+                loop_budget: Default::default(),
             })
         }
 
@@ -250,6 +251,7 @@ mod tests {
             commit: commit_id(),
             snapshot: world.snapshot.clone(),
             request: SessionRequest::Next,
+            loop_budget: Default::default(),
         }))
     }
 

@@ -2,7 +2,7 @@
 
 use super::outcome::StopReason;
 use crate::config::Budget;
-use crate::model::cost::{BudgetLimit, ReachedLimit, RunSpending, number, reached};
+use crate::model::cost::{BudgetLimit, ReachedLimit, RunSpending, SessionBudget, number, reached};
 
 /// What one loop may use, whatever the run has used before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,11 @@ impl LoopLimits {
     /// At most this many iterations.
     pub fn of_iterations(iterations: Option<u32>) -> Self {
         Self { iterations, budget: Budget::default() }
+    }
+
+    /// What is left for the next session of a loop that began and stands with these sums of the run.
+    pub(super) fn left(&self, began: &RunSpending, now: &RunSpending) -> SessionBudget {
+        SessionBudget::left(&self.budget, &now.since(began), None)
     }
 
     /// The limit that a loop has reached that began and stands with these sums of the run. A session whose cost is unknown

@@ -24,9 +24,10 @@ impl Settling<'_> {
             timeouts_in_row: match self.decision.outcome.class() {
                 OutcomeClass::TimeLimit if is_stopped => 0,
                 OutcomeClass::TimeLimit => self.timeouts_in_row(),
-                OutcomeClass::Transient | OutcomeClass::UsageLimit | OutcomeClass::Interrupted => {
-                    before.timeouts_in_row
-                }
+                OutcomeClass::Transient
+                | OutcomeClass::UsageLimit
+                | OutcomeClass::Budget
+                | OutcomeClass::Interrupted => before.timeouts_in_row,
                 OutcomeClass::Answered
                 | OutcomeClass::TooLarge
                 | OutcomeClass::Failure
@@ -64,6 +65,7 @@ impl Settling<'_> {
             _ if outcome == Outcome::Passed || self.has_check_turned_green() => Some(0),
             OutcomeClass::Transient
             | OutcomeClass::UsageLimit
+            | OutcomeClass::Budget
             | OutcomeClass::Interrupted
             | OutcomeClass::NeedsUser => None,
             OutcomeClass::Answered

@@ -77,6 +77,7 @@ impl Settling<'_> {
                 OutcomeClass::TooLarge | OutcomeClass::Failure if matches!(next, NextAction::Stop(_)) => 0,
                 OutcomeClass::TooLarge | OutcomeClass::Failure => before.failures_in_row.saturating_add(1),
                 OutcomeClass::TimeLimit
+                | OutcomeClass::Budget
                 | OutcomeClass::Interrupted
                 | OutcomeClass::Transient
                 | OutcomeClass::UsageLimit
@@ -89,6 +90,7 @@ impl Settling<'_> {
                 OutcomeClass::Interrupted => before.transients_in_row,
                 OutcomeClass::Answered
                 | OutcomeClass::TimeLimit
+                | OutcomeClass::Budget
                 | OutcomeClass::TooLarge
                 | OutcomeClass::Failure
                 | OutcomeClass::NeedsUser => 0,

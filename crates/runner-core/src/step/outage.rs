@@ -33,6 +33,7 @@ pub(super) fn continued(snapshot: &Snapshot, job: &Job, transition: &Transition)
         OutcomeClass::UsageLimit => recorded.outcome.class() == OutcomeClass::UsageLimit,
         OutcomeClass::Answered
         | OutcomeClass::TimeLimit
+        | OutcomeClass::Budget
         | OutcomeClass::Interrupted
         | OutcomeClass::TooLarge
         | OutcomeClass::Failure

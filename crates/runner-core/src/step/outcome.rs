@@ -38,6 +38,7 @@ pub enum Outcome {
     TimedOut,
     IdleTimeout,
     GuardTimedOut,
+    OverBudget,
     Interrupted,
     RateLimited,
     Overloaded,
@@ -59,6 +60,8 @@ pub enum OutcomeClass {
     Answered,
     /// A time limit ended it; the run stops and can be continued, or tries again.
     TimeLimit,
+    /// It used what was left of a budget; no attempt is charged, and the loop stops at that budget.
+    Budget,
     /// Interrupted by a signal or a crash; no attempt is charged.
     Interrupted,
     /// The provider will recover: wait and retry.
@@ -74,7 +77,7 @@ pub enum OutcomeClass {
 }
 
 impl Outcome {
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::Passed,
         Self::Unconfirmed,
         Self::ChecksFailed,
@@ -96,6 +99,7 @@ impl Outcome {
         Self::TimedOut,
         Self::IdleTimeout,
         Self::GuardTimedOut,
+        Self::OverBudget,
         Self::Interrupted,
         Self::RateLimited,
         Self::Overloaded,
@@ -134,6 +138,7 @@ impl Outcome {
             Self::TimedOut => "timed_out",
             Self::IdleTimeout => "idle_timeout",
             Self::GuardTimedOut => "guard_timed_out",
+            Self::OverBudget => "over_budget",
             Self::Interrupted => "interrupted",
             Self::RateLimited => "rate_limited",
             Self::Overloaded => "overloaded",
@@ -175,6 +180,7 @@ impl Outcome {
             | Self::PlanQuestions
             | Self::PlanRejected => OutcomeClass::Answered,
             Self::TimedOut | Self::IdleTimeout | Self::GuardTimedOut => OutcomeClass::TimeLimit,
+            Self::OverBudget => OutcomeClass::Budget,
             Self::Interrupted => OutcomeClass::Interrupted,
             Self::RateLimited | Self::Overloaded | Self::Disconnected => OutcomeClass::Transient,
             Self::UsageLimit => OutcomeClass::UsageLimit,
@@ -219,6 +225,9 @@ impl Outcome {
             Self::GuardTimedOut => {
                 "the guard reached the time limit of the iteration (`iteration_timeout_secs`)"
             }
+            Self::OverBudget => {
+                "the session reached a limit on tokens or cost (`[budget]`, `--max-tokens`, `--max-usd`)"
+            }
             Self::Interrupted => "a signal interrupted the runner, or the runner crashed",
             Self::RateLimited => "the provider rejected a request: too many requests",
             Self::Overloaded => "the provider is overloaded",
@@ -262,6 +271,9 @@ impl OutcomeClass {
                 "commits the work so far and stops; with `on_timeout = \"retry\"` tries again, and stops after three in a \
                  row on one task; `runner loop` continues the run"
             }
+            Self::Budget => {
+                "commits the work so far and stops at the budget; raise it, then `runner loop` continues the run"
+            }
             Self::Interrupted => {
                 "commits the work so far and stops; after a crash the next command recovers the iteration"
             }
@@ -286,7 +298,7 @@ impl OutcomeClass {
     fn exit_codes(self) -> &'static str {
         match self {
             Self::Answered => "",
-            Self::TimeLimit => "4",
+            Self::TimeLimit | Self::Budget => "4",
             Self::Interrupted => "130, 143, 129",
             Self::Transient | Self::UsageLimit => "none",
             Self::TooLarge | Self::Failure | Self::NeedsUser => "1",

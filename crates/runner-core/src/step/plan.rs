@@ -14,7 +14,7 @@ use super::settle::Transition;
 use super::snapshot::Snapshot;
 use crate::config::{ApprovalPolicy, Config, GuardConfig, NetworkAccess, OnStuck, VacuousPolicy};
 use crate::model::checks::TaskChecks;
-use crate::model::cost::{ReachedLimit, money_left, reached};
+use crate::model::cost::{ReachedLimit, SessionBudget, reached};
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::protection::Protection;
 use crate::model::repo_path::RepoPath;
@@ -150,6 +150,12 @@ pub struct SessionPermissions {
 }
 
 impl Job {
+    /// The job, with a session that may use no more than this.
+    pub(super) fn within(mut self: Box<Self>, budget: SessionBudget) -> Box<Self> {
+        self.limits.budget = self.limits.budget.and(budget);
+        self
+    }
+
     /// Where the check files of the task are while it is worked on.
     pub fn destinations(&self) -> Vec<RepoPath> {
         let files = self.task.checks.iter().flat_map(|checks| checks.task.files());
@@ -202,8 +208,8 @@ pub struct SessionLimits {
     pub executor_output_bytes: u64,
     /// How much of the guard's output is kept.
     pub guard_output_bytes: u64,
-    /// The millionths of a dollar that the session may cost, for agents that take such a limit.
-    pub microdollars: Option<u64>,
+    /// What the session may use. It is stopped when it has.
+    pub budget: SessionBudget,
 }
 
 impl SessionLimits {
@@ -214,7 +220,7 @@ impl SessionLimits {
             idle_secs: Some(limit(config.idle_timeout_secs.get())).filter(|secs| *secs > 0),
             executor_output_bytes: limit(config.executor_output_limit_bytes.get()),
             guard_output_bytes: limit(config.guard_output_limit_bytes.get()),
-            microdollars: None,
+            budget: SessionBudget::default(),
         }
     }
 }
@@ -259,7 +265,10 @@ pub fn plan(snapshot: &Snapshot, request: SessionRequest) -> Result<NextStep, Pr
     };
     let (agent, tools) = agent_and_tools(snapshot, &path)?;
     let leaf = target.node().and_then(|node| snapshot.state.spent_on(node));
-    let microdollars = money_left(&snapshot.config.budget, &snapshot.state.spent, leaf);
+    let budget = SessionBudget {
+        price: snapshot.config.price_of(&agent.executor),
+        ..SessionBudget::left(&snapshot.config.budget, &snapshot.state.spent, leaf)
+    };
     let context = prompt::context_files(snapshot, &target, selected.as_ref());
     let access = SessionAccess::new(&agent.executor, &tools);
     let prompt = prompt::compose(snapshot, &target, selected.as_ref(), attempt, &context, &access)?;
@@ -279,7 +288,7 @@ pub fn plan(snapshot: &Snapshot, request: SessionRequest) -> Result<NextStep, Pr
         agent,
         guard: snapshot.config.guard.clone(),
         permissions: SessionPermissions { tools, protection: snapshot.protection() },
-        limits: SessionLimits { microdollars, ..SessionLimits::of(&snapshot.config) },
+        limits: SessionLimits { budget, ..SessionLimits::of(&snapshot.config) },
     };
     review::check_template(snapshot, &job)?;
     Ok(NextStep::Work(Box::new(job)))

@@ -127,6 +127,7 @@ impl ReviewEvidence {
             OutcomeClass::Transient
             | OutcomeClass::UsageLimit
             | OutcomeClass::NeedsUser
+            | OutcomeClass::Budget
             | OutcomeClass::Interrupted => true,
             OutcomeClass::Answered
             | OutcomeClass::TimeLimit
@@ -248,6 +249,7 @@ fn stop_reason(exit: &SessionExit) -> Option<String> {
     let text = match exit {
         SessionExit::TimedOut => "the reviewer reached its time limit",
         SessionExit::Idle => "the reviewer produced no output for too long",
+        SessionExit::OverBudget => "the reviewer reached the limit on its tokens or its cost",
         SessionExit::Interrupted { .. } => "the review was interrupted",
         SessionExit::Finished { .. }
         | SessionExit::Killed { .. }

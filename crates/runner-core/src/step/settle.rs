@@ -407,6 +407,8 @@ impl Settling<'_> {
                 }
                 (_, _) => NextAction::Go,
             },
+            // The next session is not planned: the budget is used up.
+            OutcomeClass::Budget => NextAction::Go,
             OutcomeClass::TimeLimit => match self.snapshot.config.on_timeout {
                 OnTimeout::Retry if self.timeouts_in_row() < TIMEOUTS_MAX => NextAction::Go,
                 OnTimeout::Retry | OnTimeout::Stop => NextAction::Stop(StopReason::TimeLimit { outcome }),
@@ -477,6 +479,7 @@ impl Settling<'_> {
             | SessionExit::Killed { .. }
             | SessionExit::TimedOut
             | SessionExit::Idle
+            | SessionExit::OverBudget
             | SessionExit::Interrupted { .. }
             | SessionExit::NotStarted { .. } => None,
         };

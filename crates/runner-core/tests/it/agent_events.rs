@@ -17,7 +17,7 @@ fn events_of(agent: &str, lines: &[Value]) -> (Value, SessionResult) {
 
 /// The usage of a session of which only these lines were parsed.
 fn usage_after(agent: &str, lines: &[Value]) -> Usage {
-    let mut transcript = Transcript::new(agent_named(agent).unwrap());
+    let mut transcript = Transcript::new(&agent_named(agent).unwrap().output);
     lines.iter().for_each(|line| drop(transcript.push(format!("{line}\n").as_bytes())));
     transcript.usage()
 }

@@ -83,7 +83,7 @@ pub(crate) fn parse<'p>(
     code: i32,
     chunks: impl Iterator<Item = &'p [u8]>,
 ) -> (Vec<AgentEvent>, SessionResult) {
-    let mut transcript = Transcript::new(agent);
+    let mut transcript = Transcript::new(&agent.output);
     let mut events: Vec<AgentEvent> = chunks.flat_map(|chunk| transcript.push(chunk)).collect();
     events.extend(transcript.finish());
     let process = ProcessFacts {

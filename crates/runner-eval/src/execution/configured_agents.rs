@@ -26,7 +26,7 @@ pub(crate) fn state_folders(config: &str) -> Vec<PathBuf> {
             ExecutorKind::Codex => &[".codex"],
             ExecutorKind::Claude => &[".claude"],
             ExecutorKind::Command => executor.preset.map_or(&[], |preset| preset.agent().state_dirs),
-            ExecutorKind::Script => &[],
+            ExecutorKind::Acp | ExecutorKind::Script => &[],
         };
         folders.extend(names.iter().map(|name| Path::new(&home).join(name)));
     }

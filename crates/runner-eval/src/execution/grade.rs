@@ -271,6 +271,7 @@ impl CheckedCopy<'_> {
             ExitReason::Exited(_)
             | ExitReason::Signalled(_)
             | ExitReason::Idle
+            | ExitReason::OverLimit
             | ExitReason::Stopped
             | ExitReason::Lost => Ok(result),
         }

@@ -242,9 +242,11 @@ impl<'a> TrialAttempt<'a> {
             ExitReason::Exited(code) => LoopEnd::Exited(*code),
             ExitReason::TimedOut => LoopEnd::TimedOut,
             ExitReason::CouldNotStart(error) => LoopEnd::DidNotStart(error.to_string()),
-            exit @ (ExitReason::Signalled(_) | ExitReason::Idle | ExitReason::Stopped | ExitReason::Lost) => {
-                LoopEnd::Killed(format!("the runner {exit}"))
-            }
+            exit @ (ExitReason::Signalled(_)
+            | ExitReason::Idle
+            | ExitReason::OverLimit
+            | ExitReason::Stopped
+            | ExitReason::Lost) => LoopEnd::Killed(format!("the runner {exit}")),
         }
     }
 

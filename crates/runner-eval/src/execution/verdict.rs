@@ -182,6 +182,7 @@ fn classify_failed_loop(report: &RunnerReport, why: &str) -> TrialVerdict {
         | IterationOutcome::TimedOut
         | IterationOutcome::IdleTimeout
         | IterationOutcome::GuardTimedOut
+        | IterationOutcome::OverBudget
         | IterationOutcome::Interrupted => FailureCause::Agent,
         IterationOutcome::Passed
         | IterationOutcome::Decomposed

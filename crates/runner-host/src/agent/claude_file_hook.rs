@@ -6,11 +6,12 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::Value;
 
+use super::session_folders::write_refusal;
 use crate::error::Error;
 
 /// The hidden first argument that makes this binary the hook.
@@ -54,26 +55,7 @@ fn block_reason(input: &[u8], folders: &[PathBuf]) -> Option<String> {
     let tool_input = call.get("tool_input");
     let path = ["file_path", "notebook_path"].iter().find_map(|key| tool_input?.get(key)?.as_str());
     let Some(path) = path else { return Some("this edit names no file".to_owned()) };
-    let (root, others) = folders.split_first()?;
-    let target = resolve_existing(&root.join(path));
-    let is_in_git = target.starts_with(resolve_existing(&root.join(".git")));
-    let is_in_repository = target.starts_with(resolve_existing(root)) && !is_in_git;
-    let is_in_other = others.iter().any(|folder| target.starts_with(resolve_existing(folder)));
-    if is_in_repository || is_in_other {
-        return None;
-    }
-    Some(format!("this session may not write `{path}`: only files in the repository, outside of .git"))
-}
-
-/// Resolves the links in the part of a path that exists. Empty if the rest contains `..`, which leads nowhere known.
-fn resolve_existing(path: &Path) -> PathBuf {
-    for ancestor in path.ancestors() {
-        if let (Ok(resolved), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
-            let goes_up = rest.components().any(|part| part == Component::ParentDir);
-            return if goes_up { PathBuf::new() } else { resolved.join(rest) };
-        }
-    }
-    PathBuf::new()
+    write_refusal(Path::new(path), folders)
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@ use runner_core::agents::{
     AgentSpec, AnswerFiles, CommandLine, CommandSandbox, LaunchContext, RepositoryAccess, SetupFile,
     SetupLink,
 };
-use runner_core::config::{CommandArgv, SandboxMode};
+use runner_core::config::{CommandArgv, ExecutorKind, SandboxMode};
 use runner_core::step::{Job, SessionMode};
 
+use super::acp_client;
 use crate::fs::atomic;
 use supervise::executables;
 
@@ -36,6 +37,8 @@ pub(crate) struct PreparedCommand {
     pub(crate) links: Vec<SetupLink>,
     /// The agent, if the runner parses its output.
     pub(crate) agent: Option<&'static AgentSpec>,
+    /// The folder in which the agent records its usage.
+    pub(crate) usage_logs: Option<PathBuf>,
 }
 
 /// The paths of one session.
@@ -72,10 +75,16 @@ pub(crate) fn agent_command(job: &Job, paths: &SessionPaths) -> Result<PreparedC
         (Some(agent), _) => known_agent_command(agent, job, paths)?,
         (None, None) => {
             let words = job.agent.executor.command.as_ref().map(CommandArgv::words).unwrap_or_default();
-            if job.agent.executor.sandbox == SandboxMode::Podman {
-                PreparedCommand::of(words.iter().map(OsString::from).collect())
-            } else {
-                PreparedCommand::of(resolve_argv(words, &paths.root)?)
+            // The program of a container is in its image.
+            let argv = match job.agent.executor.sandbox {
+                SandboxMode::Podman => words.iter().map(OsString::from).collect(),
+                SandboxMode::Auto | SandboxMode::Require | SandboxMode::Off => resolve_argv(words, &paths.root)?,
+            };
+            match job.agent.executor.kind {
+                ExecutorKind::Acp => PreparedCommand::of(acp_client::command(argv, paths)?),
+                ExecutorKind::Codex | ExecutorKind::Claude | ExecutorKind::Command | ExecutorKind::Script => {
+                    PreparedCommand::of(argv)
+                }
             }
         }
         (None, Some(scenario)) => {
@@ -113,6 +122,7 @@ impl PreparedCommand {
             folders: Vec::new(),
             links: Vec::new(),
             agent: None,
+            usage_logs: None,
         }
     }
 }
@@ -124,14 +134,14 @@ fn known_agent_command(
     paths: &SessionPaths,
 ) -> Result<PreparedCommand, String> {
     let configured = job.agent.executor.program.as_deref();
-    // The program of a container is in its image.
     let path = match job.agent.executor.sandbox {
         SandboxMode::Podman => PathBuf::from(configured.unwrap_or(agent.program)),
         SandboxMode::Auto | SandboxMode::Require | SandboxMode::Off => {
             find_program(configured, agent.program, agent.package, &paths.root)?
         }
     };
-    let CommandLine { arguments, environment, files, folders, links } = command_line(agent, job, paths);
+    let CommandLine { arguments, environment, files, folders, links, usage_logs } =
+        command_line(agent, job, paths);
     let argv = std::iter::once(path.into()).chain(arguments).collect();
     if agent.is_preset() {
         let mut command = PreparedCommand { files, folders, links, ..PreparedCommand::of(argv) };
@@ -139,7 +149,7 @@ fn known_agent_command(
         return Ok(command);
     }
     let environment = environment.into_iter().collect();
-    Ok(PreparedCommand { argv, environment, files, folders, links, agent: Some(agent) })
+    Ok(PreparedCommand { argv, environment, files, folders, links, agent: Some(agent), usage_logs })
 }
 
 fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLine {
@@ -153,7 +163,7 @@ fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLi
         writable: paths.writable.clone(),
         access: paths.purpose.access,
         sandbox: paths.command_sandbox.clone(),
-        microdollars: job.limits.microdollars,
+        microdollars: job.limits.budget.microdollars,
         user: &user,
         is_root: rustix::process::geteuid().is_root(),
     };

@@ -292,7 +292,7 @@ fn run_program(
         ExitReason::Exited(code) => ended(GuardExit::Code(code)),
         ExitReason::Signalled(signal) => ended(GuardExit::Signal(signal)),
         ExitReason::CouldNotStart(error) => GuardRun::NotStarted { why: error.to_string() },
-        ExitReason::TimedOut | ExitReason::Idle => GuardRun::TimedOut,
+        ExitReason::TimedOut | ExitReason::Idle | ExitReason::OverLimit => GuardRun::TimedOut,
         ExitReason::Stopped => {
             GuardRun::Interrupted { by: programs.interruption().unwrap_or(Interruption::Int) }
         }

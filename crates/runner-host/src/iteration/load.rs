@@ -116,7 +116,7 @@ fn build(
     let goal = Goal::parse(required(docs, Doc::Goal)?).map_err(StartError::from)?.body().to_owned();
     let snapshot = SnapshotInputs { run_id, goal, config, tree, state, user_commits };
     let snapshot = Snapshot::build(snapshot, inputs)?;
-    Ok(LoadedRun { commit, snapshot, request: SessionRequest::Next })
+    Ok(LoadedRun { commit, snapshot, request: SessionRequest::Next, loop_budget: Default::default() })
 }
 
 fn required(docs: &DocSet, doc: Doc) -> Result<&[u8], UserError> {

@@ -137,7 +137,7 @@ fn outcome(git: &Git, job: &Job, output: &Path, entry: &IterationEntry) -> Sessi
 /// The usage that the agent had printed when the runner died.
 fn printed_usage(output: &Path, job: &Job) -> Option<Usage> {
     let bytes = atomic::read(output, job.limits.executor_output_bytes.saturating_mul(2)).ok()??;
-    let mut transcript = Transcript::new(job.agent.executor.agent()?);
+    let mut transcript = Transcript::new(job.agent.executor.output_format()?);
     transcript.push(&bytes);
     transcript.finish();
     let usage = transcript.usage();

@@ -156,7 +156,8 @@ impl ReviewSession<'_> {
             }
         };
         let confined = self.sandbox.wrap(command, git, job, protected, access)?;
-        let recorder = RefCell::new(TranscriptRecorder::new(job.agent.executor.agent(), job.iteration, None));
+        let recorder =
+            RefCell::new(TranscriptRecorder::new(job.agent.executor.output_format(), job.iteration, None));
         let exit = self.run_process(&paths, confined, &recorder)?;
         let session = recorder.into_inner().conclude(exit, &paths.context_full);
         if let Some(answer) = &session.answer {
@@ -203,7 +204,7 @@ impl ReviewSession<'_> {
             path: self.iteration.setup.dir.file(name),
             bytes_max: limits.executor_output_bytes,
         };
-        let output = match self.job.agent.executor.agent() {
+        let output = match self.job.agent.executor.output_format() {
             Some(_) => OutputTarget::Separate { stdout: log(OUTPUT), stderr: log(ERRORS) },
             None => OutputTarget::Combined(log(OUTPUT)),
         };
@@ -218,7 +219,7 @@ impl ReviewSession<'_> {
             })
             .stop_policy(StopPolicy {
                 is_sandboxed: wrapping == AgentWrapping::Namespace,
-                ..stop_policy(command.agent)
+                ..stop_policy(self.job)
             })
             .on_output(&on_output);
         let result = self.programs.run(spec)?;

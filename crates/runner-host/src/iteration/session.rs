@@ -6,7 +6,8 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use runner_core::agents::{AgentSpec, RepositoryAccess, SessionIdentity};
+use runner_core::agents::{RepositoryAccess, SessionIdentity};
+use runner_core::config::ExecutorKind;
 use runner_core::model::agent_report::AgentReport;
 use runner_core::model::checks::TaskProof;
 use runner_core::step::{Interruption, Job, LoadedRun, SessionExit, Usage};
@@ -28,6 +29,7 @@ use super::session_files::{
     OUTPUT, SessionCheckpoint, read_report, session_paths, write_context, write_setup_files,
 };
 use super::transcript_recorder::TranscriptRecorder;
+use super::usage_logs::UsageLogs;
 use crate::agent::command::{self, PreparedCommand, SessionPaths};
 use crate::agent::sandbox_program::AgentWrapping;
 use crate::error::Error;
@@ -120,16 +122,18 @@ impl PreparedSession {
             (_, _) => None,
         };
         let confined = self.sandbox.wrap(command, git, job, protected, RepositoryAccess::Writable)?;
-        let recorder = RefCell::new(TranscriptRecorder::new(
-            job.agent.executor.agent(),
-            job.iteration,
-            Some(env.events),
-        ));
+        let format = job.agent.executor.output_format();
+        let usage_logs = UsageLogs::new(confined.command.usage_logs.clone());
+        let recorder = RefCell::new(
+            TranscriptRecorder::new(format, job.iteration, Some(env.events)).with_usage_logs(usage_logs),
+        );
         let result = self.run_process(git, env.programs, job, &paths, confined, &recorder)?;
         let by = env.programs.interruption().unwrap_or(Interruption::Int);
         let session = recorder.into_inner().conclude(session_exit(result.exit, by), &paths.context_full);
-        if let Some(answer) = &session.answer {
-            atomic::write(&paths.output, answer)?;
+        // An agent that writes files and messages has its answer in the file, if there is one.
+        let is_in_file = job.agent.executor.kind == ExecutorKind::Acp && paths.output.exists();
+        if let Some(answer) = session.answer.filter(|_| !is_in_file) {
+            atomic::write(&paths.output, &answer)?;
         }
         self.setup.dir.set_agent_time(result.active);
         self.setup.time_left = self.setup.time_left.saturating_sub(result.active);
@@ -158,13 +162,17 @@ impl PreparedSession {
             path: self.setup.dir.file(name),
             bytes_max: job.limits.executor_output_bytes,
         };
-        let output = match job.agent.executor.agent() {
+        let output = match job.agent.executor.output_format() {
             Some(_) => OutputTarget::Separate { stdout: log(OUTPUT), stderr: log("executor.err.log") },
             None => OutputTarget::Combined(log(OUTPUT)),
         };
         let activity = RefCell::new(FileActivity::new(git, &self.setup.index));
         let has_changed_files = || activity.borrow_mut().has_changed();
         let on_output = |source, bytes: &[u8]| recorder.borrow_mut().push(source, bytes);
+        let is_over_budget = || {
+            let usage = recorder.borrow_mut().usage().unwrap_or_else(|| read_report(git, job).usage);
+            job.limits.budget.is_reached(usage)
+        };
         let spec = ProcessSpec::new(command.argv, git.root(), output)
             .env(command.environment)
             .stdin_file(&paths.prompt)
@@ -175,9 +183,10 @@ impl PreparedSession {
             })
             .stop_policy(StopPolicy {
                 is_sandboxed: wrapping == AgentWrapping::Namespace,
-                ..stop_policy(command.agent)
+                ..stop_policy(job)
             })
             .file_activity(&has_changed_files)
+            .stop_when(&is_over_budget)
             .on_output(&on_output);
         let result = programs.run(spec)?;
         Ok(ProcessResult { exit: wrapping.exit_inside(result.exit), ..result })
@@ -247,16 +256,20 @@ pub(super) fn session_exit(exit: ExitReason, by: Interruption) -> SessionExit {
         ExitReason::CouldNotStart(error) => SessionExit::NotStarted { why: error.to_string() },
         ExitReason::TimedOut => SessionExit::TimedOut,
         ExitReason::Idle => SessionExit::Idle,
+        ExitReason::OverLimit => SessionExit::OverBudget,
         ExitReason::Stopped => SessionExit::Interrupted { by },
         ExitReason::Lost => SessionExit::Killed { signal: 9 },
     }
 }
 
-/// Codex and Claude Code stop their own commands on SIGINT, and leave them running on SIGTERM.
-pub(super) fn stop_policy(agent: Option<&AgentSpec>) -> StopPolicy {
+/// Codex and Claude Code stop their own commands on SIGINT, and leave them running on SIGTERM. The client of an ACP agent
+/// tells the agent to stop.
+pub(super) fn stop_policy(job: &Job) -> StopPolicy {
     let default = StopPolicy::default();
-    match agent {
-        Some(_) => StopPolicy { signal: StopSignal::Interrupt, target: SignalTarget::Program, ..default },
-        None => default,
+    let executor = &job.agent.executor;
+    let is_native = executor.agent().is_some_and(|agent| !agent.is_preset());
+    if is_native || executor.kind == ExecutorKind::Acp {
+        return StopPolicy { signal: StopSignal::Interrupt, target: SignalTarget::Program, ..default };
     }
+    default
 }

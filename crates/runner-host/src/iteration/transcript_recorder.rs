@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use runner_core::agents::{AgentEvent, AgentSpec, ProcessFacts, SessionResult, Transcript};
+use runner_core::agents::{AgentEvent, OutputFormat, ProcessFacts, SessionResult, Transcript};
 use runner_core::model::id::IterationNumber;
 use runner_core::step::{Event, SessionExit, Usage};
 use supervise::OutputSource;
 
 use super::event_log::EventLog;
+use super::usage_logs::UsageLogs;
 use crate::clock::now_ms;
 
 /// How much of the end of standard error is kept to explain why a program failed.
@@ -21,15 +22,35 @@ pub(super) struct TranscriptRecorder<'e, 'a> {
     seq: u32,
     /// None for a reviewer, whose single steps are only in its log.
     events: Option<&'e mut EventLog<'a>>,
+    usage_logs: UsageLogs,
 }
 
 impl<'e, 'a> TranscriptRecorder<'e, 'a> {
     pub(super) fn new(
-        agent: Option<&'static AgentSpec>,
+        format: Option<&'static OutputFormat>,
         iter: IterationNumber,
         events: Option<&'e mut EventLog<'a>>,
     ) -> Self {
-        Self { transcript: agent.map(Transcript::new), stderr: Vec::new(), iter, seq: 0, events }
+        Self {
+            transcript: format.map(Transcript::new),
+            stderr: Vec::new(),
+            iter,
+            seq: 0,
+            events,
+            usage_logs: UsageLogs::default(),
+        }
+    }
+
+    /// Also reads the usage that the agent records in files while it works.
+    pub(super) fn with_usage_logs(self, usage_logs: UsageLogs) -> Self {
+        Self { usage_logs, ..self }
+    }
+
+    /// What the session has used so far; none if its output has no known format.
+    pub(super) fn usage(&mut self) -> Option<Usage> {
+        let transcript = self.transcript.as_mut()?;
+        transcript.push_usage_log(&self.usage_logs.read_new());
+        Some(transcript.usage())
     }
 
     /// Parses a piece of the output.
@@ -61,6 +82,8 @@ impl<'e, 'a> TranscriptRecorder<'e, 'a> {
     pub(super) fn conclude(mut self, exit: SessionExit, context_full: &Path) -> SessionResult {
         let activities = self.transcript.as_mut().map(Transcript::finish).unwrap_or_default();
         self.record(activities);
+        // A session that was stopped has reported its usage nowhere else.
+        self.usage();
         match self.transcript {
             Some(transcript) => transcript.conclude(ProcessFacts {
                 exit,

@@ -251,7 +251,7 @@ impl GuardRerunner {
             ExitReason::Exited(code) => GuardRerunOutcome::Ended(GuardExit::Code(code)),
             ExitReason::Signalled(signal) => GuardRerunOutcome::Ended(GuardExit::Signal(signal)),
             ExitReason::CouldNotStart(error) => GuardRerunOutcome::NotStarted(error.to_string()),
-            ExitReason::TimedOut | ExitReason::Idle => GuardRerunOutcome::TimedOut,
+            ExitReason::TimedOut | ExitReason::Idle | ExitReason::OverLimit => GuardRerunOutcome::TimedOut,
             ExitReason::Stopped => {
                 GuardRerunOutcome::Stopped(self.signals.received().map_or(130, ShutdownSignal::exit_code))
             }

@@ -288,6 +288,7 @@ fn agent_ended_lines(exit: &SessionExit, usage: Usage) -> Vec<StyledLine> {
         SessionExit::Killed { signal } => (format!("signal {signal}"), None),
         SessionExit::TimedOut => ("time limit".to_owned(), None),
         SessionExit::Idle => ("no output".to_owned(), None),
+        SessionExit::OverBudget => ("budget".to_owned(), None),
         SessionExit::Interrupted { .. } => ("interrupted".to_owned(), None),
         SessionExit::NotStarted { why } => ("not started".to_owned(), Some(why)),
         SessionExit::Provider { fault } => provider_error_text(fault),

@@ -116,7 +116,7 @@ fn run_scripted(folder: &Path, kind: ExecutorKind, ui: &Ui) -> Result<Vec<Confor
             ExecutorKind::Command => {
                 format!("kind = \"command\"\ncommand = {}\n", json!(player(&scenario).map_err(failed)?))
             }
-            ExecutorKind::Script | ExecutorKind::Codex | ExecutorKind::Claude => {
+            ExecutorKind::Script | ExecutorKind::Codex | ExecutorKind::Claude | ExecutorKind::Acp => {
                 format!("kind = \"script\"\nscenario = {}\n", json!(scenario.display().to_string()))
             }
         };

@@ -17,7 +17,7 @@ pub(super) fn classify(failure: &FailureInfo, _now_unix_secs: u64) -> Option<Pro
             });
         }
         Some("error_during_execution") => return Some(ProviderError::Crashed { why }),
-        Some("error_max_turns" | "error_max_budget_usd") => return None,
+        Some("error_max_turns") => return None,
         Some(_) | None => {}
     }
     Some(match (failure.error.as_deref(), failure.status) {

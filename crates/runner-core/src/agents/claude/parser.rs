@@ -175,6 +175,10 @@ impl ClaudeParser {
         }
         session.answer = None;
         let message = some_text(line, "result").unwrap_or_else(|| truncate::name(text(line, "subtype")));
+        if text(line, "subtype") == "error_max_budget_usd" {
+            session.end = SessionEnd::OverBudget;
+            return vec![usage_event, AgentEvent::new(AgentEventKind::Failed { message })];
+        }
         session.end = SessionEnd::Failed(FailureInfo {
             message: message.clone(),
             status: number(line, "api_error_status"),
@@ -281,6 +285,9 @@ fn total_usage(line: &Value, cache_tokens: CacheTokens) -> Option<Usage> {
         None => message_usage(line.get("usage")?, cache_tokens),
     };
     let cost = line.get("total_cost_usd").and_then(Value::as_number).and_then(microdollars);
+    // A program that does not know the price reports zero.
+    let has_tokens = total.input_tokens.is_some_and(|tokens| tokens > 0);
+    let cost = cost.filter(|cost| *cost > 0 || !has_tokens);
     let source = if cost.is_some() { CostSource::Reported } else { CostSource::Unknown };
     Some(Usage { cost_microdollars: cost, cost_source: source, ..total })
 }

@@ -7,18 +7,10 @@ use crate::agents::launch::{CommandLine, LaunchRequest, RepositoryAccess, SetupL
 use crate::config::{McpServer, McpTransport, SandboxMode};
 use crate::model::tools::ToolName;
 
-/// A fresh session that prints its events, stores nothing, and ignores settings and rules of the user and of the
-/// repository.
-const FLAGS: [&str; 8] = [
-    "exec",
-    "--json",
-    "--ephemeral",
-    "--skip-git-repo-check",
-    "--ignore-user-config",
-    "--ignore-rules",
-    "--color",
-    "never",
-];
+/// A fresh session that prints its events, and ignores settings and rules of the user and of the repository. It records
+/// itself in its own home, from which the runner reads its usage.
+const FLAGS: [&str; 7] =
+    ["exec", "--json", "--skip-git-repo-check", "--ignore-user-config", "--ignore-rules", "--color", "never"];
 
 /// Features that bring something into the session besides the prompt (memories, plugins, the user's apps and connectors,
 /// skills), that reach beyond the work tree (browsers, other programs), or that wait for a person or for time. Without the
@@ -227,6 +219,7 @@ fn use_own_home(line: &mut CommandLine, request: &LaunchRequest<'_>) {
         line.folders.push(folder);
     }
     line.set(login.home_variable, &home);
+    line.usage_logs = Some(home.join("sessions"));
     line.folders.push(home);
 }
 

@@ -25,6 +25,19 @@ impl LineParser for CodexParser {
         };
         vec![AgentEvent::new(kind)]
     }
+
+    /// A line of Codex's own record of the session, which has the sum after every response. Its output has it only at the end.
+    fn parse_usage_line(&mut self, line: &Value, session: &mut ParsedSession) {
+        let sum = match text(line, "type") {
+            "token_usage_record" => line.pointer("/payload/turn_token_usage"),
+            "event_msg" => line.pointer("/payload/info/total_token_usage"),
+            _ => None,
+        };
+        let Some(usage) = sum.map(token_usage) else { return };
+        if usage.input_tokens > session.usage.input_tokens {
+            session.usage = usage;
+        }
+    }
 }
 
 fn thread_started(line: &Value, session: &mut ParsedSession) -> AgentEventKind {
@@ -34,18 +47,22 @@ fn thread_started(line: &Value, session: &mut ParsedSession) -> AgentEventKind {
 }
 
 /// Codex includes cached tokens in the input, and reasoning in the output.
+fn token_usage(usage: &Value) -> Usage {
+    Usage {
+        input_tokens: number(usage, "input_tokens"),
+        cached_input_tokens: number(usage, "cached_input_tokens"),
+        output_tokens: number(usage, "output_tokens"),
+        reasoning_tokens: number(usage, "reasoning_output_tokens"),
+        cost_microdollars: None,
+        cost_source: CostSource::Unknown,
+    }
+}
+
 fn turn_completed(line: &Value, session: &mut ParsedSession) -> Vec<AgentEvent> {
     session.end = SessionEnd::Finished;
     let mut events = Vec::new();
     if let Some(usage) = line.get("usage") {
-        let usage = Usage {
-            input_tokens: number(usage, "input_tokens"),
-            cached_input_tokens: number(usage, "cached_input_tokens"),
-            output_tokens: number(usage, "output_tokens"),
-            reasoning_tokens: number(usage, "reasoning_output_tokens"),
-            cost_microdollars: None,
-            cost_source: CostSource::Unknown,
-        };
+        let usage = token_usage(usage);
         session.usage = usage;
         events.push(AgentEvent::new(AgentEventKind::Usage { usage }));
     }

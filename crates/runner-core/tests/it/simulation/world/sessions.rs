@@ -41,7 +41,12 @@ impl World for Sim {
             templates: BTreeMap::new(),
             user_commits: 0,
         };
-        Ok(LoadedRun { commit: commit_id(self.commits.len()), snapshot, request: SessionRequest::Next })
+        Ok(LoadedRun {
+            commit: commit_id(self.commits.len()),
+            snapshot,
+            request: SessionRequest::Next,
+            loop_budget: Default::default(),
+        })
     }
 
     fn run_red_check(&mut self, _: &LoadedRun, _: &Job, _: &Check) -> Result<CheckRun, Broken> {

@@ -1,0 +1,65 @@
+//! grok (`grok --output-format streaming-messages-json`), a preset that prints Claude Code's format. It exits with 1 when
+//! something failed.
+
+use super::claude::parser::{CacheTokens, ClaudeParser};
+use super::launch::{CommandLine, LaunchRequest};
+use super::preset::{add_model, set_key};
+use super::provider_error::classify_by_status;
+use super::spec::{AgentSpec, OutputFormat, ReportedUsage};
+
+pub(super) static SPEC: AgentSpec = AgentSpec {
+    name: "grok",
+    program: "grok",
+    package: "@xai-official/grok",
+    npm_program: ".bin/grok",
+    tested_versions: &["1.0.41"],
+    state_dirs: &[".grok"],
+    native: None,
+    complete,
+    reports: ReportedUsage::Tokens,
+    output: OutputFormat {
+        parser: || Box::new(ClaudeParser::new(CacheTokens::Separate)),
+        classify: classify_by_status,
+        ends_with_event: false,
+    },
+};
+
+/// Tools that ask the user, wait, outlive the session, or make pictures.
+const DENIED: &str = "ask_user_question,monitor,scheduler_create,scheduler_delete,scheduler_list,workflow,send_feedback,\
+    image_gen,image_edit,image_to_video,reference_to_video";
+
+/// What it would take in from the settings of other agents, and from earlier sessions.
+const OFF: [&str; 12] = [
+    "GROK_MEMORY",
+    "GROK_WORKFLOWS",
+    "GROK_CLAUDE_AGENTS_ENABLED",
+    "GROK_CLAUDE_HOOKS_ENABLED",
+    "GROK_CLAUDE_MCPS_ENABLED",
+    "GROK_CLAUDE_RULES_ENABLED",
+    "GROK_CLAUDE_SKILLS_ENABLED",
+    "GROK_CURSOR_AGENTS_ENABLED",
+    "GROK_CURSOR_HOOKS_ENABLED",
+    "GROK_CURSOR_MCPS_ENABLED",
+    "GROK_CURSOR_RULES_ENABLED",
+    "GROK_CURSOR_SKILLS_ENABLED",
+];
+
+fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
+    line.args(["--prompt-file", "/dev/stdin", "--output-format", "streaming-messages-json"]);
+    line.args(["--permission-mode", "bypassPermissions", "--disallowed-tools", DENIED]);
+    line.args(["--no-plan", "--no-subagents"]);
+    add_model(line, "-m", request);
+    for name in OFF {
+        line.set(name, "0");
+    }
+    line.set("GROK_TELEMETRY_ENABLED", "false");
+    line.set("GROK_DISABLE_AUTOUPDATER", "1");
+    if let Some(base_url) = &request.executor.base_url {
+        let home = request.context.settings_dir.join("grok");
+        line.set("GROK_HOME", &home);
+        line.folders.push(home);
+        line.set("GROK_XAI_API_BASE_URL", base_url);
+        line.set("GROK_MODELS_BASE_URL", base_url);
+        set_key(line, "XAI_API_KEY", request);
+    }
+}

@@ -1,0 +1,29 @@
+//! kilo (`kilo run --format json`), a preset that was made from opencode and prints its format. It retries silently without end
+//! when the provider fails.
+
+use super::launch::{CommandLine, LaunchRequest};
+use super::opencode::{OpencodeParser, complete_as};
+use super::provider_error::classify_by_status;
+use super::spec::{AgentSpec, OutputFormat, ReportedUsage};
+
+pub(super) static SPEC: AgentSpec = AgentSpec {
+    name: "kilo",
+    program: "kilo",
+    package: "@kilocode/cli",
+    npm_program: "@kilocode/cli-*/bin/kilo",
+    tested_versions: &["7.7.7"],
+    state_dirs: &[".local/share/kilo", ".local/state/kilo", ".cache/kilo"],
+    native: None,
+    complete,
+    reports: ReportedUsage::TokensAndCost,
+    output: OutputFormat {
+        parser: || Box::new(OpencodeParser::default()),
+        classify: classify_by_status,
+        ends_with_event: false,
+    },
+};
+
+fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
+    complete_as("KILO", line, request);
+    line.set("KILO_TELEMETRY_LEVEL", "off");
+}
