@@ -1,5 +1,6 @@
 //! Agent programs: emulated by scripts, and the real ones against a scripted model.
 
+pub(crate) mod acp;
 pub(crate) mod emulated;
 pub(crate) mod marked;
 pub(crate) mod presets;

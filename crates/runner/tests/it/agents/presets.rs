@@ -1,5 +1,6 @@
-//! One session each of the real opencode, gemini, qwen, copilot and pi, at their pinned versions, against a scripted
-//! model on this machine. They are large and not part of the normal tests: `just agents-test` installs and runs them.
+//! Sessions of the real presets, at their pinned versions, against a scripted model on this machine: one that works, and one
+//! that shows what enters a session. They are large and not part of the normal tests: `just agents-test` installs and runs
+//! them.
 #![expect(clippy::indexing_slicing, reason = "here a fault is a failed test")]
 
 use testkit::agents;
@@ -8,6 +9,7 @@ use testkit::run_builder::RunBuilder;
 use testkit::test_repo::run;
 
 use crate::RUNNER;
+use crate::agents::marked::{marked_repo, sent_marks};
 use crate::agents::real::{command, model_of, started};
 
 const SCRIPT: &str = r#"
@@ -25,18 +27,21 @@ enum ReportedUsage {
     Nothing,
 }
 
+/// A run of a preset whose provider is this model.
+fn setup(preset: &str, model: &str, url: &str) -> RunBuilder {
+    let keys = format!(
+        "kind = \"command\"\npreset = \"{preset}\"\nprogram = \"{}\"\nmodel = \"{model}\"\nbase_url = \"{url}\"\n\
+         key_env = \"OWN_KEY\"\nsandbox = \"require\"",
+        agents::program(preset).display()
+    );
+    RunBuilder::new(RUNNER).executor(&keys).keys("iteration_timeout_secs = 110")
+}
+
 /// Runs a session that works inside the sandbox, whose output is parsed, and that leaves no processes behind.
 fn works(preset: &str, model: &str, path: &str, reported: ReportedUsage) {
-    let program = agents::program(preset);
     let server = model_of(SCRIPT);
-    let keys = format!(
-        "kind = \"command\"\npreset = \"{preset}\"\nprogram = \"{}\"\nmodel = \"{model}\"\nbase_url = \"{}{path}\"\n\
-         key_env = \"OWN_KEY\"\nsandbox = \"require\"",
-        program.display(),
-        server.url()
-    );
-    let setup = RunBuilder::new(RUNNER).executor(&keys).executor_keys("").guard("grep -qx hello hello.txt");
-    let sandbox = started(&setup.keys("iteration_timeout_secs = 110"));
+    let setup = setup(preset, model, &format!("{}{path}", server.url()));
+    let sandbox = started(&setup.executor_keys("").guard("grep -qx hello hello.txt"));
     let step = run(&mut command(&sandbox, &["step"]));
     let log = format!(
         "{}\n{}",
@@ -84,4 +89,130 @@ fn copilot_works() {
 #[test]
 fn pi_works() {
     works("pi", "scripted", "/v1", ReportedUsage::Tokens);
+}
+
+#[test]
+fn kilo_works() {
+    works("kilo", "scripted", "/v1", ReportedUsage::Tokens);
+}
+
+#[test]
+fn grok_works() {
+    works("grok", "scripted", "/v1", ReportedUsage::Tokens);
+}
+
+/// Shows the environment of its commands to the model, after the time that an MCP server needs to start.
+const LOOKS_AROUND: &str = r#"
+[[part]]
+[[part.step]]
+do.shell = '''env; sleep 3; printf '{"status": "retry", "summary": "looked around"}' > "$RUNNER_OUTPUT"'''
+[[part.step]]
+do.final = "I looked around."
+"#;
+
+/// Runs a session with marked files in home and repository. These marks and no others may enter it: the program has no switch
+/// for them, and the guide names them.
+fn takes_in(preset: &str, model: &str, path: &str, known: &[&str]) {
+    let server = model_of(LOOKS_AROUND);
+    let setup = setup(preset, model, &format!("{}{path}", server.url()));
+    let repo = setup.executor_keys("instructions = []").guard("true").start_in(marked_repo());
+    let step = run(&mut command(&repo, &["step"]));
+    let log = repo.iteration_file(1, "executor.log");
+    assert_eq!(repo.outcomes(), ["retry"], "{}{log}", step.stderr);
+    assert!(log.contains("RUNNER_PROMPT"), "{preset}: the environment was not looked at: {log}");
+    assert_eq!(sent_marks(&server), known.iter().map(|mark| (*mark).to_owned()).collect(), "{preset}");
+    assert_sound(&repo);
+}
+
+#[test]
+fn opencode_takes_in_nothing_but_the_prompt() {
+    takes_in("opencode", "scripted", "/v1", &[]);
+}
+
+#[test]
+fn gemini_takes_in_its_context_files_and_variables() {
+    let known = ["MARK-home-gemini-memory", "MARK-repo-gemini-env", "MARK-repo-gemini-instructions"];
+    takes_in("gemini", "gemini-2.5-flash", "", &known);
+}
+
+#[test]
+fn qwen_takes_in_its_variables() {
+    takes_in("qwen", "scripted", "/v1", &["MARK-repo-qwen-env"]);
+}
+
+#[test]
+fn copilot_takes_in_nothing_but_the_prompt() {
+    takes_in("copilot", "scripted", "/v1", &[]);
+}
+
+#[test]
+fn pi_takes_in_nothing_but_the_prompt() {
+    takes_in("pi", "scripted", "/v1", &[]);
+}
+
+#[test]
+fn kilo_takes_in_its_rules() {
+    takes_in("kilo", "scripted", "/v1", &["MARK-home-kilo-rule", "MARK-repo-kilo-rule"]);
+}
+
+#[test]
+fn grok_takes_in_shared_skills_and_plugins() {
+    let known = ["MARK-home-agents-skill", "MARK-home-claude-env", "MARK-home-claude-plugin"];
+    takes_in("grok", "scripted", "/v1", &known);
+}
+
+/// Runs a session of a real agent over the Agent Client Protocol.
+fn speaks_acp(preset: &str, arguments: &[&str], variables: &[(&str, String)], state: &str) {
+    let words: Vec<String> = std::iter::once(agents::program(preset).display().to_string())
+        .chain(arguments.iter().map(|word| (*word).to_owned()))
+        .collect();
+    let keys = format!("kind = \"acp\"\ncommand = {words:?}\nwritable = [{state}]\nsandbox = \"require\"");
+    let setup = RunBuilder::new(RUNNER).executor(&keys).executor_keys("").guard("grep -qx hello hello.txt");
+    let sandbox = started(&setup.keys("iteration_timeout_secs = 110"));
+    let settings = r#"{"security": {"auth": {"selectedType": "gemini-api-key"}}}"#;
+    let home = sandbox.outside().join("home/.gemini");
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::write(home.join("settings.json"), settings).unwrap();
+    let mut step = command(&sandbox, &["step"]);
+    step.envs(variables.iter().map(|(name, value)| (*name, value)));
+    let step = run(&mut step);
+    let log = sandbox.iteration_file(1, "executor.log");
+    assert_eq!(sandbox.outcomes(), ["passed"], "{}{}{log}", step.stdout, step.stderr);
+    let events = sandbox.iteration_file(1, "events.jsonl");
+    for kind in ["session", "command", "message", "finished"] {
+        assert!(events.contains(&format!("\"kind\":\"{kind}\"")), "{kind}: {events}");
+    }
+    assert_eq!(processes_of(sandbox.outside()), [""; 0]);
+    assert_sound(&sandbox);
+}
+
+#[test]
+fn gemini_speaks_acp() {
+    let server = model_of(SCRIPT);
+    let variables = [
+        ("GEMINI_API_KEY", "sk-dummy".to_owned()),
+        ("GOOGLE_GEMINI_BASE_URL", server.url()),
+        ("GEMINI_MODEL", "gemini-2.5-flash".to_owned()),
+    ];
+    speaks_acp("gemini", &["--acp"], &variables, "\"~/.gemini\"");
+}
+
+#[test]
+fn opencode_speaks_acp() {
+    let server = model_of(SCRIPT);
+    let provider = serde_json::json!({
+        "npm": "@ai-sdk/openai-compatible",
+        "options": { "baseURL": format!("{}/v1", server.url()), "apiKey": "sk-dummy" },
+        "models": { "scripted": { "tool_call": true } },
+    });
+    let settings = serde_json::json!({
+        "autoupdate": false, "model": "runner/scripted", "permission": { "bash": "ask" }, "provider": { "runner": provider },
+    });
+    let variables = [
+        ("OPENCODE_CONFIG_CONTENT", settings.to_string()),
+        ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
+        ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned()),
+    ];
+    let state = "\"~/.config/opencode\", \"~/.local/share/opencode\", \"~/.local/state/opencode\", \"~/.cache/opencode\"";
+    speaks_acp("opencode", &["acp"], &variables, state);
 }

@@ -121,3 +121,43 @@ fn claudes_own_tools_change_no_file_outside_the_repository() {
     assert_eq!((outside.exists(), inside.exists()), (false, true), "{log}");
     assert!(log.contains("this session may not write"), "{log}");
 }
+
+/// Six commands of 1,050 tokens each, and an answer.
+fn six_commands() -> String {
+    let step = |n: u32| format!("[[part.step]]\ndo.shell = 'echo {n} > {n}.txt; sleep 0.3'\n");
+    let steps: String = (1..=6).map(step).collect();
+    format!("usage = {{ input = 1000, cached = 0, output = 50, reasoning = 0 }}\n[[part]]\n{steps}{RETRY}")
+}
+
+#[test]
+fn a_session_that_reaches_the_budget_is_stopped_and_its_work_is_committed() {
+    for (kind, budget) in [
+        ("codex", "run_tokens = 2100"),
+        ("codex", "leaf_usd = 0.02\n[prices.\"gpt-5.5\"]\ninput = 10\noutput = 10"),
+        ("claude", "leaf_tokens = 2100"),
+        ("claude", "run_usd = 0.01"),
+    ] {
+        let model = model_of(&six_commands());
+        let sandbox = started(&setup(kind, &model.url()).config_tables(&format!("[budget]\n{budget}")));
+        let ended = ran(&sandbox, &["loop"]);
+        let log = sandbox.iteration_file(1, "executor.log");
+        assert_eq!(sandbox.outcomes(), ["over_budget"], "{kind} {budget}: {}{log}", ended.stdout);
+        assert_eq!(ended.code, Some(4), "{kind} {budget}: {}", ended.stdout);
+        assert!(ended.stdout.contains("stop=budget"), "{kind} {budget}: {}", ended.stdout);
+        assert_eq!(sandbox.read("1.txt"), "1\n", "{kind}: the work is kept");
+        assert!(!sandbox.path("6.txt").exists(), "{kind} {budget}: {log}");
+        assert_eq!(sandbox.tree()["root"]["attempts"], 0, "{kind}");
+        assert_sound(&sandbox);
+    }
+}
+
+#[test]
+fn the_budget_of_a_loop_stops_a_session_too() {
+    for kind in BOTH {
+        let model = model_of(&six_commands());
+        let sandbox = started(&setup(kind, &model.url()));
+        let ended = ran(&sandbox, &["loop", "--max-tokens", "2100"]);
+        assert_eq!(sandbox.outcomes(), ["over_budget"], "{kind}: {}", ended.stdout);
+        assert!(ended.stdout.contains("stop=loop_budget"), "{kind}: {}", ended.stdout);
+    }
+}
