@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn the_answer_is_the_last_message_if_it_is_an_object() {
-        let say = |text: &str| {
+        let chunk = |text: &str| {
             update(
                 json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } }),
             )
@@ -353,11 +353,11 @@ mod tests {
             |lines: &[Value]| parsed(lines).1.answer.map(|answer| String::from_utf8(answer).unwrap());
         let object = Some(r#"{"a":1}"#.to_owned());
         assert_eq!(
-            answer(&[say("first"), tool.clone(), say("{\"a\""), say(": 1}"), ended("end_turn")]),
+            answer(&[chunk("first"), tool.clone(), chunk("{\"a\""), chunk(": 1}"), ended("end_turn")]),
             object
         );
-        assert_eq!(answer(&[say("```json\n{\"a\": 1}\n```\n"), ended("end_turn")]), object);
-        assert_eq!(answer(&[say("{\"a\": 1}"), tool, say("Done."), ended("end_turn")]), None);
+        assert_eq!(answer(&[chunk("```json\n{\"a\": 1}\n```\n"), ended("end_turn")]), object);
+        assert_eq!(answer(&[chunk("{\"a\": 1}"), tool, chunk("Done."), ended("end_turn")]), None);
         assert_eq!(answer(&[ended("end_turn")]), None);
     }
 

@@ -264,6 +264,10 @@ impl SessionBudget {
         }
     }
 
+    pub fn is_limited(&self) -> bool {
+        self.tokens.is_some() || self.microdollars.is_some()
+    }
+
     /// Whether a session that has used this much has reached a limit.
     pub fn is_reached(&self, usage: Usage) -> bool {
         let cost = SessionCost::of(&SessionExit::OverBudget, usage, self.price);

@@ -92,7 +92,7 @@ impl Reporter {
         let _printing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = serde_json::to_vec(line).unwrap_or_default();
         text.push(b'\n');
-        // The runner reads until this process ends; if it does not, nobody needs the line.
+        // The runner reads until this process ends; if it does not, no process needs the line.
         let mut stdout = std::io::stdout().lock();
         let _ = stdout.write_all(&text).and_then(|()| stdout.flush());
     }

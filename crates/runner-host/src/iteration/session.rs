@@ -170,6 +170,9 @@ impl PreparedSession {
         let has_changed_files = || activity.borrow_mut().has_changed();
         let on_output = |source, bytes: &[u8]| recorder.borrow_mut().push(source, bytes);
         let is_over_budget = || {
+            if !job.limits.budget.is_limited() {
+                return false;
+            }
             let usage = recorder.borrow_mut().usage().unwrap_or_else(|| read_report(git, job).usage);
             job.limits.budget.is_reached(usage)
         };
@@ -263,7 +266,7 @@ pub(super) fn session_exit(exit: ExitReason, by: Interruption) -> SessionExit {
 }
 
 /// Codex and Claude Code stop their own commands on SIGINT, and leave them running on SIGTERM. The client of an ACP agent
-/// tells the agent to stop.
+/// cancels its turn.
 pub(super) fn stop_policy(job: &Job) -> StopPolicy {
     let default = StopPolicy::default();
     let executor = &job.agent.executor;

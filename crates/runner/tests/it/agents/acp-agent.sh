@@ -1,12 +1,12 @@
 #!/bin/sh
-# An agent that speaks the Agent Client Protocol. The first argument says how it behaves.
+# An agent that speaks the Agent Client Protocol. The first argument selects its behaviour.
 mode=$1
 # The id of a request: a number or a text.
 id_of() { printf '%s' "$1" | sed -n 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/p'; }
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 fail() { printf '{"jsonrpc":"2.0","id":%s,"error":%s}\n' "$id" "$1"; }
 update() { printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":%s}}\n' "$1"; }
-say() { update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'"$1"'"}}'; }
+send_text() { update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'"$1"'"}}'; }
 # Asks for permission to edit a file, and keeps the client's answer.
 ask() {
     printf '{"jsonrpc":"2.0","id":100,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"c2","title":"Edit it","kind":"edit","locations":[{"path":"%s"}]},"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}\n' "$1"
@@ -14,8 +14,8 @@ ask() {
     printf '%s\n' "$reply" >permission.txt
 }
 work() {
-    say 'I will '
-    say 'write it.'
+    send_text 'I will '
+    send_text 'write it.'
     update '{"sessionUpdate":"tool_call","toolCallId":"c1","title":"echo hello","kind":"execute","status":"in_progress","rawInput":{"command":"echo hello > hello.txt"}}'
     echo hello >hello.txt
     update '{"sessionUpdate":"tool_call_update","toolCallId":"c1","status":"completed","content":[{"type":"content","content":{"type":"text","text":"done"}}]}'
@@ -31,7 +31,7 @@ prompt() {
         ;;
     message)
         work
-        say '```json\n{\"status\": \"done\", \"summary\": \"wrote it\"}\n```'
+        send_text '```json\n{\"status\": \"done\", \"summary\": \"wrote it\"}\n```'
         ;;
     outside)
         ask /etc/passwd
@@ -55,7 +55,7 @@ prompt() {
         ;;
     cancel)
         echo hello >hello.txt
-        say 'working'
+        send_text 'working'
         while read -r line; do
             case $line in *session/cancel*) break ;; esac
         done
