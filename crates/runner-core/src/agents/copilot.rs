@@ -1,12 +1,10 @@
 //! copilot (`copilot --output-format json`), a preset. It exits with 1 after a few retries, whatever failed.
 
-use std::path::PathBuf;
-
 use serde_json::Value;
 
 use super::event::{AgentEvent, AgentEventKind};
-use super::launch::{CommandLine, LaunchRequest, SetupLink};
-use super::preset::set_key;
+use super::launch::{CommandLine, LaunchRequest};
+use super::preset::{AgentHome, set_key, use_own_home};
 use super::preset_session::{CallEnd, PresetSession, fail, finish, message, reasoning, single};
 use super::provider_error::classify_by_status;
 use super::spec::{AgentSpec, OutputFormat, ReportedUsage};
@@ -30,13 +28,15 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     },
 };
 
+const HOME: AgentHome = AgentHome { variable: "COPILOT_HOME", folder: ".copilot", login_file: "config.json" };
+
 fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     line.args(["--allow-all-tools", "--output-format", "json", "--disable-builtin-mcps", "--no-auto-update"]);
     line.args(["--no-custom-instructions", "--no-ask-user", "--no-remote"]);
     // The descriptions of these tools list the skills and sub-agents of home and repository.
     line.args(["--excluded-tools", "skill,task,list_agents,read_agent,write_agent"]);
     line.set("COPILOT_AUTO_UPDATE", "false");
-    use_own_home(line, request);
+    use_own_home(line, request, &HOME);
     if let Some(model) = &request.executor.model {
         line.set("COPILOT_MODEL", model);
     }
@@ -45,19 +45,6 @@ fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
         line.set("COPILOT_PROVIDER_BASE_URL", base_url);
         set_key(line, "COPILOT_PROVIDER_API_KEY", request);
     }
-}
-
-/// Gives the session a home of its own, without the user's instructions, skills, agents and MCP servers. The login is a link.
-fn use_own_home(line: &mut CommandLine, request: &LaunchRequest<'_>) {
-    let home = request.context.settings_dir.join("copilot");
-    let users_home = request.user_variable("COPILOT_HOME").map(PathBuf::from);
-    let users_home =
-        users_home.or_else(|| Some(PathBuf::from(request.user_variable("HOME")?).join(".copilot")));
-    if let Some(users_home) = users_home.filter(|_| request.executor.base_url.is_none()) {
-        line.links.push(SetupLink { path: home.join("config.json"), target: users_home.join("config.json") });
-    }
-    line.set("COPILOT_HOME", &home);
-    line.folders.push(home);
 }
 
 #[derive(Debug, Default)]

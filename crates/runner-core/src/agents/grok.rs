@@ -3,7 +3,7 @@
 
 use super::claude::parser::{CacheTokens, ClaudeParser};
 use super::launch::{CommandLine, LaunchRequest};
-use super::preset::{add_model, set_key};
+use super::preset::{AgentHome, add_model, set_key, use_own_home};
 use super::provider_error::classify_by_status;
 use super::spec::{AgentSpec, OutputFormat, ReportedUsage};
 
@@ -44,6 +44,8 @@ const OFF: [&str; 12] = [
     "GROK_CURSOR_SKILLS_ENABLED",
 ];
 
+const HOME: AgentHome = AgentHome { variable: "GROK_HOME", folder: ".grok", login_file: "auth.json" };
+
 fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     line.args(["--prompt-file", "/dev/stdin", "--output-format", "streaming-messages-json"]);
     line.args(["--permission-mode", "bypassPermissions", "--disallowed-tools", DENIED]);
@@ -52,12 +54,10 @@ fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     for name in OFF {
         line.set(name, "0");
     }
+    use_own_home(line, request, &HOME);
     line.set("GROK_TELEMETRY_ENABLED", "false");
     line.set("GROK_DISABLE_AUTOUPDATER", "1");
     if let Some(base_url) = &request.executor.base_url {
-        let home = request.context.settings_dir.join("grok");
-        line.set("GROK_HOME", &home);
-        line.folders.push(home);
         line.set("GROK_XAI_API_BASE_URL", base_url);
         line.set("GROK_MODELS_BASE_URL", base_url);
         set_key(line, "XAI_API_KEY", request);

@@ -34,6 +34,8 @@ fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     let executor = request.executor;
     line.args(["-p", "--mode", "json", "--no-session"]);
     line.args(["--no-context-files", "--no-skills", "--no-extensions", "--no-prompt-templates"]);
+    // In place of the files that would be appended to the system prompt.
+    line.args(["--append-system-prompt", ""]);
     line.set("PI_TELEMETRY", "0");
     let Some(base_url) = &executor.base_url else { return add_model(line, "--model", request) };
     let models: Vec<Value> = executor.model.iter().map(|model| json!({ "id": model })).collect();
