@@ -70,7 +70,9 @@ pub(super) fn complete_as(prefix: &str, line: &mut CommandLine, request: &Launch
     }
     line.set(&format!("{prefix}_CONFIG_CONTENT"), settings.to_string());
     // Instructions, skills, agents and MCP servers of the user are in this folder, and the login is not.
-    line.set("XDG_CONFIG_HOME", request.context.settings_dir.join("config"));
+    let folder = request.context.settings_dir.join("config");
+    line.set("XDG_CONFIG_HOME", &folder);
+    line.folders.push(folder);
 }
 
 #[derive(Debug, Default)]
