@@ -3,6 +3,7 @@
 //! Outcomes and results of the guard are texts, because a newer runner may add some: the page shows a word that it does
 //! not know as it is.
 
+pub mod addresses;
 mod checks;
 mod detail;
 mod eval;
@@ -28,7 +29,7 @@ pub use eval::{
     EvalPairs, EvalRun, EvalScore, EvalTrial, EvalView,
 };
 pub use evidence::{AttemptEvidence, FailureExcerpt, LogLine, QuestionView, StopEvidence};
-pub use export::{IterationExport, LogExport, RunExport};
+pub use export::{CommitExport, IterationExport, LogExport, RunExport, VerifyExport};
 
 /// Everything that the first screen needs.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -7,10 +7,11 @@ use std::io;
 
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_host::redaction::redactor;
+use runner_host::repo::readonly_repo::StoredCommit;
 
 use crate::api::{
-    DiffPatch, DiffView, IterationExport, IterationList, IterationRow, LogExport, LogHit, LogHits,
-    PageSnapshot, RunExport, RunList, RunRow, TreeColumns, WatchMethod,
+    CommitExport, DiffPatch, DiffView, IterationExport, IterationList, IterationRow, LogExport, LogHit,
+    LogHits, PageSnapshot, RunExport, RunList, RunRow, TreeColumns, VerifyExport, VerifyResult, WatchMethod,
 };
 use crate::error::RequestError;
 use crate::read::diff;
@@ -111,7 +112,7 @@ impl<'p> RunExporter<'p> {
             tree,
             nodes,
             files: files::run_files(project, run)?,
-            verify,
+            verify: VerifyExport { commits: export_commits(project, run, &verify)?, result: verify },
             details,
             snapshot,
         })
@@ -197,6 +198,21 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
+/// The commits that were verified, as git stores them.
+fn export_commits(
+    project: &RepoReader,
+    run: &RunSource,
+    verify: &VerifyResult,
+) -> Result<Vec<CommitExport>, RequestError> {
+    let Some(branch) = &run.branch else { return Ok(Vec::new()) };
+    let commit = |commit: StoredCommit| {
+        let redacted = redactor().redact(&commit.bytes);
+        let object = String::from_utf8_lossy(&redacted).into_owned();
+        CommitExport { id: commit.id.to_string(), is_exact: object.as_bytes() == commit.bytes, object }
+    };
+    Ok(project.repo.commit_objects(&branch.commit, verify.commits)?.into_iter().map(commit).collect())
+}
+
 type Nodes = BTreeMap<String, crate::api::NodeDetail>;
 
 fn export_tree(
@@ -270,7 +286,7 @@ fn export_diff(
         }
         let patch = match &mut whole {
             Some(patches) => patches.remove(&file.path),
-            None => diff::file_patch(project, run, iter, &file.path).ok(),
+            None => diff::file_patch(project, run, iter, &file.path, diff::CONTEXT_LINES).ok(),
         };
         if let Some(patch) = patch {
             omitted.used += patch.lines.iter().map(|line| line.text.len()).sum::<usize>();

@@ -21,6 +21,8 @@ pub(crate) struct TreeEntry {
 /// A file of a tree and its size in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SizedFile {
+    pub(crate) mode: EntryMode,
+    pub(crate) object: String,
     pub(crate) path: Vec<u8>,
     pub(crate) bytes: u64,
 }
@@ -218,7 +220,8 @@ fn tree_entry(line: &[u8]) -> Option<TreeEntry> {
 fn sized_file(line: &[u8]) -> Option<SizedFile> {
     let head = std::str::from_utf8(line.split(|byte| *byte == b'\t').next()?).ok()?;
     let bytes = head.split(' ').next_back()?.parse().ok()?;
-    Some(SizedFile { path: tree_entry(line)?.path, bytes })
+    let TreeEntry { mode, object, path } = tree_entry(line)?;
+    Some(SizedFile { mode, object, path, bytes })
 }
 
 /// Parses `<id> blob <size>\n<bytes>\n`; returns the bytes and the rest of the output.

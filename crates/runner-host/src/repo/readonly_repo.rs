@@ -1,6 +1,8 @@
 //! Read-only access to a repository for the web UI and `watch`: runs, their commits and files, and whether a runner is
 //! running. Takes no lock and writes nothing.
 
+mod objects;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -21,6 +23,8 @@ use crate::fs::atomic;
 use crate::git::{Git, TruncatedBytes, lossy};
 use crate::ops::pause;
 use crate::repo::journal::{self, JournalEntry, JournalState};
+
+pub use objects::{CommittedFile, StoredCommit};
 
 /// How many commits of a run are read.
 const COMMITS_MAX: usize = 20_000;
@@ -203,12 +207,14 @@ impl ReadonlyRepo {
         Ok(changes)
     }
 
-    /// The patch of some files between two commits, up to `bytes_max` bytes.
+    /// The patch of some files between two commits, with `context` unchanged lines around each change, up to `bytes_max`
+    /// bytes.
     pub fn patch(
         &self,
         from: &CommitId,
         to: &CommitId,
         paths: &[&str],
+        context: u32,
         bytes_max: usize,
     ) -> Result<TruncatedBytes, Error> {
         let Some(git) = &self.git else {
@@ -216,7 +222,7 @@ impl ReadonlyRepo {
         };
         let options = ["diff-tree", "-r", "-p", "-M", "--no-color", "--no-ext-diff", "--no-textconv"];
         let mut args: Vec<String> = options.map(str::to_owned).into();
-        args.extend([from.to_string(), to.to_string(), "--".to_owned()]);
+        args.extend([format!("-U{context}"), from.to_string(), to.to_string(), "--".to_owned()]);
         args.extend(paths.iter().map(|path| format!(":(top,literal){path}")));
         git.call(&args).run_truncated(bytes_max)
     }

@@ -42,7 +42,8 @@ pub struct LogHit {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DiffView {
     pub from: String,
-    pub to: String,
+    /// Null while the changes are in the work tree only.
+    pub to: Option<String>,
     pub files: Vec<DiffFile>,
     pub tree: Vec<TreeChange>,
 }

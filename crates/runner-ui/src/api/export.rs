@@ -24,9 +24,27 @@ pub struct RunExport {
     /// By node id.
     pub nodes: BTreeMap<String, NodeDetail>,
     pub files: RunFiles,
-    pub verify: VerifyResult,
+    pub verify: VerifyExport,
     /// By iteration number; empty in an exported page, which has each iteration in an element of its own.
     pub details: BTreeMap<u32, IterationExport>,
+}
+
+/// The result of the verification, with the commits that it is about.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct VerifyExport {
+    pub result: VerifyResult,
+    /// Newest first, without a gap. The page computes their ids again.
+    pub commits: Vec<CommitExport>,
+}
+
+/// A commit object.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CommitExport {
+    pub id: String,
+    /// As git stores it.
+    pub object: String,
+    /// Whether these are all its bytes: no key was redacted, and it is UTF-8.
+    pub is_exact: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -36,6 +36,11 @@ impl FileVersion {
         })
     }
 
+    /// When its content last changed, in seconds since 1970.
+    pub(crate) fn modified_secs(&self) -> u64 {
+        u64::try_from(self.modified.0).unwrap_or_default()
+    }
+
     /// Whether this may be the earlier version with bytes appended.
     pub(crate) fn continues(&self, earlier: &Self) -> bool {
         self.inode == earlier.inode && self.bytes >= earlier.bytes

@@ -13,6 +13,7 @@ use crate::api::{DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, IterationRow
 use crate::error::RequestError;
 use crate::read::iterations;
 use crate::read::repo_reader::{RepoReader, RunSource};
+use crate::read::work_tree::WorkTreeDiff;
 
 /// The most bytes of a patch in a response.
 const PATCH_BYTES_MAX: usize = 4 << 20;
@@ -22,19 +23,38 @@ const TREE_BYTES_MAX: u64 = BYTES_MAX as u64;
 const LINE_CHARS_MAX: usize = 20_000;
 /// The most files that are listed.
 const FILES_MAX: usize = 5_000;
+/// How many unchanged lines are around a change, unless a request asks for more.
+pub(crate) const CONTEXT_LINES: u32 = 3;
+/// The most bytes of an image in a response.
+const IMAGE_BYTES_MAX: u64 = 8 << 20;
 
-/// The commits before and after an iteration, if git has them.
-fn commits_around(
-    project: &RepoReader,
+/// What an iteration changed: between two commits, or in the work tree since a commit.
+enum DiffSource<'p> {
+    Commits(CommitId, CommitId),
+    WorkTree(WorkTreeDiff<'p>),
+}
+
+/// The commits before and after an iteration. One that is not committed yet has its changes in the work tree.
+fn source<'p>(
+    project: &'p RepoReader,
     run: &RunSource,
     iter: IterationNumber,
-) -> Result<(CommitId, CommitId), RequestError> {
+) -> Result<DiffSource<'p>, RequestError> {
     let row = iterations::row(project, run, iter)?;
-    let commit = |id: Option<String>| id.and_then(|id| project.repo.commit(&id));
-    commit(row.commit_before).zip(commit(row.commit)).ok_or_else(|| {
-        let message = format!("iteration {} is not committed yet", iter.get());
-        RequestError::new(axum::http::StatusCode::NOT_FOUND, "no_commit", message)
-    })
+    let commit = |id: &Option<String>| id.as_ref().and_then(|id| project.repo.commit(id));
+    if let Some((from, to)) = commit(&row.commit_before).zip(commit(&row.commit)) {
+        return Ok(DiffSource::Commits(from, to));
+    }
+    let is_newest = iterations::rows(project, run)?.last().is_some_and(|last| last.iter == iter.get());
+    match (&run.branch, row.started_ms) {
+        (Some(branch), Some(started_ms)) if run.is_here && is_newest && row.commit.is_none() => {
+            Ok(DiffSource::WorkTree(WorkTreeDiff::new(project, branch.commit.clone(), started_ms)))
+        }
+        _ => {
+            let message = format!("iteration {} is not committed yet", iter.get());
+            Err(RequestError::new(axum::http::StatusCode::NOT_FOUND, "no_commit", message))
+        }
+    }
 }
 
 /// The files and nodes that an iteration changed; files below `.runner/` last.
@@ -43,7 +63,13 @@ pub(crate) fn diff_view(
     run: &RunSource,
     iter: IterationNumber,
 ) -> Result<DiffView, RequestError> {
-    let (from, to) = commits_around(project, run, iter)?;
+    let (from, to) = match source(project, run, iter)? {
+        DiffSource::Commits(from, to) => (from, to),
+        DiffSource::WorkTree(changed) => {
+            let files = changed.files()?;
+            return Ok(DiffView { from: changed.from.to_string(), to: None, files, tree: Vec::new() });
+        }
+    };
     let text = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
     let mut files: Vec<DiffFile> = project
         .repo
@@ -64,30 +90,78 @@ pub(crate) fn diff_view(
     };
     let trees = tree_at(&from)?.zip(tree_at(&to)?);
     let tree = trees.map(|(before, after)| tree_changes(&before, &after)).unwrap_or_default();
-    Ok(DiffView { from: from.to_string(), to: to.to_string(), files, tree })
+    Ok(DiffView { from: from.to_string(), to: Some(to.to_string()), files, tree })
 }
 
-/// The patch of one file.
+/// The patch of one file, with `context` unchanged lines around each change.
 pub(crate) fn file_patch(
     project: &RepoReader,
     run: &RunSource,
     iter: IterationNumber,
     path: &str,
+    context: u32,
 ) -> Result<DiffPatch, RequestError> {
     if path.is_empty() || path.contains('\0') {
         return Err(RequestError::bad_request("`path` is not the path of a file"));
     }
-    let (from, to) = commits_around(project, run, iter)?;
+    let (from, to) = match source(project, run, iter)? {
+        DiffSource::Commits(from, to) => (from, to),
+        DiffSource::WorkTree(changed) => {
+            let patch = changed.patch(path, context)?;
+            let text = redactor().redact(patch.as_bytes());
+            let lines = patch_lines(&String::from_utf8_lossy(&text));
+            return Ok(DiffPatch { path: path.to_owned(), lines, is_cut: false });
+        }
+    };
     let changes = project.repo.changes(&from, &to)?;
     let file = changes.iter().find(|file| String::from_utf8_lossy(&file.path) == path);
     let file = file.ok_or_else(RequestError::not_found)?;
     let old = file.old_path.as_deref().map(|old| String::from_utf8_lossy(old).into_owned());
     // Both names, so that git recognizes a renamed file.
     let paths: Vec<&str> = [path].into_iter().chain(old.as_deref()).collect();
-    let patch = project.repo.patch(&from, &to, &paths, PATCH_BYTES_MAX)?;
+    let patch = project.repo.patch(&from, &to, &paths, context, PATCH_BYTES_MAX)?;
     let text = redactor().redact(&patch.bytes);
     let text = String::from_utf8_lossy(&text);
     Ok(DiffPatch { path: path.to_owned(), lines: patch_lines(&text), is_cut: patch.is_truncated })
+}
+
+/// Which version of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DiffSide {
+    Before,
+    After,
+}
+
+/// An image that an iteration changed, and its media type.
+pub(crate) fn image(
+    project: &RepoReader,
+    run: &RunSource,
+    iter: IterationNumber,
+    path: &str,
+    side: DiffSide,
+) -> Result<(&'static str, Vec<u8>), RequestError> {
+    let bytes = match (source(project, run, iter)?, side) {
+        (DiffSource::Commits(from, _), DiffSide::Before) => project.repo.file_at(&from, path)?,
+        (DiffSource::Commits(_, to), DiffSide::After) => project.repo.file_at(&to, path)?,
+        (DiffSource::WorkTree(changed), DiffSide::Before) => project.repo.file_at(&changed.from, path)?,
+        (DiffSource::WorkTree(_), DiffSide::After) => {
+            project.root.read(path, IMAGE_BYTES_MAX).unwrap_or_default()
+        }
+    };
+    let is_small = u64::try_from(bytes.len()).is_ok_and(|size| size <= IMAGE_BYTES_MAX);
+    let kind = image_type(&bytes).filter(|_| is_small).ok_or_else(RequestError::not_found)?;
+    Ok((kind, bytes))
+}
+
+/// The media type of an image by its first bytes, whatever its name says. Only formats that cannot contain scripts.
+fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
 }
 
 /// Everything that an iteration changed, from one call of git.
@@ -102,8 +176,8 @@ pub(crate) struct WholeDiff {
 pub(crate) fn whole_diff(project: &RepoReader, run: &RunSource, row: &IterationRow) -> Option<WholeDiff> {
     let commit = |id: &Option<String>| id.as_ref().and_then(|id| CommitId::new(id.clone()).ok());
     let (from, to) = commit(&row.commit_before).zip(commit(&row.commit))?;
-    let patch =
-        project.repo.patch(&from, &to, &[], PATCH_BYTES_MAX).ok().filter(|patch| !patch.is_truncated)?;
+    let patch = project.repo.patch(&from, &to, &[], CONTEXT_LINES, PATCH_BYTES_MAX).ok();
+    let patch = patch.filter(|patch| !patch.is_truncated)?;
     let text = redactor().redact(&patch.bytes);
     let text = String::from_utf8_lossy(&text);
     let mut files = Vec::new();
@@ -124,7 +198,8 @@ pub(crate) fn whole_diff(project: &RepoReader, run: &RunSource, row: &IterationR
     };
     let trees = if changes_tree { trees() } else { None };
     let tree = trees.map(|(before, after)| tree_changes(&before, &after)).unwrap_or_default();
-    Some(WholeDiff { view: DiffView { from: from.to_string(), to: to.to_string(), files, tree }, patches })
+    let view = DiffView { from: from.to_string(), to: Some(to.to_string()), files, tree };
+    Some(WholeDiff { view, patches })
 }
 
 /// The parts of a patch, one for each file.

@@ -15,7 +15,7 @@ use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{BYTES_MAX, Tree};
-use runner_host::repo::readonly_repo::{IterationCommit, ReadonlyRepo, RunBranch};
+use runner_host::repo::readonly_repo::{CommittedFile, IterationCommit, ReadonlyRepo, RunBranch};
 use serde_json::Value;
 
 use crate::api::VerifyResult;
@@ -74,6 +74,8 @@ struct RepoCaches {
     rows: RowCache,
     /// By the commit of the iteration, which never changes.
     changes: VersionedCache<CommitId, (), Arc<Vec<FileChange>>>,
+    /// The files of the commit that a running session started from.
+    files: VersionedCache<(), CommitId, Arc<Vec<CommittedFile>>>,
     /// By the tip of the run's branch.
     verify_results: VersionedCache<RunId, Option<CommitId>, VerifyResult>,
 }
@@ -95,6 +97,7 @@ impl Default for RepoCaches {
             here: VersionedCache::new(1),
             rows: RowCache::default(),
             changes: VersionedCache::new(20_000),
+            files: VersionedCache::new(1),
             verify_results: VersionedCache::new(1_000),
         }
     }
@@ -313,6 +316,16 @@ impl RepoReader {
         read: impl FnOnce() -> Result<Vec<FileChange>, RequestError>,
     ) -> Result<Arc<Vec<FileChange>>, RequestError> {
         self.caches.changes.get_or_read(commit.clone(), (), || Ok(Arc::new(read()?)))
+    }
+
+    /// The regular files of a commit, by path.
+    pub(crate) fn files_at(&self, commit: &CommitId) -> Result<Arc<Vec<CommittedFile>>, RequestError> {
+        let read = || {
+            let mut files = self.repo.files_at(commit)?;
+            files.sort_by(|one, other| one.path.cmp(&other.path));
+            Ok(Arc::new(files))
+        };
+        self.caches.files.get_or_read((), commit.clone(), read)
     }
 
     /// The commits of a run's iterations, oldest first.

@@ -51,6 +51,9 @@ impl ReadLimit for Evaluation {
     }
 }
 
+/// The description of the API, generated from its types.
+const OPENAPI: &[u8] = include_bytes!("../../openapi.json");
+
 /// The addresses of an evaluation.
 const EVALUATION_ROUTES: [&str; 4] =
     ["/api/snapshot", "/api/eval", "/api/eval/compare", "/trial/{case}/{id}/{*rest}"];
@@ -63,6 +66,7 @@ pub(crate) fn router(app: Arc<AppState>) -> Router {
     let own = Router::new()
         .route("/healthz", get(healthz))
         .route("/events", get(events))
+        .route("/api/openapi.json", get(openapi))
         .fallback(page_file)
         .with_state(Arc::clone(&app));
     own.merge(subject).layer(from_fn_with_state(app, access_layer))
@@ -88,6 +92,10 @@ async fn access_layer(State(app): Shared, request: Request, next: Next) -> Respo
 
 async fn healthz() -> Reply {
     response::plain(StatusCode::OK, "text/plain; charset=utf-8", "ok\n")
+}
+
+async fn openapi(headers: HeaderMap) -> Reply {
+    response::tagged(&headers, "application/json", OPENAPI)
 }
 
 /// Stores the token in a cookie and redirects to the address without it, so that it stays out of the browser's history.

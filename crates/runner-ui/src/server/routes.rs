@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use crate::api;
 use crate::error::RequestError;
 use crate::read::confined_fs::RegularFile;
-use crate::read::diff;
+use crate::read::diff::{self, DiffSide};
 use crate::read::files;
 use crate::read::iterations;
 use crate::read::log_index::LogIndex;
@@ -34,7 +34,7 @@ use crate::watch::WatchState;
 pub(crate) const READERS_MAX: usize = 8;
 
 /// The addresses of a repository.
-pub const ROUTES: [&str; 17] = [
+pub const ROUTES: [&str; 18] = [
     "/api/snapshot",
     "/api/tree",
     "/api/tree/{node}",
@@ -51,6 +51,7 @@ pub const ROUTES: [&str; 17] = [
     "/api/iterations/{run}/{iter}/log/{log}/errors",
     "/api/iterations/{run}/{iter}/diff",
     "/api/iterations/{run}/{iter}/diff/file",
+    "/api/iterations/{run}/{iter}/diff/image",
     "/api/iterations/{run}/{iter}/{file}",
 ];
 
@@ -105,6 +106,8 @@ struct LogQuery {
     case: Option<String>,
     #[serde(default)]
     path: String,
+    context: Option<u32>,
+    side: Option<String>,
 }
 
 /// The iteration in an address.
@@ -148,6 +151,7 @@ pub(crate) fn router(state: Arc<RepoState>) -> Router {
         get(log_errors),
         get(get_diff),
         get(get_patch),
+        get(get_image),
         get(get_file),
     ];
     let routes = ROUTES.into_iter().zip(handlers);
@@ -408,7 +412,24 @@ async fn get_patch(
     json_response(state, headers, move |state| {
         let query = parse_query(query)?;
         let (run, iter) = resolve_iteration(state, &path.run, &path.iter)?;
-        diff::file_patch(&state.project, &run, iter, &query.path)
+        let context = query.context.unwrap_or(diff::CONTEXT_LINES);
+        diff::file_patch(&state.project, &run, iter, &query.path, context)
+    })
+    .await
+}
+
+async fn get_image(
+    State(state): Shared,
+    Path(path): Path<IterationPath>,
+    query: QueryResult<LogQuery>,
+    headers: HeaderMap,
+) -> Reply {
+    run_blocking(state, move |state| {
+        let query = parse_query(query)?;
+        let (run, iter) = resolve_iteration(state, &path.run, &path.iter)?;
+        let side = if query.side.as_deref() == Some("before") { DiffSide::Before } else { DiffSide::After };
+        let (kind, bytes) = diff::image(&state.project, &run, iter, &query.path, side)?;
+        Ok(response::tagged(&headers, kind, bytes))
     })
     .await
 }

@@ -116,6 +116,51 @@ fn diff_lists_files_and_nodes() {
 }
 
 #[test]
+fn running_iteration_has_the_diff_of_the_work_tree_and_no_filter_runs() {
+    let sandbox = finished_run();
+    let planned = json!({
+        "t_ms": 1, "event": "planned", "run_id": RUN, "iter": 5, "mode": "leaf", "node": "a", "path": "root/a",
+        "title": "a", "attempt": {"nth": 1, "of": 3}, "agent": "codex", "rung": {"nth": 1, "of": 1}, "budget": {},
+        "spent": {"tokens": 0, "microdollars": 0, "estimated_microdollars": 0, "sessions_without_tokens": 0,
+            "sessions_without_cost": 0},
+        "prompt_bytes": 1, "prompt_sha256": "0".repeat(64),
+    });
+    sandbox.write(&format!(".runner/iterations/{RUN}/0005/events.jsonl"), format!("{planned}\n"));
+    let trap = sandbox.outside().join("trap");
+    sandbox.git(&["config", "filter.trap.clean", &format!("touch {}; cat", trap.display())]);
+    sandbox.write(".gitattributes", "* filter=trap\n");
+    sandbox.write("a", "one\ntwo\n");
+    sandbox.write("folder/new", "new\n");
+    let server = Server::on(sandbox.root());
+    let diff = server.iteration(5, "/diff").ok();
+    assert_eq!(diff["to"], json!(null));
+    let files: Vec<_> = diff["files"].as_array().unwrap().iter().map(|file| file["path"].clone()).collect();
+    assert_eq!(files, [".gitattributes", "a", "folder/new"]);
+    assert_eq!((&diff["files"][1]["added"], &diff["files"][1]["removed"]), (&json!(2), &json!(1)));
+    let patch = server.iteration(5, "/diff/file?path=folder/new").ok();
+    let last = patch["lines"].as_array().unwrap().last().unwrap();
+    assert_eq!((&last["kind"], &last["text"], &last["new"]), (&json!("added"), &json!("new"), &json!(1)));
+    assert_eq!(server.iteration(5, "/diff/file?path=b").status, 404, "it is unchanged");
+    assert_eq!(server.iteration(5, "/diff/file?path=.git/config").status, 404);
+    assert!(!trap.exists(), "a filter of the repository ran");
+}
+
+#[test]
+fn patch_has_as_much_context_as_requested_and_images_are_images() {
+    let sandbox = finished_run();
+    let server = Server::on(sandbox.root());
+    let lines = |query: &str| {
+        let patch = server.iteration(3, &format!("/diff/file?path=a{query}")).ok();
+        patch["lines"].as_array().map(Vec::len)
+    };
+    assert!(lines("&context=0") <= lines(""));
+    assert_eq!(server.iteration(3, "/diff/image?path=a").status, 404, "it is text");
+    assert_eq!(server.iteration(3, "/diff/file?path=a&context=x").status, 400);
+    let document = server.get("/api/openapi.json").ok();
+    assert_eq!(document["openapi"], "3.1.0");
+}
+
+#[test]
 fn clone_without_logs_shows_tree_and_history() {
     let sandbox = finished_run();
     let clone = sandbox.outside().join("clone");
@@ -305,7 +350,9 @@ fn requests_do_not_change_the_repository() {
     let server = Server::on(sandbox.root());
     let own = ["/", "/healthz"].map(str::to_owned);
     for address in own.into_iter().chain(addresses()) {
-        assert_eq!(server.get(&address).status, 200, "{address}");
+        // The run has no image.
+        let expected = if address.ends_with("/diff/image") { 404 } else { 200 };
+        assert_eq!(server.get(&address).status, expected, "{address}");
     }
     assert!(all_files(sandbox.root()) == before, "a file was changed, created or removed");
 }

@@ -17,6 +17,7 @@ mod generated_types;
 mod hostile_requests;
 #[cfg(feature = "watch")]
 mod one_status;
+mod openapi;
 #[cfg(feature = "watch")]
 mod pty;
 #[cfg(target_os = "linux")]
