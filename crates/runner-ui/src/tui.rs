@@ -5,11 +5,13 @@
 //! own, so an idle UI uses no CPU.
 
 mod draw;
+mod iteration_list;
 mod reader;
 mod session;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod text_search;
 mod theme;
 mod tree_pane;
 mod view;
@@ -166,6 +168,7 @@ fn event_loop(
                 TuiEvent::Terminal(Event::Key(key)) if key.kind != KeyEventKind::Release => {
                     view.press(key, data.as_ref())
                 }
+                TuiEvent::Terminal(Event::Mouse(mouse)) => view.mouse(mouse, data.as_ref()),
                 TuiEvent::Terminal(_) => TuiAction::Draw,
                 TuiEvent::Data(read) => match *read {
                     Ok(read) => view.update(data.insert(read)),

@@ -17,10 +17,11 @@ use runner_term::progress::full_cells;
 use runner_term::{Glyph, TextRole};
 use unicode_width::UnicodeWidthStr;
 
+use super::iteration_list::iteration_line;
 use super::reader::{LogKind, WatchData};
 use super::theme::TuiTheme;
 use super::tree_pane::TreeRow;
-use super::view::{FocusedPane, InputMode, KEYS, WatchView};
+use super::view::{FocusedPane, InputMode, KEYS, LeftPane, WatchView};
 use crate::api::{PageSnapshot, RunProgress, WatchMethod};
 
 /// A narrower terminal shows one pane at a time.
@@ -59,17 +60,23 @@ pub(super) fn draw(
     }
     match (area.width >= TWO_PANES_WIDTH, view.focus) {
         (true, _) => {
-            let tree_width = (area.width * 2 / 5).clamp(24, 60);
+            let tree_width = (area.width * 2 / 5).clamp(24, 90);
             let parts = [Constraint::Length(tree_width), Constraint::Length(1), Constraint::Min(1)];
             let [tree_area, border_area, log_area] = Layout::horizontal(parts).areas(body);
-            draw_tree(frame, view, data, theme, tree_area);
+            draw_left(frame, view, data, theme, tree_area);
             let border = Line::from(theme.span(TextRole::Faint, theme.glyph(Glyph::Trunk).trim_end()));
             let border = vec![border; usize::from(border_area.height)];
             frame.render_widget(Paragraph::new(border), border_area);
             draw_log(frame, view, data, theme, log_area, now_ms);
         }
-        (false, FocusedPane::Tree) => draw_tree(frame, view, data, theme, body),
-        (false, FocusedPane::Text) => draw_log(frame, view, data, theme, body, now_ms),
+        (false, FocusedPane::Tree) => {
+            view.left.text_area = Rect::ZERO;
+            draw_left(frame, view, data, theme, body);
+        }
+        (false, FocusedPane::Text) => {
+            view.left.left_area = Rect::ZERO;
+            draw_log(frame, view, data, theme, body, now_ms);
+        }
     }
 }
 
@@ -198,6 +205,9 @@ fn keys_line(view: &WatchView, theme: &TuiTheme, width: usize) -> Line<'static> 
         InputMode::Filtering => {
             format!("/{}_   enter keeps the filter, esc clears it", one_line(view.tree.pane.filter()))
         }
+        InputMode::Searching => {
+            format!("/{}_   enter finds it, n N the next and the previous", one_line(&view.rows.search.query))
+        }
         InputMode::Helping => "any key: back".to_owned(),
         InputMode::Reading if !view.note.is_empty() => one_line(&view.note),
         InputMode::Reading => {
@@ -206,7 +216,9 @@ fn keys_line(view: &WatchView, theme: &TuiTheme, width: usize) -> Line<'static> 
                 "" => "/ filter".to_owned(),
                 text => format!("/{} (esc clears it)", one_line(text)),
             };
-            format!("{follow}  ? help  q quit  tab pane  enter open  {filter}  [ ] iteration  1 3 log")
+            format!(
+                "{follow}  ? help  q quit  tab pane  enter open  {filter}  i list  [ ] iteration  1-4 log"
+            )
         }
     };
     Line::from(theme.span(TextRole::Faint, theme.styler.fit(&text, width)))
@@ -228,6 +240,37 @@ fn heading_role(view: &WatchView, pane: FocusedPane) -> TextRole {
 /// The heading of a pane; the focused one is marked without colour, too.
 fn heading_text(view: &WatchView, pane: FocusedPane, text: &str) -> String {
     if view.focus == pane { format!("[{text}]") } else { text.to_owned() }
+}
+
+fn draw_left(frame: &mut Frame<'_>, view: &mut WatchView, data: &WatchData, theme: &TuiTheme, area: Rect) {
+    view.left.left_area = area;
+    match view.left.shows {
+        LeftPane::Tree => draw_tree(frame, view, data, theme, area),
+        LeftPane::Iterations => draw_iterations(frame, view, data, theme, area),
+    }
+}
+
+fn draw_iterations(
+    frame: &mut Frame<'_>,
+    view: &mut WatchView,
+    data: &WatchData,
+    theme: &TuiTheme,
+    area: Rect,
+) {
+    let width = usize::from(area.width);
+    let height = usize::from(area.height).saturating_sub(1);
+    view.left.list.fit(height, data.rows.len());
+    let text = heading_text(view, FocusedPane::Tree, &format!("{} iterations", data.rows.len()));
+    let mut lines = vec![theme.heading(&text, "", width, heading_role(view, FocusedPane::Tree))];
+    let list = &view.left.list;
+    for (nth, row) in data.rows.iter().enumerate().skip(list.top).take(height) {
+        let line = iteration_line(row, theme, width);
+        lines.push(if nth == list.selected { line.patch_style(TuiTheme::selected()) } else { line });
+    }
+    if data.rows.is_empty() {
+        lines.push(Line::from(theme.span(TextRole::Faint, "no iteration yet")));
+    }
+    frame.render_widget(Paragraph::new(lines), area);
 }
 
 fn draw_tree(frame: &mut Frame<'_>, view: &mut WatchView, data: &WatchData, theme: &TuiTheme, area: Rect) {
@@ -285,12 +328,18 @@ fn draw_log(
 ) {
     let width = usize::from(area.width);
     let height = usize::from(area.height).saturating_sub(1);
+    view.left.text_area = area;
     view.fit_text(data, theme, width, height);
     let text = heading_text(view, FocusedPane::Text, &log_heading(data, now_ms));
     let below = view.rows.lines.len().saturating_sub(view.rows.top + height);
     let below = if below > 0 { format!("{below} below") } else { String::new() };
     let mut lines = vec![theme.heading(&text, &below, width, heading_role(view, FocusedPane::Text))];
-    lines.extend(view.rows.lines.iter().skip(view.rows.top).take(height).cloned());
+    let search = &view.rows.search;
+    let shown = view.rows.lines.iter().enumerate().skip(view.rows.top).take(height);
+    lines.extend(shown.map(|(row, line)| {
+        let line = line.clone();
+        if search.found == Some(row) { line.patch_style(TuiTheme::selected()) } else { line }
+    }));
     frame.render_widget(Paragraph::new(lines), area);
 }
 
@@ -298,7 +347,12 @@ fn draw_log(
 fn log_heading(data: &WatchData, now_ms: u64) -> String {
     let Some(iter) = data.log.iter else { return "transcript".to_owned() };
     let row = data.rows.iter().find(|row| row.iter == iter);
-    let log = if data.log.kind == Some(LogKind::Guard) { "guard" } else { "transcript" };
+    let log = match data.log.kind {
+        Some(LogKind::Session) | None => "transcript",
+        Some(LogKind::Diff) => "diff",
+        Some(LogKind::Guard) => "guard",
+        Some(LogKind::Prompt) => "prompt",
+    };
     let mut text = format!("{log} #{iter}");
     if let Some(node) = row.and_then(|row| row.node.as_ref()) {
         text.push_str(&format!(" {}", one_line(node)));

@@ -10,8 +10,9 @@ use runner_term::{Glyph, TextRole};
 
 use super::session::{has_agent_events, plain, session_lines};
 use super::theme::StyledLine;
-use crate::api::{IterationRow, PageSnapshot, TreeColumns};
+use crate::api::{DiffKind, DiffLine, IterationRow, PageSnapshot, TreeColumns};
 use crate::error::RequestError;
+use crate::read::diff;
 use crate::read::error_lines::is_error_line;
 use crate::read::iterations;
 use crate::read::logs;
@@ -23,6 +24,8 @@ use crate::watch::WatchState;
 
 /// The most lines of a log that are loaded.
 const LINES_MAX: u64 = logs::LINES_MAX;
+/// The most files of a diff that are shown.
+const DIFF_FILES_MAX: usize = 50;
 
 /// The log that the view shows beside the tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,7 +42,9 @@ pub(super) struct LogRequest {
 pub(super) enum LogKind {
     /// The transcript of the agent.
     Session,
+    Diff,
     Guard,
+    Prompt,
 }
 
 /// Why the reader reads.
@@ -143,7 +148,12 @@ impl RunReader {
         let kind = request.log.unwrap_or(if runs_guard { LogKind::Guard } else { LogKind::Session });
         let (from, mut lines) = match kind {
             LogKind::Session => self.session(run, iter, request.from),
+            LogKind::Diff => (0, self.diff(run, iter)),
             LogKind::Guard => self.guard(run, iter, request.from),
+            LogKind::Prompt => {
+                let (from, lines) = self.lines(run, iter, "prompt.md", request.from);
+                (from, lines.iter().map(|line| StyledLine::continued(None, plain(line))).collect())
+            }
         };
         if lines.is_empty() {
             let row = data.rows.iter().find(|row| row.iter == iter);
@@ -178,6 +188,27 @@ impl RunReader {
         (from, lines.iter().map(styled).collect())
     }
 
+    /// The patches of the files that the iteration changed; of the work tree while it runs.
+    fn diff(&self, run: &RunSource, iter: u32) -> Vec<StyledLine> {
+        let Some(iter) = IterationNumber::new(iter) else { return Vec::new() };
+        let Ok(view) = diff::diff_view(&self.project, run, iter) else { return Vec::new() };
+        let mut lines = Vec::new();
+        if view.to.is_none() {
+            let text = "work tree, not committed yet";
+            lines.push(StyledLine::new(Glyph::Next, Some(TextRole::Active), text));
+        }
+        for file in view.files.iter().filter(|file| !file.is_runner_file).take(DIFF_FILES_MAX) {
+            let count = file.added.zip(file.removed);
+            let count =
+                count.map_or_else(|| "binary".to_owned(), |(added, removed)| format!("+{added} -{removed}"));
+            let head = format!("{}  {count}", plain(&file.path));
+            lines.push(StyledLine::new(Glyph::Arrow, Some(TextRole::Strong), head));
+            let patch = diff::file_patch(&self.project, run, iter, &file.path, diff::CONTEXT_LINES);
+            lines.extend(patch.into_iter().flat_map(|patch| patch.lines).filter_map(diff_line));
+        }
+        lines
+    }
+
     /// Lines of a log and the number of the first one: from a line on, or else the last ones.
     fn lines(&self, run: &RunSource, iter: u32, name: &str, from: Option<u64>) -> (u64, Vec<String>) {
         let read = || {
@@ -191,13 +222,27 @@ impl RunReader {
     }
 }
 
+/// A line of a patch; none for the header of a file.
+fn diff_line(line: DiffLine) -> Option<StyledLine> {
+    let text = plain(&line.text);
+    Some(match line.kind {
+        DiffKind::Head => return None,
+        DiffKind::Hunk | DiffKind::Note => StyledLine::continued(Some(TextRole::Faint), text),
+        DiffKind::Same => StyledLine::continued(None, format!(" {text}")),
+        DiffKind::Added => StyledLine::continued(Some(TextRole::Good), format!("+{text}")),
+        DiffKind::Removed => StyledLine::continued(Some(TextRole::Warn), format!("-{text}")),
+    })
+}
+
 /// What is shown in place of an empty or missing log.
 fn missing_log_lines(row: Option<&IterationRow>, kind: LogKind) -> Vec<StyledLine> {
     let faint = |text: &str| StyledLine::new(Glyph::Open, Some(TextRole::Faint), text);
     let Some(row) = row else { return vec![faint("no such iteration")] };
     match kind {
         LogKind::Session if row.has_logs => vec![faint("no output yet")],
+        LogKind::Diff => vec![faint("no file outside .runner/ changed")],
         LogKind::Guard => vec![faint("the guard printed nothing")],
+        LogKind::Prompt => vec![faint("the prompt is missing in this clone")],
         LogKind::Session => {
             let mut lines = vec![faint("the logs are missing in this clone; from the commit:")];
             lines.extend(row.outcome.as_deref().map(outcome_line));

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::{DisableMouseCapture, EnableMouseCapture};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
@@ -64,7 +65,7 @@ impl Drop for TuiTerminal {
 fn enter() -> io::Result<ManuallyDrop<DefaultTerminal>> {
     IS_RAW.store(true, Ordering::SeqCst);
     enable_raw_mode()?;
-    execute!(stdout(), EnterAlternateScreen, Clear(ClearType::All))?;
+    execute!(stdout(), EnterAlternateScreen, EnableMouseCapture, Clear(ClearType::All))?;
     DefaultTerminal::new(CrosstermBackend::new(stdout())).map(ManuallyDrop::new)
 }
 
@@ -74,6 +75,6 @@ fn restore() {
         return;
     }
     let _ = disable_raw_mode();
-    let _ = execute!(stdout(), LeaveAlternateScreen, Show);
+    let _ = execute!(stdout(), DisableMouseCapture, LeaveAlternateScreen, Show);
     let _ = stdout().flush();
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use runner_core::labels::NodeState;
 use runner_core::model::id::NodeId;
 use runner_core::run_status::{LifecycleState, NextCommand, RunPhase, RunStatus};
@@ -397,4 +397,63 @@ fn filter_is_typed_kept_and_cleared() {
     assert!(drawn(&mut view, &data, (80, 24)).contains("/docs (esc clears it)"));
     press(&mut view, &data, "\u{1b}");
     assert!(drawn(&mut view, &data, (80, 24)).contains("Log in"));
+}
+
+#[test]
+fn list_of_iterations_opens_one() {
+    let mut data = running();
+    let first = Arc::get_mut(&mut data.rows[0]).unwrap();
+    (first.outcome, first.cost_microdollars) = (Some("passed".to_owned()), Some(140_000));
+    let mut view = view_of(&data);
+    press(&mut view, &data, "i");
+    let text = drawn(&mut view, &data, (80, 24));
+    assert!(text.contains("[3 iterations]") && text.contains("#1    login"), "{text}");
+    assert!(text.contains("passed  $0.14") && text.contains("running"), "{text}");
+    assert_eq!(press(&mut view, &data, "g\n"), TuiAction::Show);
+    assert_eq!((view.request.iter, view.focus), (Some(1), FocusedPane::Text));
+    press(&mut view, &data, "2");
+    assert_eq!(view.request.log, Some(LogKind::Diff));
+    press(&mut view, &data, "4");
+    assert_eq!(view.request.log, Some(LogKind::Prompt));
+}
+
+#[test]
+fn shown_log_is_searched() {
+    let mut data = running();
+    data.log.lines.extend((0..50).map(|nth| StyledLine::continued(None, format!("line {nth}"))));
+    let mut view = view_of(&data);
+    drawn(&mut view, &data, (80, 24));
+    press(&mut view, &data, "\t/LINE 1q\u{8}");
+    assert!(drawn(&mut view, &data, (80, 24)).contains("/LINE 1_"));
+    press(&mut view, &data, "g\u{1b}g/line 3\n");
+    assert!(drawn(&mut view, &data, (80, 24)).contains("line 3"));
+    let first = view.rows.search.found.unwrap();
+    press(&mut view, &data, "n");
+    assert!(view.rows.search.found > Some(first));
+    press(&mut view, &data, "N");
+    assert_eq!(view.rows.search.found, Some(first));
+    press(&mut view, &data, "/nowhere\n");
+    assert_eq!(view.note, "no match");
+}
+
+#[test]
+fn mouse_scrolls_selects_and_opens() {
+    let mut data = running();
+    data.log.lines.extend((0..50).map(|nth| StyledLine::continued(None, format!("line {nth}"))));
+    let mut view = view_of(&data);
+    drawn(&mut view, &data, (120, 40));
+    let mut at = |kind: MouseEventKind, column: u16, row: u16| {
+        let event = MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE };
+        let action = view.mouse(event, Some(&data));
+        (action, view.focus, view.tree.pane.selected(), view.rows.top)
+    };
+    let top = at(MouseEventKind::Moved, 100, 10).3;
+    let scrolled = at(MouseEventKind::ScrollUp, 100, 10);
+    assert_eq!((scrolled.1, scrolled.3), (FocusedPane::Text, top.saturating_sub(3)));
+    let click = MouseEventKind::Down(MouseButton::Left);
+    // Two rows of the header and the heading of the pane come first.
+    let clicked = at(click, 5, 5);
+    assert_eq!((clicked.0, clicked.2.as_deref()), (TuiAction::Draw, Some("login")));
+    assert_eq!(at(click, 5, 5).0, TuiAction::Show, "a click on the selected task opens it");
+    assert_eq!(at(click, 5, 39).0, TuiAction::Draw);
 }

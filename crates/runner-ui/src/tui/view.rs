@@ -2,16 +2,21 @@
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "most keys have no meaning here")]
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
 use ratatui::text::Line;
 
+use super::iteration_list::IterationList;
 use super::reader::{LogKind, LogRequest, WatchData};
+use super::text_search::{SearchDirection, TextSearch};
 use super::theme::TuiTheme;
 use super::tree_pane::TreePane;
 use runner_term::TextRole;
 
 /// How many rows are visible above a jump target.
 const CONTEXT_ROWS: usize = 3;
+/// How many rows a turn of the wheel moves.
+const WHEEL_ROWS: isize = 3;
 
 /// The keys, as the help lists them.
 pub(super) const KEYS: &[(&str, &str)] = &[
@@ -20,13 +25,14 @@ pub(super) const KEYS: &[(&str, &str)] = &[
     ("space b  PgDn PgUp", "page down, page up"),
     ("g G  Home End", "first, last"),
     ("tab", "other pane"),
-    ("enter", "last iteration on the node"),
+    ("enter", "open: last iteration on the node"),
+    ("i", "list of iterations, or the tree"),
     ("[ ]", "previous, next iteration"),
-    ("1 3", "transcript, guard log"),
-    ("e", "first error"),
-    ("s", "log line that shows why the run stopped"),
-    ("/", "filter the tree; esc clears the filter"),
+    ("1 2 3 4", "transcript, diff, guard log, prompt"),
+    ("e s", "first error; why the run stopped"),
+    ("/  n N", "filter the tree; search the log, next, previous"),
     ("f", "follow the run, or stop following"),
+    ("mouse", "wheel scrolls, click selects; shift marks text"),
     ("^L ^Z", "redraw, suspend"),
     ("q ^C", "quit; the run continues"),
 ];
@@ -43,7 +49,24 @@ pub(super) enum FocusedPane {
 pub(super) enum InputMode {
     Reading,
     Filtering,
+    Searching,
     Helping,
+}
+
+/// What the left pane shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LeftPane {
+    Tree,
+    Iterations,
+}
+
+/// The left pane's alternative to the tree, and where the panes are on the screen.
+#[derive(Debug)]
+pub(super) struct LeftView {
+    pub(super) shows: LeftPane,
+    pub(super) list: IterationList,
+    pub(super) left_area: Rect,
+    pub(super) text_area: Rect,
 }
 
 /// What the event loop does after a key.
@@ -77,12 +100,14 @@ pub(super) struct WrappedText {
     pub(super) top: usize,
     /// How many rows are visible.
     height: usize,
+    pub(super) search: TextSearch,
 }
 
 /// What is selected, focused and scrolled to.
 #[derive(Debug)]
 pub(super) struct WatchView {
     pub(super) tree: TreeView,
+    pub(super) left: LeftView,
     pub(super) focus: FocusedPane,
     pub(super) mode: InputMode,
     pub(super) is_following: bool,
@@ -109,6 +134,12 @@ impl WatchView {
     pub(super) fn new() -> Self {
         Self {
             tree: TreeView { pane: TreePane::default(), top: 0, height: 1 },
+            left: LeftView {
+                shows: LeftPane::Tree,
+                list: IterationList::default(),
+                left_area: Rect::ZERO,
+                text_area: Rect::ZERO,
+            },
             focus: FocusedPane::Tree,
             mode: InputMode::Reading,
             is_following: true,
@@ -127,6 +158,7 @@ impl WatchView {
         let shown = (data.log.iter, data.log.kind);
         let is_another = std::mem::replace(&mut self.shown, shown) != shown;
         if self.is_following {
+            self.left.list.selected = data.rows.len().saturating_sub(1);
             let node = data.snapshot.current.as_ref().and_then(|current| current.node.as_ref());
             if let Some(node) = node.or(data.tree.selected.as_ref()) {
                 self.tree.pane.select(node);
@@ -151,6 +183,7 @@ impl WatchView {
         if rows.wrapped_for != (data.revision, width) {
             rows.lines.clear();
             rows.first_error = None;
+            rows.search.found = None;
             for line in &data.log.lines {
                 if line.role == Some(TextRole::Bad) && rows.first_error.is_none() {
                     rows.first_error = Some(rows.lines.len());
@@ -201,6 +234,10 @@ impl WatchView {
                 self.type_filter(key.code);
                 TuiAction::Draw
             }
+            InputMode::Searching => {
+                self.type_search(key.code);
+                TuiAction::Draw
+            }
             InputMode::Reading => self.command(key.code, data),
         }
     }
@@ -220,6 +257,85 @@ impl WatchView {
         self.tree.pane.set_filter(text);
     }
 
+    fn type_search(&mut self, code: KeyCode) {
+        let search = &mut self.rows.search;
+        search.found = None;
+        match code {
+            KeyCode::Char(c) => search.query.push(c),
+            KeyCode::Backspace => drop(search.query.pop()),
+            KeyCode::Esc => {
+                search.query.clear();
+                self.mode = InputMode::Reading;
+            }
+            KeyCode::Enter => {
+                self.mode = InputMode::Reading;
+                self.find(SearchDirection::Forward);
+            }
+            _ => {}
+        }
+    }
+
+    /// Scrolls to the next row that contains the searched text.
+    fn find(&mut self, direction: SearchDirection) {
+        let rows = &mut self.rows;
+        match rows.search.step(&rows.lines, rows.top, direction) {
+            Some(row) => rows.top = row.saturating_sub(CONTEXT_ROWS),
+            None => self.note = "no match".to_owned(),
+        }
+    }
+
+    /// Handles the mouse: the wheel scrolls the pane below the pointer, a click selects.
+    pub(super) fn mouse(&mut self, event: MouseEvent, data: Option<&WatchData>) -> TuiAction {
+        let at = Position { x: event.column, y: event.row };
+        let pane = match (self.left.left_area.contains(at), self.left.text_area.contains(at)) {
+            (true, _) => FocusedPane::Tree,
+            (_, true) => FocusedPane::Text,
+            (false, false) => return TuiAction::Draw,
+        };
+        self.focus = pane;
+        match event.kind {
+            MouseEventKind::ScrollDown => self.move_by(WHEEL_ROWS, data),
+            MouseEventKind::ScrollUp => self.move_by(-WHEEL_ROWS, data),
+            MouseEventKind::Down(MouseButton::Left) if pane == FocusedPane::Tree => {
+                // The first row is the heading.
+                let row = usize::from(at.y.saturating_sub(self.left.left_area.y));
+                let Some(row) = row.checked_sub(1) else { return TuiAction::Draw };
+                return self.click(row, data);
+            }
+            _ => {}
+        }
+        TuiAction::Draw
+    }
+
+    /// Selects a visible row of the left pane, or opens it if it is selected.
+    fn click(&mut self, row: usize, data: Option<&WatchData>) -> TuiAction {
+        self.stop_following(data);
+        let (clicked, selected) = match self.left.shows {
+            LeftPane::Tree => (self.tree.top + row, self.tree.pane.row()),
+            LeftPane::Iterations => (self.left.list.top + row, self.left.list.selected),
+        };
+        if clicked == selected {
+            return self.open(data);
+        }
+        let by = isize::try_from(clicked).unwrap_or(0) - isize::try_from(selected).unwrap_or(0);
+        self.move_by(by, data);
+        TuiAction::Draw
+    }
+
+    /// Opens what is selected in the left pane.
+    fn open(&mut self, data: Option<&WatchData>) -> TuiAction {
+        if self.left.shows == LeftPane::Tree {
+            return self.show_last_iteration(data);
+        }
+        self.stop_following(data);
+        let Some(row) = data.and_then(|data| data.rows.get(self.left.list.selected)) else {
+            return TuiAction::Draw;
+        };
+        self.request = LogRequest { iter: Some(row.iter), log: self.request.log, from: None };
+        self.focus = FocusedPane::Text;
+        TuiAction::Show
+    }
+
     fn command(&mut self, code: KeyCode, data: Option<&WatchData>) -> TuiAction {
         match code {
             KeyCode::Char('q') => return TuiAction::Quit,
@@ -228,14 +344,27 @@ impl WatchView {
                 self.focus =
                     if self.focus == FocusedPane::Tree { FocusedPane::Text } else { FocusedPane::Tree };
             }
+            KeyCode::Char('/') if self.focus == FocusedPane::Text => {
+                self.stop_following(data);
+                self.mode = InputMode::Searching;
+            }
             KeyCode::Char('/') => {
                 self.stop_following(data);
                 self.mode = InputMode::Filtering;
+                self.left.shows = LeftPane::Tree;
+            }
+            KeyCode::Char('n') => self.find(SearchDirection::Forward),
+            KeyCode::Char('N') => self.find(SearchDirection::Back),
+            KeyCode::Char('i') => {
+                let shows_tree = self.left.shows == LeftPane::Tree;
+                self.left.shows = if shows_tree { LeftPane::Iterations } else { LeftPane::Tree };
                 self.focus = FocusedPane::Tree;
             }
             KeyCode::Char('f') => return self.toggle_follow(data),
             KeyCode::Char('1') => return self.show_log(data, Some(LogKind::Session)),
+            KeyCode::Char('2') => return self.show_log(data, Some(LogKind::Diff)),
             KeyCode::Char('3') => return self.show_log(data, Some(LogKind::Guard)),
+            KeyCode::Char('4') => return self.show_log(data, Some(LogKind::Prompt)),
             KeyCode::Char('[') => return self.show_neighbour(data, PageDirection::Back),
             KeyCode::Char(']') => return self.show_neighbour(data, PageDirection::Forward),
             KeyCode::Char('e') => {
@@ -244,7 +373,7 @@ impl WatchView {
                 self.scroll_to = Some(ScrollTo::FirstError);
             }
             KeyCode::Char('s') => return self.show_evidence(data),
-            KeyCode::Enter if self.focus == FocusedPane::Tree => return self.show_last_iteration(data),
+            KeyCode::Enter if self.focus == FocusedPane::Tree => return self.open(data),
             KeyCode::Esc if !self.tree.pane.filter().is_empty() => self.tree.pane.set_filter(String::new()),
             KeyCode::Esc => self.focus = FocusedPane::Tree,
             code => self.scroll(code, data),
@@ -254,8 +383,10 @@ impl WatchView {
 
     /// Handles the keys that move within the focused pane.
     fn scroll(&mut self, code: KeyCode, data: Option<&WatchData>) {
+        let is_tree = self.focus == FocusedPane::Tree && self.left.shows == LeftPane::Tree;
         let page = match self.focus {
-            FocusedPane::Tree => self.tree.height,
+            FocusedPane::Tree if is_tree => self.tree.height,
+            FocusedPane::Tree => self.left.list.height,
             FocusedPane::Text => self.rows.height,
         };
         let page = isize::try_from(page.saturating_sub(1).max(1)).unwrap_or(1);
@@ -266,20 +397,28 @@ impl WatchView {
             KeyCode::Char('b') | KeyCode::PageUp => -page,
             KeyCode::Char('g') | KeyCode::Home => isize::MIN / 2,
             KeyCode::Char('G') | KeyCode::End => isize::MAX / 2,
-            KeyCode::Char('h') | KeyCode::Left if self.focus == FocusedPane::Tree => {
+            KeyCode::Char('h') | KeyCode::Left if is_tree => {
                 self.stop_following(data);
                 return self.tree.pane.collapse();
             }
-            KeyCode::Char('l') | KeyCode::Right if self.focus == FocusedPane::Tree => {
+            KeyCode::Char('l') | KeyCode::Right if is_tree => {
                 self.stop_following(data);
                 return self.tree.pane.expand();
             }
             _ => return,
         };
+        self.move_by(by, data);
+    }
+
+    /// Moves within the focused pane.
+    fn move_by(&mut self, by: isize, data: Option<&WatchData>) {
         self.stop_following(data);
-        match self.focus {
-            FocusedPane::Tree => self.tree.pane.move_selection(by),
-            FocusedPane::Text => self.rows.top = self.rows.top.saturating_add_signed(by),
+        match (self.focus, self.left.shows) {
+            (FocusedPane::Tree, LeftPane::Tree) => self.tree.pane.move_selection(by),
+            (FocusedPane::Tree, LeftPane::Iterations) => {
+                self.left.list.move_selection(by, data.map_or(0, |data| data.rows.len()));
+            }
+            (FocusedPane::Text, _) => self.rows.top = self.rows.top.saturating_add_signed(by),
         }
     }
 
