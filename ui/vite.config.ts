@@ -7,10 +7,10 @@ const OUT_DIR = process.env.OUT_DIR ?? "../crates/runner-ui/dist";
 const LAZY_MODULES = new RegExp(
   [
     "/views/(?!Overview)",
-    "/components/(Agent|CodeTokens|CommandPalette|Comparison|Diff|Failure|Gantt|Help|IterationFacts|IterationHeader)",
+    "/components/(Agent|CaseMatrix|CodeTokens|CommandPalette|Comparison|Diff|Failure|Gantt|Help|InlinePatch|IterationFacts|IterationHeader)",
     "/components/(IterationTabs|Log|Markdown|Meta|NodeTotals|ScrollTable|Share|SuccessRate|Transcript|TreeMap|TrialCell)",
     "/components/Versus",
-    "/lib/(diff|grid-keys|highlight|json-fields|log-pages|markdown|palette|render-ansi|share|transcript)[.-]",
+    "/lib/(diff|grid-keys|highlight|json-fields|log-pages|markdown|palette|proof|render-ansi|share|transcript)[.-]",
     "/state/(log-|transcript-)",
     "/node_modules/virtua/",
   ].join("|"),

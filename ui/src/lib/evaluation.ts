@@ -1,7 +1,7 @@
 // The rows and cells of an evaluation's results. The server computes every number; this only arranges and formats.
 
 import { dollars, duration } from "./format";
-import { OPEN, RUNNING, spaced, type Label } from "./labels";
+import { OPEN, RUNNING, spaced, type Label, type Tone } from "./labels";
 import type { EvalGrid, EvalInterval, EvalMissing, EvalRun, EvalScore, EvalTrial } from "./types";
 
 /** One trial in the grid. */
@@ -46,6 +46,38 @@ export function trialCells(grid: EvalGrid, agent: string, name: string): TrialCe
   for (const unit of grid.missing.filter(isWanted))
     if (unit.is_under_way || !cells.has(unit.trial)) cells.set(unit.trial, unfinishedCell(unit));
   return [...cells.values()].sort((a, b) => a.trial - b.trial);
+}
+
+/** A case with an agent: how many trials succeeded, and the trial that explains it. */
+export interface MatrixCell {
+  agent: string;
+  text: string;
+  tone: Tone;
+  trial: string | null;
+}
+
+/** Every case with every agent. */
+export function matrixCells(grid: EvalGrid, agents: string[]): { name: string; cells: MatrixCell[] }[] {
+  const names = [...new Set(agents.flatMap((agent) => caseRows(grid, agent).map((row) => row.name)))].sort();
+  return names.map((name) => ({
+    name,
+    cells: agents.map((agent) => {
+      const score = grid.cases.find((one) => one.agent === agent && one.case === name);
+      const trial = explainingTrial(grid, agent, name);
+      if (!score || score.n === 0) return { agent, text: "–", tone: "open", trial };
+      const tone = score.successes === score.n ? "pass" : score.successes === 0 ? "fail" : "retry";
+      const glyph = { pass: "✓", fail: "✗", retry: "~" }[tone];
+      return { agent, text: `${glyph} ${score.successes}/${score.n}`, tone, trial };
+    }),
+  }));
+}
+
+/** The first trial without success, or else the first. */
+export function explainingTrial(grid: EvalGrid, agent: string | null, name: string): string | null {
+  const trials = grid.trials.filter(
+    (one) => one.is_last && one.case === name && (agent === null || one.agent === agent),
+  );
+  return (trials.find((one) => one.outcome !== "success") ?? trials[0])?.id ?? null;
 }
 
 /** An unscored trial is not a failure of the agent. */

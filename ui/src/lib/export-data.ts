@@ -51,7 +51,7 @@ export async function answerFromExport(run: RunExport, path: string): Promise<un
     case "runs":
       return run.runs;
     case "verify":
-      return run.verify;
+      return run.verify.result;
     case "files":
       return run.files;
     case "tree":

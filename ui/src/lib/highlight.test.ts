@@ -22,6 +22,16 @@ describe("source code", () => {
     expect(kinds("impl<'a> Foo {", "a.rs")).toEqual(["keyword:impl", "type:Foo"]);
   });
 
+  it("marks each changed word, also between words that stayed", () => {
+    const { before, after } = changedWords("take(a, 1, old, c)", "take(b, 1, new, c)");
+    const changed = (parts: typeof before) => parts.filter((part) => part.isChanged).map((part) => part.text);
+    expect(changed(before)).toEqual(["a", "old"]);
+    expect(changed(after)).toEqual(["b", "new"]);
+    expect(changedWords("alpha beta gamma", "one two three").after).toEqual([
+      { text: "one two three", isChanged: true },
+    ]);
+  });
+
   it("loses no character", () => {
     for (const line of ["", "  a\t'b", "`${x}` /* c */ d", '日本語 "x', "#![x]"])
       expect(

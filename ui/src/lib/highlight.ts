@@ -65,7 +65,10 @@ export interface WordPart {
   isChanged: boolean;
 }
 
-/** What differs between two versions of a line: everything between their common start and their common end. */
+/** More pairs of words than this are not compared one by one. */
+const WORD_PAIRS_MAX = 40_000;
+
+/** The words of both versions of a line, and whether the other version has them, too. */
 export function changedWords(before: string, after: string): { before: WordPart[]; after: WordPart[] } {
   const [left, right] = [words(before), words(after)];
   let start = 0;
@@ -77,13 +80,44 @@ export function changedWords(before: string, after: string): { before: WordPart[
     left[left.length - 1 - end] === right[right.length - 1 - end]
   )
     end++;
-  const parts = (all: string[]) =>
-    [
-      { text: all.slice(0, start).join(""), isChanged: false },
-      { text: all.slice(start, all.length - end).join(""), isChanged: true },
-      { text: all.slice(all.length - end).join(""), isChanged: false },
-    ].filter((part) => part.text !== "");
-  return { before: parts(left), after: parts(right) };
+  const middle = commonWords(left.slice(start, left.length - end), right.slice(start, right.length - end));
+  const parts = (all: string[], inMiddle: boolean[]) => {
+    const merged: WordPart[] = [];
+    all.forEach((text, index) => {
+      const isChanged = index >= start && index < all.length - end && !inMiddle[index - start];
+      const last = merged.at(-1);
+      if (last && last.isChanged === isChanged) last.text += text;
+      else merged.push({ text, isChanged });
+    });
+    return merged;
+  };
+  return { before: parts(left, middle.left), after: parts(right, middle.right) };
+}
+
+/** Which words belong to the longest common subsequence. Lines that have little in common count as replaced. */
+function commonWords(left: string[], right: string[]): { left: boolean[]; right: boolean[] } {
+  const common = { left: left.map(() => false), right: right.map(() => false) };
+  if (left.length * right.length > WORD_PAIRS_MAX) return common;
+  const width = right.length + 1;
+  const lengths = new Uint16Array((left.length + 1) * width);
+  const at = (i: number, j: number) => lengths[i * width + j] ?? 0;
+  for (let i = left.length - 1; i >= 0; i--)
+    for (let j = right.length - 1; j >= 0; j--)
+      lengths[i * width + j] =
+        left[i] === right[j] ? at(i + 1, j + 1) + 1 : Math.max(at(i + 1, j), at(i, j + 1));
+  const words = (all: string[]) => all.filter((word) => /\w/.test(word)).length;
+  let shared = 0;
+  for (let i = 0, j = 0; i < left.length && j < right.length;) {
+    if (left[i] === right[j]) {
+      common.left[i] = common.right[j] = true;
+      if (/\w/.test(left[i] ?? "")) shared++;
+      i++;
+      j++;
+    } else if (at(i + 1, j) >= at(i, j + 1)) i++;
+    else j++;
+  }
+  const isSimilar = shared * 4 >= Math.max(words(left), words(right));
+  return isSimilar ? common : { left: left.map(() => false), right: right.map(() => false) };
 }
 
 function words(line: string): string[] {

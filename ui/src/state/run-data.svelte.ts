@@ -1,5 +1,7 @@
 import { ApiError, errorText, get, isTemporary, withRun } from "../lib/api";
+import { plural } from "../lib/format";
 import { isLiveState, outcomeLabel, stateLabel, UNTRUSTED, type Label } from "../lib/labels";
+import type { ProofResult } from "../lib/proof";
 import type {
   ChangeEvent,
   IterationRow,
@@ -32,6 +34,17 @@ function settledUntil(rows: IterationRow[]): number {
   return rows[Math.min(known, rows.length - LIVE_ITERATIONS) - 1]?.iter ?? 0;
 }
 
+/** An exported file whose commits do not match is not to be trusted, whatever it says about itself. */
+function withFindings(trust: VerifyResult, { findings }: ProofResult): VerifyResult {
+  return {
+    ...trust,
+    verdict: "violated",
+    summary: `this file was changed after the export: ${plural(findings.length, "contradiction")}`,
+    findings: [...findings, ...trust.findings],
+    violations: findings.length + trust.violations,
+  };
+}
+
 /** A run without a readable tree still has a history. */
 function nullIfRefused(error: unknown): null {
   if (error instanceof ApiError) return null;
@@ -50,6 +63,8 @@ export class RunData {
   /** Whether the tree was requested and answered, even if there is none. */
   hasReadTree = $state.raw(false);
   isVerifying = $state.raw(false);
+  /** In an exported page: what the commits inside it show. */
+  proof = $state.raw<ProofResult | null>(null);
   #verified = $state.raw<{ key: string; result: VerifyResult } | null>(null);
   /** Changes whenever the results of an evaluation may have changed. */
   resultsRevision = $state.raw(0);
@@ -80,12 +95,12 @@ export class RunData {
 
   /** The result of verifying the run as it is now; null while it is not known, and while the run is live. */
   get trust(): VerifyResult | null {
-    const { snapshot } = this;
+    const { snapshot, proof } = this;
     if (!snapshot || this.isLive) return null;
-    return (
+    const trust =
       snapshot.trust ??
-      (this.#verified !== null && this.#verified.key === this.#verifyKey ? this.#verified.result : null)
-    );
+      (this.#verified !== null && this.#verified.key === this.#verifyKey ? this.#verified.result : null);
+    return trust && proof && proof.findings.length > 0 ? withFindings(trust, proof) : trust;
   }
 
   get isViolated(): boolean {

@@ -2,6 +2,7 @@
 
 import { subscribe } from "../lib/event-stream";
 import { exportedRun } from "../lib/export-data";
+import type { RunExport } from "../lib/types";
 import { Announcer } from "./announcer.svelte";
 import { Clock } from "./clock.svelte";
 import { Connection } from "./connection.svelte";
@@ -30,12 +31,21 @@ export function start(): () => void {
       // The other views are there before they are wanted, even if the server is gone by then.
       void import("../views/lazy-views").catch(() => undefined);
     });
-  else runData.refreshAll();
+  else {
+    runData.refreshAll();
+    void checkExport(exportedRun);
+  }
   return () => {
     removeEventListener("hashchange", onHashChange);
     stopClock();
     unsubscribe?.();
   };
+}
+
+/** Checks the commits inside an exported page. */
+async function checkExport({ verify, iterations }: RunExport): Promise<void> {
+  const { checkCommits } = await import("../views/lazy-views");
+  runData.proof = await checkCommits(verify.commits, iterations.iterations);
 }
 
 function onHashChange(): void {
