@@ -1,19 +1,36 @@
 // Benchmark of the page on runs far larger than any real one. It prints main-thread time per frame, which is stable on a
 // busy machine, next to its limit. Run it with `just bench ui`.
 
-import { mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync, closeSync } from "node:fs";
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
+import {
+  appendFileSync,
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { chromium } from "playwright-core";
+import { AGENT, cleanUp, GUARD, launchBrowser, Repository, RUN, Server } from "./lib.mjs";
 
 const NODES = 100_000;
 const LOG_BYTES = 100 << 20;
-const ITERATIONS = 1_000;
 const FRAMES = 120;
+const EVENTS = 40;
 
-const root = mkdtempSync(join(tmpdir(), "runner-bench-"));
-const git = (...args) => execFileSync("git", args, { cwd: root, stdio: "ignore" });
+const folders = [];
+function newFolder() {
+  folders.push(mkdtempSync(join(tmpdir(), "runner-bench-")));
+  return folders.at(-1);
+}
+const git = (root, ...args) => execFileSync("git", args, { cwd: root, stdio: "ignore" });
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 /** A tree of about 1 + 316 + 316·316 nodes, as in tree.json. */
 function tree() {
@@ -45,35 +62,19 @@ function tree() {
   };
 }
 
-function createRun() {
-  git("init", "-q", "-b", "main");
+/** A run with a tree of 100,000 nodes and a log of 100 MB; its iterations have no commits. */
+function createLargeTree() {
+  const root = newFolder();
+  git(root, "init", "-q", "-b", "main");
   const state = join(root, ".runner/state");
   mkdirSync(state, { recursive: true });
   writeFileSync(join(state, "tree.json"), `${JSON.stringify(tree(), null, 2)}\n`);
   writeFileSync(join(state, "run_state.json"), JSON.stringify({ run_id: "bench" }));
-  for (let iter = 1; iter <= ITERATIONS; iter++) {
-    const folder = join(root, ".runner/iterations/bench", String(iter).padStart(4, "0"));
-    mkdirSync(folder, { recursive: true });
-    const outcome = iter % 5 === 0 ? "guard_failed" : "passed";
-    const [agent_ms, guard_ms, started_ms] = [
-      1000 * (iter % 90),
-      1000 * (iter % 40),
-      1_700_000_000_000 + iter * 200_000,
-    ];
-    const meta = {
-      run_id: "bench",
-      iter,
-      node: `n${iter % 300}`,
-      outcome,
-      agent_ms,
-      guard_ms,
-      started_ms,
-      ended_ms: started_ms + agent_ms + guard_ms,
-    };
-    writeFileSync(join(folder, "meta.json"), JSON.stringify(meta));
-    writeFileSync(join(folder, "events.jsonl"), "{}\n");
-  }
-  const log = openSync(join(root, ".runner/iterations/bench/1000/guard.log"), "w");
+  const folder = join(root, ".runner/iterations/bench/0001");
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "prompt.md"), "Do it.\n");
+  writeFileSync(join(folder, "events.jsonl"), "{}\n");
+  const log = openSync(join(folder, "guard.log"), "w");
   const lines = Array.from(
     { length: 10_000 },
     (_, at) =>
@@ -82,6 +83,56 @@ function createRun() {
   const piece = Buffer.from(lines.join(""));
   for (let written = 0; written < LOG_BYTES; written += piece.length) writeSync(log, piece);
   closeSync(log);
+  return root;
+}
+
+/** A real run whose third iteration is repeated: `iterations` folders and commits with different numbers, times and files. */
+function createLongRun(iterations) {
+  const repository = new Repository({ agent: AGENT, guard: GUARD });
+  repository.runner("loop");
+  const { root } = repository;
+  const base = join(root, `.runner/iterations/${RUN}`);
+  const names = readdirSync(join(base, "0003"));
+  const files = names.map((name) => [name, readFileSync(join(base, "0003", name), "utf8")]);
+  const message = execFileSync("git", ["log", "-1", "--format=%B", `runner/${RUN}~1`], { cwd: root });
+  const number = (iter) => String(iter).padStart(4, "0");
+  const parts = [];
+  for (let iter = 5; iter <= iterations; iter++) {
+    const text = String(message).replace(/iter 0003/, `iter ${number(iter)}`);
+    const content = `pub const N: u32 = ${iter};\n`.repeat(8);
+    parts.push(
+      `commit refs/heads/runner/${RUN}\nmark :${iter}\n`,
+      `committer Test <test@localhost> ${1_700_000_000 + iter * 200} +0000\n`,
+      `data ${Buffer.byteLength(text)}\n${text}\n`,
+      iter === 5 ? `from refs/heads/runner/${RUN}^0\n` : "",
+      `M 100644 inline src/n${iter % 200}.rs\ndata ${content.length}\n${content}\n`,
+    );
+  }
+  const marks = join(repository.base, "marks");
+  const input = parts.join("");
+  execFileSync("git", ["fast-import", "--quiet", "--force", `--export-marks=${marks}`], { cwd: root, input });
+  const commits = new Map(
+    readFileSync(marks, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => [Number(line.slice(1).split(" ")[0]), line.split(" ")[1]]),
+  );
+  for (let iter = 5; iter <= iterations; iter++) {
+    const folder = join(base, number(iter));
+    mkdirSync(folder);
+    const started = 1_700_000_000_000 + iter * 200_000;
+    for (const [name, text] of files) {
+      let changed = text;
+      if (name === "meta.json") {
+        const meta = { ...JSON.parse(text), iter, started_ms: started, ended_ms: started + 90_000 };
+        meta.commit_after = commits.get(iter);
+        meta.commit_before = commits.get(iter - 1) ?? meta.commit_before;
+        changed = JSON.stringify(meta);
+      }
+      writeFileSync(join(folder, name), changed);
+    }
+  }
+  return root;
 }
 
 /** Scrolls an element; returns main-thread milliseconds per frame. */
@@ -116,48 +167,21 @@ function report(name, value, max, unit) {
   if (value > max) process.exitCode = 1;
 }
 
-async function measure(url) {
-  const args = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-  ];
-  const browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args,
-  });
-  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
-  // Requests before the first screen can be drawn.
-  let [requests, hasSnapshot] = [0, false];
-  page.on("request", (request) => (requests += !hasSnapshot && !request.url().startsWith("data:")));
-  page.on("requestfinished", (request) => (hasSnapshot ||= request.url().includes("/api/snapshot")));
-  await page.goto(url);
-  await page.getByRole("banner").getByText("stopped").waitFor();
-  report(`requests until the first screen of ${ITERATIONS} iterations`, requests, 5, "");
-  await page.getByRole("treeitem").first().waitFor();
-  await page.getByRole("tree").focus();
-  // A filter that matches every node expands the whole tree.
-  await page.getByRole("searchbox").first().fill("node");
-  await page.waitForFunction(() => document.querySelector("[role=tree]").scrollHeight > 2_000_000);
-  const steps = [
-    ["wheel", 120, 8],
-    ["fling", 2400, 8],
-    ["jump", "jump", 16],
-  ];
-  for (const [name, step, max] of steps)
-    report(`tree of ${NODES} nodes, ${name}`, await scroll(page, "[role=tree]", step), max, "ms/frame");
-  report("elements on the page", await page.evaluate(() => document.querySelectorAll("*").length), 3000, "");
-  await page.goto(`${url}#/run/bench/i/1000/guard?l=1`);
-  await page.locator(".code-line").first().waitFor();
-  for (const [name, step, max] of steps)
-    report(`log of 100 MB, ${name}`, await scroll(page, ".log .virtual-list", step), max, "ms/frame");
-  const heap = await page.evaluate(() => performance.memory.usedJSHeapSize / (1 << 20));
-  report("heap", heap, 120, "MB");
-  await browser.close();
+const STEPS = [
+  ["wheel", 120, 8],
+  ["fling", 2400, 8],
+  ["jump", "jump", 16],
+];
+
+/** Processor time of a process, in milliseconds. */
+function processorMs(pid) {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+/** The memory of a process, in megabytes. */
+function memoryMb(pid) {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1]) / 1024;
 }
 
 async function timeRequest(name, path, url, max) {
@@ -166,22 +190,108 @@ async function timeRequest(name, path, url, max) {
   report(name, performance.now() - start, max, "ms");
 }
 
-createRun();
-const child = spawn(
-  join(process.env.RUNNER_BIN ?? "target/release", "runner-ui"),
-  ["--port", "0", "--project-dir", root],
-  { stdio: ["ignore", "pipe", "inherit"] },
-);
-try {
-  const line = await new Promise((resolve) => child.stdout.once("data", (data) => resolve(String(data))));
-  const url = /url=(\S+)/.exec(line)[1];
-  const log = "api/iterations/bench/1000/log/guard";
+/** The first screen of a long run, and what an event costs the server. */
+async function measureLongRun(browser, iterations) {
+  const root = createLongRun(iterations);
+  const server = await Server.start({ root, env: process.env });
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+  await page.goto(server.url);
+  await page
+    .getByRole("banner")
+    .getByText(/untrusted|complete/)
+    .first()
+    .waitFor();
+  // The second visit: the server has read the run, as it has while somebody works with it.
+  let [requests, hasSnapshot] = [0, false];
+  page.on("request", (request) => (requests += !hasSnapshot && !request.url().startsWith("data:")));
+  page.on("requestfinished", (request) => (hasSnapshot ||= request.url().includes("/api/snapshot")));
+  const paints = [];
+  for (let load = 0; load < 5; load++) {
+    await page.reload();
+    await page.getByRole("treeitem").first().waitFor();
+    paints.push(
+      await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime),
+    );
+  }
+  paints.sort((a, b) => a - b);
+  report(`first paint, ${iterations} iterations, median of 5`, paints[2], 300, "ms");
+  report("requests until the first screen", requests, 5, "");
+  const elements = await page.evaluate(() => document.querySelectorAll("*").length);
+  report("elements on the page", elements, 1500, "");
+  const events = join(root, `.runner/iterations/${RUN}`, String(iterations).padStart(4, "0"), "events.jsonl");
+  await sleep(1000);
+  const before = processorMs(server.child.pid);
+  for (let nth = 0; nth < EVENTS; nth++) {
+    const event = {
+      t_ms: Date.now(),
+      event: "agent",
+      iter: iterations,
+      seq: nth,
+      kind: "message",
+      text: "x",
+    };
+    appendFileSync(events, `${JSON.stringify(event)}\n`);
+    await sleep(250);
+  }
+  await sleep(500);
+  const cost = (processorMs(server.child.pid) - before) / EVENTS;
+  report(`server: one event at ${iterations} iterations`, cost, 5, "ms CPU");
+  report(`server: memory at ${iterations} iterations`, memoryMb(server.child.pid), 60, "MB");
+  await page.close();
+  server.stop();
+  return root;
+}
+
+function measureExport(root, iterations) {
+  const file = join(newFolder(), "run.html");
+  const start = performance.now();
+  execFileSync(join(process.env.RUNNER_BIN ?? "target/release", "runner-ui"), [
+    "--project-dir",
+    root,
+    "export",
+    "html",
+    "--out",
+    file,
+  ]);
+  report(`export of ${iterations} iterations`, (performance.now() - start) / 1000, 10, "s");
+  console.log(`its size: ${(statSync(file).size / (1 << 20)).toFixed(1)} MB`);
+}
+
+async function measureLargeTree(browser) {
+  const root = createLargeTree();
+  const server = await Server.start({ root, env: process.env });
+  const { url } = server;
+  const log = "api/iterations/bench/1/log/guard";
   await timeRequest("server: first page of the log", `${log}?count=200`, url, 3000);
   await timeRequest("server: another page of it", `${log}?line=400000&count=200`, url, 50);
   await timeRequest("server: search in the whole log", `${log}/search?q=n9999`, url, 3000);
   await timeRequest("server: tree", "api/tree?slim=1", url, 3000);
-  await measure(url);
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+  await page.goto(url);
+  await page.getByRole("treeitem").first().waitFor();
+  await page.getByRole("tree").focus();
+  // A filter that matches every node expands the whole tree.
+  await page.getByRole("searchbox").first().fill("node");
+  await page.waitForFunction(() => document.querySelector("[role=tree]").scrollHeight > 2_000_000);
+  for (const [name, step, max] of STEPS)
+    report(`tree of ${NODES} nodes, ${name}`, await scroll(page, "[role=tree]", step), max, "ms/frame");
+  const heap = await page.evaluate(() => performance.memory.usedJSHeapSize / (1 << 20));
+  report(`page: heap at ${NODES} nodes`, heap, 60, "MB");
+  report(`server: memory at ${NODES} nodes`, memoryMb(server.child.pid), 60, "MB");
+  await page.goto(`${url}#/run/bench/i/1/guard?l=1`);
+  await page.locator(".code-line").first().waitFor();
+  for (const [name, step, max] of STEPS)
+    report(`log of 100 MB, ${name}`, await scroll(page, ".log .virtual-list", step), max, "ms/frame");
+  server.stop();
+}
+
+try {
+  const browser = await launchBrowser();
+  const root = await measureLongRun(browser, 1441);
+  measureExport(root, 1441);
+  await measureLongRun(browser, 5000);
+  await measureLargeTree(browser);
 } finally {
-  child.kill();
-  rmSync(root, { recursive: true, force: true });
+  await cleanUp();
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 }

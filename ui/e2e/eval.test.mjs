@@ -9,7 +9,7 @@ import {
   Evaluation,
   checkViews,
   open,
-  saveScreenshot,
+  takePictures,
   SCREENS,
   Server,
   cleanUp,
@@ -120,7 +120,6 @@ it("links lead from the grid to a trial's failing line, and the back button lead
 it("keys move through the grid, and Escape leads back to it", async () => {
   const page = await open(browser, server, "#/results/monday");
   await page.getByText("12 of 12 trials done").waitFor();
-  await saveScreenshot(page, "ui-eval");
   await page.locator("a.cell").first().focus();
   const href = () => page.evaluate(() => document.activeElement.getAttribute("href"));
   assert.match(await href(), /counts-words\/monday\.nop\.t01/);
@@ -133,6 +132,21 @@ it("keys move through the grid, and Escape leads back to it", async () => {
   assert.equal(await page.getByText("Next steps").count(), 0);
   await page.keyboard.press("Escape");
   await page.getByRole("heading", { name: "Results" }).waitFor();
+  await page.context().close();
+});
+
+it("every case is shown with every agent, and leads to its trial", async () => {
+  await takePictures(browser, server, "evaluation", "#/results/monday", async (page) => {
+    await page.getByText("12 of 12 trials done").waitFor();
+  });
+  const page = await open(browser, server, "#/results/monday");
+  const row = page.getByRole("row").filter({ hasText: "learns-from-the-guard" });
+  await row.getByRole("link", { name: /0\/2/ }).click();
+  await page.waitForURL(/trial\/learns-from-the-guard\/monday\.nop/);
+  await page.goto(`${server.url}#/compare?base=monday@nop&new=tuesday`);
+  const pair = page.getByRole("row").filter({ hasText: "counts-words" });
+  await pair.getByRole("link", { name: "3/3" }).click();
+  await page.waitForURL(/trial\/counts-words\/tuesday/);
   await page.context().close();
 });
 

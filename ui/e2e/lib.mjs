@@ -72,6 +72,8 @@ class Workspace {
   start(program, ...args) {
     const child = spawn(join(BIN, program), args, { cwd: this.root, env: this.env, stdio: "ignore" });
     cleanups.push(() => child.kill("SIGKILL"));
+    /** The process that was started last. */
+    this.child = child;
     return new Promise((done) => child.once("exit", done));
   }
 
@@ -82,20 +84,29 @@ class Workspace {
 
 /** A repository with a run that has no iterations yet. */
 export class Repository extends Workspace {
-  /** `config` is appended to config.toml. */
-  constructor({ agent, guard, goal = "# Roman numerals\n\nNumbers to numerals and back.\n", config = "" }) {
+  /** `config` is appended to config.toml; `executor` replaces the agent script; `files` are committed first. */
+  constructor({
+    agent,
+    guard,
+    goal = "# Roman numerals\n\nNumbers to numerals and back.\n",
+    config = "",
+    files = {},
+    executor,
+  }) {
     super("roman");
     writeFileSync(join(this.base, "agent.sh"), `BASE_DIR=${this.base}\n${PRELUDE}\n${agent}\n`);
     this.git("init", "-q", "-b", "main");
     this.write("guard.sh", guard);
+    for (const [name, text] of Object.entries(files)) this.write(name, text);
     this.git("add", "-A");
     this.git("commit", "-q", "-m", "root");
     this.runner("init");
     this.write(".runner/GOAL.md", `---\nid: ${RUN}\n---\n\n${goal}`);
     const command = JSON.stringify(["sh", join(this.base, "agent.sh")]);
+    const table = executor?.(this.base) ?? `kind = "command"\ncommand = ${command}\n`;
     this.write(
       ".runner/state/config.toml",
-      `[accept]\nunchanged = "pass"\n[executor]\nkind = "command"\ncommand = ${command}\n[guard]\ncommand = ["sh", "guard.sh"]\nprotected = ["guard.sh"]\n${config}`,
+      `[accept]\nunchanged = "pass"\n[executor]\n${table}[guard]\ncommand = ["sh", "guard.sh"]\nprotected = ["guard.sh"]\n${config}`,
     );
     this.runner("start");
   }
@@ -248,12 +259,24 @@ export async function accessibility(page) {
   );
 }
 
-/** Saves a screenshot for the documentation, if `just ui-pictures` runs the tests. */
-export async function saveScreenshot(page, name) {
-  if (!process.env.PICTURES) return;
-  const session = await page.context().newCDPSession(page);
-  const { data } = await session.send("Page.captureScreenshot", { format: "webp", quality: 78 });
-  writeFileSync(join(ROOT, process.env.PICTURES, `${name}.webp`), Buffer.from(data, "base64"));
+const WIDTHS = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height: 844 } };
+
+/** Opens a view wide and narrow, light and dark, and saves it for the documentation if `just ui-pictures` runs the tests. */
+export async function takePictures(browser, server, name, route, isReady) {
+  for (const [size, viewport] of Object.entries(WIDTHS))
+    for (const colorScheme of ["light", "dark"]) {
+      const page = await open(browser, server, route, { viewport, colorScheme });
+      await isReady(page);
+      if (process.env.PICTURES) {
+        await page.waitForTimeout(300);
+        const session = await page.context().newCDPSession(page);
+        const { data } = await session.send("Page.captureScreenshot", { format: "webp", quality: 70 });
+        const file = join(ROOT, process.env.PICTURES, `${name}-${size}-${colorScheme}.webp`);
+        writeFileSync(file, Buffer.from(data, "base64"));
+      }
+      assert.deepEqual(page.problems, []);
+      await page.context().close();
+    }
 }
 
 /** Asserts that every view shows its text, logs no errors, is accessible and fits the screen. */
