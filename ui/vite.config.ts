@@ -8,7 +8,7 @@ const LAZY_MODULES = new RegExp(
   [
     "/views/(?!Overview)",
     "/components/(Agent|CaseMatrix|CodeTokens|CommandPalette|Comparison|Diff|Failure|Gantt|Help|InlinePatch|IterationFacts|IterationHeader)",
-    "/components/(IterationTabs|Log|Markdown|Meta|NodeTotals|ScrollTable|Share|SuccessRate|Transcript|TreeMap|TrialCell)",
+    "/components/(IterationTabs|Log|Markdown|Meta|NodeTotals|PromptPane|ScrollTable|Share|SuccessRate|Transcript|TreeMap|TrialCell)",
     "/components/Versus",
     "/lib/(diff|grid-keys|highlight|json-fields|log-pages|markdown|palette|proof|render-ansi|share|transcript)[.-]",
     "/state/(log-|transcript-)",

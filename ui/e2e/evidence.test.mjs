@@ -67,11 +67,11 @@ describe("evidence", () => {
     repository.touch("fix");
     assert.equal(repository.runner("loop"), 0);
     assert.equal(repository.runner("fork", "3", "--run", RUN, "--id", "second"), 0);
-    const spent = repository.json("status").spent?.microdollars;
+    const spent = Number(repository.json("status").run_state.spent.microdollars);
     const own = await Server.start(repository);
     const snapshot = await (await fetch(`${own.url}api/snapshot`)).json();
     assert.equal(snapshot.run.id, "second");
-    if (spent !== undefined) assert.equal(snapshot.progress.cost_microdollars, spent);
+    assert.equal(snapshot.progress.cost_microdollars, spent);
     const page = await open(browser, own);
     const dollars = `$${(Math.floor(snapshot.progress.cost_microdollars / 10_000) / 100).toFixed(2)}`;
     await header(page).getByText(`${dollars} of $20.00`).waitFor();

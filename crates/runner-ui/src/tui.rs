@@ -6,6 +6,7 @@
 
 mod draw;
 mod iteration_list;
+mod mouse;
 mod reader;
 mod session;
 mod terminal;

@@ -1,5 +1,18 @@
 import { describe, expect, it } from "vitest";
-import { clockTime, count, dollars, duration, escapeControls, plural, relativePath } from "./format";
+import {
+  clockTime,
+  count,
+  dollars,
+  duration,
+  escapeControls,
+  plainLine,
+  plural,
+  relativePath,
+} from "./format";
+
+it("shows Markdown as one plain line in lists", () => {
+  expect(plainLine("**Done**, with `tests`:\n\n- one\n- two * 3")).toBe("Done, with tests: one two * 3");
+});
 
 describe("numbers and times", () => {
   it("are short", () => {

@@ -76,6 +76,15 @@ export function escapeControls(text: string): string {
   });
 }
 
+/** A text in Markdown as one plain line, for lists. */
+export function plainLine(markdown: string): string {
+  const plain = markdown
+    .replace(/\*\*|__|`/g, "")
+    .replace(/^\s*(?:[-*+]|#+|\d+\.)\s+/gm, "")
+    .replace(/\s+/g, " ");
+  return escapeControls(plain.trim());
+}
+
 /** Makes an absolute path below the repository's folder relative to it. `project` is the name of that folder. */
 export function relativePath(path: string, project: string | undefined): string {
   const at = path.startsWith("/") && project ? path.indexOf(`/${project}/`) : -1;

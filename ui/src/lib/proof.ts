@@ -1,5 +1,5 @@
 // Checks the commits inside an exported page: that each has the id of its content, that they form one chain, and that the
-// listed iterations are those of the commits. Whoever edits the file would have to find other content with the same ids.
+// listed iterations are those of the commits. An edited file has other ids.
 
 import type { CommitExport, IterationRow, VerifyFinding } from "./types";
 

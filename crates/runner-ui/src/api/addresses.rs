@@ -6,9 +6,11 @@ pub struct ApiAddress {
     pub path: &'static str,
     pub summary: &'static str,
     pub response: ApiResponse,
-    /// Names of query parameters, and what they mean.
-    pub query: &'static [(&'static str, &'static str)],
+    pub query: QueryParameters,
 }
+
+/// Names of query parameters, and what they mean.
+pub type QueryParameters = &'static [(&'static str, &'static str)];
 
 /// What an address returns.
 #[derive(Clone, Copy, Debug)]
@@ -20,14 +22,14 @@ pub enum ApiResponse {
 }
 
 const RUN: (&str, &str) = ("run", "the run; without it, the one that is checked out");
-const LINES: &[(&str, &str)] = &[("line", "the first line, from 0"), ("count", "how many lines")];
-const FIND: &[(&str, &str)] = &[("q", "the text to find"), ("case", "any value: letter case matters")];
+const LINES: QueryParameters = &[("line", "the first line, from 0"), ("count", "how many lines")];
+const FIND: QueryParameters = &[("q", "the text to find"), ("case", "any value: letter case matters")];
 
 const fn json(
     path: &'static str,
     summary: &'static str,
     response: &'static str,
-    query: &'static [(&'static str, &'static str)],
+    query: QueryParameters,
 ) -> ApiAddress {
     ApiAddress { path, summary, response: ApiResponse::Json(response), query }
 }

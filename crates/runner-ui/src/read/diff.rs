@@ -101,9 +101,7 @@ pub(crate) fn file_patch(
     path: &str,
     context: u32,
 ) -> Result<DiffPatch, RequestError> {
-    if path.is_empty() || path.contains('\0') {
-        return Err(RequestError::bad_request("`path` is not the path of a file"));
-    }
+    require_file_path(path)?;
     let (from, to) = match source(project, run, iter)? {
         DiffSource::Commits(from, to) => (from, to),
         DiffSource::WorkTree(changed) => {
@@ -125,6 +123,13 @@ pub(crate) fn file_patch(
     Ok(DiffPatch { path: path.to_owned(), lines: patch_lines(&text), is_cut: patch.is_truncated })
 }
 
+fn require_file_path(path: &str) -> Result<(), RequestError> {
+    if path.is_empty() || path.contains('\0') {
+        return Err(RequestError::bad_request("`path` is not the path of a file"));
+    }
+    Ok(())
+}
+
 /// Which version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DiffSide {
@@ -140,6 +145,7 @@ pub(crate) fn image(
     path: &str,
     side: DiffSide,
 ) -> Result<(&'static str, Vec<u8>), RequestError> {
+    require_file_path(path)?;
     let bytes = match (source(project, run, iter)?, side) {
         (DiffSource::Commits(from, _), DiffSide::Before) => project.repo.file_at(&from, path)?,
         (DiffSource::Commits(_, to), DiffSide::After) => project.repo.file_at(&to, path)?,

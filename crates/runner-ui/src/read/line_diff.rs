@@ -27,7 +27,10 @@ pub(crate) fn text_patch(before: &str, after: &str, context: usize) -> TextPatch
     let old: Vec<&str> = before.lines().collect();
     let new: Vec<&str> = after.lines().collect();
     let edits = line_edits(&old, &new);
-    let count = |kind| edits.iter().filter(|edit| **edit == kind).count() as u64;
+    let count = |kind| {
+        let edits = edits.iter().filter(|edit| **edit == kind).count();
+        u64::try_from(edits).unwrap_or(u64::MAX)
+    };
     let (added, removed) = (count(LineEdit::Added), count(LineEdit::Removed));
     TextPatch { hunks: hunks(&old, &new, &edits, context), added, removed }
 }
@@ -209,7 +212,9 @@ mod tests {
         };
         for _ in 0..300 {
             let mut text = |lines: u64| -> Vec<&str> {
-                (0..lines).map(|_| *["a", "b", "c"].get(next(3) as usize).unwrap()).collect()
+                (0..lines)
+                    .map(|_| if next(3) == 0 { "a" } else { ["b", "c"][usize::from(next(2) == 0)] })
+                    .collect()
             };
             let (old, new) = (text(12), text(9));
             assert_eq!(applied(&old, &new).0, new, "{old:?}");

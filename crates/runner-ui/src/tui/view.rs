@@ -2,8 +2,8 @@
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "most keys have no meaning here")]
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use ratatui::layout::{Position, Rect};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::iteration_list::IterationList;
@@ -15,8 +15,6 @@ use runner_term::TextRole;
 
 /// How many rows are visible above a jump target.
 const CONTEXT_ROWS: usize = 3;
-/// How many rows a turn of the wheel moves.
-const WHEEL_ROWS: isize = 3;
 
 /// The keys, as the help lists them.
 pub(super) const KEYS: &[(&str, &str)] = &[
@@ -284,46 +282,8 @@ impl WatchView {
         }
     }
 
-    /// Handles the mouse: the wheel scrolls the pane below the pointer, a click selects.
-    pub(super) fn mouse(&mut self, event: MouseEvent, data: Option<&WatchData>) -> TuiAction {
-        let at = Position { x: event.column, y: event.row };
-        let pane = match (self.left.left_area.contains(at), self.left.text_area.contains(at)) {
-            (true, _) => FocusedPane::Tree,
-            (_, true) => FocusedPane::Text,
-            (false, false) => return TuiAction::Draw,
-        };
-        self.focus = pane;
-        match event.kind {
-            MouseEventKind::ScrollDown => self.move_by(WHEEL_ROWS, data),
-            MouseEventKind::ScrollUp => self.move_by(-WHEEL_ROWS, data),
-            MouseEventKind::Down(MouseButton::Left) if pane == FocusedPane::Tree => {
-                // The first row is the heading.
-                let row = usize::from(at.y.saturating_sub(self.left.left_area.y));
-                let Some(row) = row.checked_sub(1) else { return TuiAction::Draw };
-                return self.click(row, data);
-            }
-            _ => {}
-        }
-        TuiAction::Draw
-    }
-
-    /// Selects a visible row of the left pane, or opens it if it is selected.
-    fn click(&mut self, row: usize, data: Option<&WatchData>) -> TuiAction {
-        self.stop_following(data);
-        let (clicked, selected) = match self.left.shows {
-            LeftPane::Tree => (self.tree.top + row, self.tree.pane.row()),
-            LeftPane::Iterations => (self.left.list.top + row, self.left.list.selected),
-        };
-        if clicked == selected {
-            return self.open(data);
-        }
-        let by = isize::try_from(clicked).unwrap_or(0) - isize::try_from(selected).unwrap_or(0);
-        self.move_by(by, data);
-        TuiAction::Draw
-    }
-
     /// Opens what is selected in the left pane.
-    fn open(&mut self, data: Option<&WatchData>) -> TuiAction {
+    pub(super) fn open(&mut self, data: Option<&WatchData>) -> TuiAction {
         if self.left.shows == LeftPane::Tree {
             return self.show_last_iteration(data);
         }
@@ -411,7 +371,7 @@ impl WatchView {
     }
 
     /// Moves within the focused pane.
-    fn move_by(&mut self, by: isize, data: Option<&WatchData>) {
+    pub(super) fn move_by(&mut self, by: isize, data: Option<&WatchData>) {
         self.stop_following(data);
         match (self.focus, self.left.shows) {
             (FocusedPane::Tree, LeftPane::Tree) => self.tree.pane.move_selection(by),
@@ -423,7 +383,7 @@ impl WatchView {
     }
 
     /// Stops following: the screen stays at what it shows.
-    fn stop_following(&mut self, data: Option<&WatchData>) {
+    pub(super) fn stop_following(&mut self, data: Option<&WatchData>) {
         if let (true, Some(data)) = (self.is_following, data) {
             self.request = LogRequest { iter: data.log.iter, log: data.log.kind, from: None };
             self.is_following = false;

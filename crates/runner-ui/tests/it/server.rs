@@ -212,7 +212,7 @@ pub(crate) fn addresses() -> Vec<String> {
         let address = address.replace("{log}", "guard").replace("{file}", "guard.log");
         let query = match *route {
             route if route.ends_with("/search") => "?q=a",
-            route if route.ends_with("/diff/file") => "?path=a",
+            route if route.ends_with("/diff/file") || route.ends_with("/diff/image") => "?path=a",
             _ => "",
         };
         address + query
