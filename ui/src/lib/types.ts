@@ -75,7 +75,7 @@ export type LifecycleState = "no_run" | "invalid" | "running" | "waiting" | "pau
 export type RunPhase = "agent" | "guard" | "commit";
 
 /** Why a loop stopped. */
-export type StopReason = { reason: "complete" } | { reason: "stuck"; node: string } | { reason: "not_reproducible"; exit: string } | { reason: "max_iterations"; max: number } | { reason: "loop_iterations"; max: number } | { reason: "loop_budget"; limit: BudgetLimit; spent: number | null; max: number } | { reason: "budget"; limit: BudgetLimit; node: string | null; spent: number; max: number } | { reason: "stalled"; iterations: number } | { reason: "time_limit"; outcome: "passed" | "unconfirmed" | "checks_failed" | "guard_failed" | "review_refused" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "split_refused" | "plan_rejected" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "review_failed" | "not_logged_in" | "context_full" | "planned" | "plan_questions" } | { reason: "failures"; outcome: "passed" | "unconfirmed" | "checks_failed" | "guard_failed" | "review_refused" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "split_refused" | "plan_rejected" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "review_failed" | "not_logged_in" | "context_full" | "planned" | "plan_questions"; in_row: number } | { reason: "needs_user"; outcome: "passed" | "unconfirmed" | "checks_failed" | "guard_failed" | "review_refused" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "split_refused" | "plan_rejected" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "review_failed" | "not_logged_in" | "context_full" | "planned" | "plan_questions" } | { reason: "vacuous_checks"; node: string; checks: string[] } | { reason: "not_approved" } | { reason: "interrupted"; by: Interruption } | { reason: "user_stop" };
+export type StopReason = { reason: "complete" } | { reason: "stuck"; node: string } | { reason: "not_reproducible"; exit: string } | { reason: "regressed"; node: string; check: string; broken_by: number | null } | { reason: "max_iterations"; max: number } | { reason: "loop_iterations"; max: number } | { reason: "loop_budget"; limit: BudgetLimit; spent: number | null; max: number } | { reason: "budget"; limit: BudgetLimit; node: string | null; spent: number; max: number } | { reason: "stalled"; iterations: number } | { reason: "time_limit"; outcome: "passed" | "unconfirmed" | "checks_failed" | "guard_failed" | "review_refused" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "split_refused" | "plan_rejected" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "review_failed" | "not_logged_in" | "context_full" | "planned" | "plan_questions" } | { reason: "failures"; outcome: "passed" | "unconfirmed" | "checks_failed" | "guard_failed" | "review_refused" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "split_refused" | "plan_rejected" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "review_failed" | "not_logged_in" | "context_full" | "planned" | "plan_questions"; in_row: number } | { reason: "needs_user"; outcome: "passed" | "unconfirmed" | "checks_failed" | "guard_failed" | "review_refused" | "retry" | "decomposed" | "rule_violation" | "invalid_tree" | "repaired" | "repair_failed" | "repair_abandoned" | "replanned" | "replan_refused" | "split_refused" | "plan_rejected" | "timed_out" | "idle_timeout" | "guard_timed_out" | "interrupted" | "rate_limited" | "overloaded" | "disconnected" | "usage_limit" | "agent_not_started" | "agent_crashed" | "no_answer" | "provider_refused" | "guard_not_started" | "review_failed" | "not_logged_in" | "context_full" | "planned" | "plan_questions" } | { reason: "vacuous_checks"; node: string; checks: string[] } | { reason: "not_approved" } | { reason: "interrupted"; by: Interruption } | { reason: "user_stop" };
 
 /** The limits that a budget can set. */
 export type BudgetLimit = "run_tokens" | "run_usd" | "leaf_tokens" | "leaf_usd";
@@ -440,7 +440,8 @@ export interface LogHit {
 /** What changed in an iteration. */
 export interface DiffView {
   from: string;
-  to: string;
+  /** Null while the changes are in the work tree only. */
+  to: string | null;
   files: DiffFile[];
   tree: TreeChange[];
 }
@@ -547,9 +548,25 @@ export interface RunExport {
   /** By node id. */
   nodes: Record<string, NodeDetail>;
   files: RunFiles;
-  verify: VerifyResult;
+  verify: VerifyExport;
   /** By iteration number; empty in an exported page, which has each iteration in an element of its own. */
   details: Record<string, IterationExport>;
+}
+
+/** The result of the verification, with the commits that it is about. */
+export interface VerifyExport {
+  result: VerifyResult;
+  /** Newest first, without a gap. The page computes their ids again. */
+  commits: CommitExport[];
+}
+
+/** A commit object. */
+export interface CommitExport {
+  id: string;
+  /** As git stores it. */
+  object: string;
+  /** Whether these are all its bytes: no key was redacted, and it is UTF-8. */
+  is_exact: boolean;
 }
 
 export interface IterationExport {
