@@ -45,7 +45,7 @@ async function search(page, act, text) {
   await act(page.keyboard.press("Control+k"));
   const field = page.getByRole("combobox", { name: /Search tasks/ });
   await field.fill(text);
-  await page.getByRole("option").first().waitFor();
+  await page.getByRole("dialog").getByRole("option").first().waitFor();
   await act(field.press("Enter"));
 }
 
@@ -109,7 +109,7 @@ describe("a question is answered in at most two actions", () => {
       .waitFor();
   });
   task("what was the agent told?", async (page, act) => {
-    const list = page.getByRole("region", { name: "Iterations" });
+    const list = page.getByRole("region", { name: "Iterations", exact: true });
     await act(list.getByRole("listitem").first().getByRole("link").first().click());
     await act(page.getByRole("navigation", { name: "Iteration tabs" }).getByText("prompt").click());
     await page.getByText(/^\d+ lines/).waitFor();

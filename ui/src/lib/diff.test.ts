@@ -25,6 +25,24 @@ it("pairs removed and added lines, and marks what changed in them", () => {
   expect(marked).toEqual(["2"]);
 });
 
+it("pairs the lines that have the most in common", () => {
+  const line = (kind: DiffLine["kind"], text: string): DiffLine => ({ kind, old: 1, new: 1, text });
+  const rows = diffRows(
+    [
+      line("removed", "return Err(status(429));"),
+      line("added", "let wait = from_secs(60);"),
+      line("added", "return Err(status(429).header(wait));"),
+    ],
+    "a.rs",
+  );
+  expect(rows.map((row) => [row.left !== null, row.right !== null])).toEqual([
+    [false, true],
+    [true, true],
+  ]);
+  const marked = rows[1]?.right?.tokens.filter((token) => token.isChanged).map((token) => token.text);
+  expect(marked?.join("")).toBe(".header(wait)");
+});
+
 it("shows removed lines before added ones in a unified diff", () => {
   const rows = unifiedRows(diffRows(lines, "a.rs"));
   expect(

@@ -57,7 +57,7 @@ describe("a transcript", () => {
       [event({ t: 1, raw: "not shown" })],
     );
     expect(rows.map((row) => [row.glyph, row.title || row.body, row.note])).toEqual([
-      ["▸", "Session on root/a · attempt 1 of 3", "prompt 10 B"],
+      ["▸", "Session on root/a · attempt 1 of 3", "10 B"],
       ["$", "cargo test", "exit 101 · 7.0 s"],
       ["•", "Fine <b>", ""],
       ["?", "somersault", ""],
@@ -121,7 +121,7 @@ describe("reads and searches", () => {
     expect(rows.map((row) => [row.title, row.body || row.note, row.isFailure])).toEqual([
       ["just ci", "guard before the first session", false],
       ["Guard fails before the first session: exit 1", "", true],
-      ["Session on root/a · attempt 1 of 3", "prompt 10 B", false],
+      ["Session on root/a · attempt 1 of 3", "10 B", false],
       ["Check four before the work: failed", "", false],
       ["Check five before the work: green", "", false],
       ["Check four passed", "", false],

@@ -166,7 +166,7 @@ function runnerRow(event: Json): RowParts | null {
       return {
         glyph: "▸",
         title: `Session on ${text(event.path) || "the tree"}${nth}`,
-        note: `prompt ${bytes(number(event.prompt_bytes) ?? 0)}`,
+        note: bytes(number(event.prompt_bytes) ?? 0),
         tone: "run",
         tab: "prompt",
       };

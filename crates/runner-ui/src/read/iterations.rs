@@ -311,6 +311,11 @@ pub(crate) fn file(
     })
 }
 
+/// When a file of a log folder last changed.
+pub(crate) fn changed_ms(folder: &ConfinedDir) -> Option<u64> {
+    FILES.into_iter().filter_map(|name| folder.stamp(name)).map(|version| version.modified_secs() * 1000).max()
+}
+
 /// The files of a log folder that exist.
 pub(crate) fn file_sizes(folder: &ConfinedDir) -> Vec<FileSize> {
     let size = |name: &str| Some(FileSize { name: name.to_owned(), bytes: folder.stamp(name)?.bytes });

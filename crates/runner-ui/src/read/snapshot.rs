@@ -38,6 +38,8 @@ struct RunSnapshot {
     config: Option<Arc<Config>>,
     state: Option<Arc<RunState>>,
     events: Vec<RecordedEvent>,
+    /// When a file of the newest iteration last changed.
+    changed_ms: Option<u64>,
     problems: Vec<String>,
 }
 
@@ -54,7 +56,9 @@ impl RunSnapshot {
         let newest = rows.last().and_then(|row| IterationNumber::new(row.iter));
         let folder = newest.and_then(|iter| iterations::folder(project, run, iter).ok());
         let events = folder.as_ref().map(iterations::last_events).unwrap_or_default();
-        Self { rows, tree, config: project.config(run), state: project.state(run), events, problems }
+        let changed_ms = folder.as_ref().and_then(iterations::changed_ms);
+        let (config, state) = (project.config(run), project.state(run));
+        Self { rows, tree, config, state, events, changed_ms, problems }
     }
 
     fn valid_tree(&self) -> Option<&runner_core::model::tree::Tree> {
@@ -128,7 +132,7 @@ impl RunSnapshot {
             iterations: count(self.rows.len()),
             iterations_max: config.and_then(|config| u32::try_from(config.max_iterations.get()).ok()),
             started_ms: self.rows.iter().find_map(|row| row.started_ms),
-            ended_ms: self.rows.last().and_then(|row| row.ended_ms).or_else(|| self.last_event_ms()),
+            ended_ms: self.rows.last().and_then(|row| row.ended_ms).or_else(|| self.last_seen_ms()),
             busy_ms: self.busy_ms(),
             failed_attempts: self.failed_attempts(),
             tokens: known(|spent| spent.tokens, |spent| spent.sessions_without_tokens),
@@ -140,9 +144,12 @@ impl RunSnapshot {
         }
     }
 
-    /// The time of the newest event: when the work on an iteration without an end was last seen.
-    fn last_event_ms(&self) -> Option<u64> {
-        self.events.last().map(|recorded| recorded.t_ms)
+    /// When the work on an iteration without an end was last seen: the time of its newest event or file. Unknown if that is
+    /// the start of the run.
+    fn last_seen_ms(&self) -> Option<u64> {
+        let started_ms = self.rows.iter().find_map(|row| row.started_ms)?;
+        let seen_ms = self.events.last().map(|recorded| recorded.t_ms).max(self.changed_ms)?;
+        (seen_ms >= started_ms + 1000).then_some(seen_ms)
     }
 
     /// The time in iterations whose times are known.
