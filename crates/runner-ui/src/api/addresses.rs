@@ -1,6 +1,5 @@
 //! The addresses of the API for its OpenAPI document: what each returns, and which parameters it takes.
 
-/// One address.
 #[derive(Clone, Copy, Debug)]
 pub struct ApiAddress {
     pub path: &'static str,

@@ -37,7 +37,6 @@ pub struct VerifyExport {
     pub commits: Vec<CommitExport>,
 }
 
-/// A commit object.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CommitExport {
     pub id: String,

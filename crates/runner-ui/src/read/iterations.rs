@@ -313,7 +313,11 @@ pub(crate) fn file(
 
 /// When a file of a log folder last changed.
 pub(crate) fn changed_ms(folder: &ConfinedDir) -> Option<u64> {
-    FILES.into_iter().filter_map(|name| folder.stamp(name)).map(|version| version.modified_secs() * 1000).max()
+    FILES
+        .into_iter()
+        .filter_map(|name| folder.stamp(name))
+        .map(|version| version.modified_secs() * 1000)
+        .max()
 }
 
 /// The files of a log folder that exist.

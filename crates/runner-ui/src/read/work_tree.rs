@@ -28,7 +28,6 @@ pub(crate) struct WorkTreeDiff<'p> {
     since_secs: u64,
 }
 
-/// A changed file.
 #[derive(Debug)]
 struct ChangedFile {
     path: String,

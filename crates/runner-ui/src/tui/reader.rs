@@ -240,7 +240,7 @@ fn missing_log_lines(row: Option<&IterationRow>, kind: LogKind) -> Vec<StyledLin
     let Some(row) = row else { return vec![faint("no such iteration")] };
     match kind {
         LogKind::Session if row.has_logs => vec![faint("no output yet")],
-        LogKind::Diff => vec![faint("no file outside .runner/ changed")],
+        LogKind::Diff => vec![faint("the iteration changed no files")],
         LogKind::Guard => vec![faint("the guard printed nothing")],
         LogKind::Prompt => vec![faint("the prompt is missing in this clone")],
         LogKind::Session => {

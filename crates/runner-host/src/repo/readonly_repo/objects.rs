@@ -15,7 +15,6 @@ pub struct CommittedFile {
     pub bytes: u64,
 }
 
-/// A commit object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredCommit {
     pub id: CommitId,
