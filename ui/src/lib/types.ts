@@ -560,7 +560,6 @@ export interface VerifyExport {
   commits: CommitExport[];
 }
 
-/** A commit object. */
 export interface CommitExport {
   id: string;
   /** As git stores it. */
