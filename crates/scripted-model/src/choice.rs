@@ -131,7 +131,7 @@ fn turn_action(step: &ScriptStep, tools: &[OfferedTool]) -> Result<TurnAction, S
 
 /// A shell tool of a supported agent: its name, and its arguments for a command line.
 type ShellTool = (&'static str, fn(&str) -> Value);
-const SHELL_TOOLS: [ShellTool; 6] = [
+const SHELL_TOOLS: [ShellTool; 7] = [
     ("exec_command", |line| json!({ "cmd": line })),
     ("shell_command", |line| json!({ "command": line })),
     ("shell", |line| json!({ "command": ["bash", "-lc", line] })),
@@ -139,6 +139,9 @@ const SHELL_TOOLS: [ShellTool; 6] = [
     ("bash", |line| json!({ "command": line, "description": "as scripted" })),
     (
         "run_shell_command",
+        |line| json!({ "command": line, "description": "as scripted", "is_background": false }),
+    ),
+    (
         "run_terminal_command",
         |line| json!({ "command": line, "description": "as scripted", "is_background": false }),
     ),

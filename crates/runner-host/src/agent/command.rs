@@ -78,7 +78,9 @@ pub(crate) fn agent_command(job: &Job, paths: &SessionPaths) -> Result<PreparedC
             // The program of a container is in its image.
             let argv = match job.agent.executor.sandbox {
                 SandboxMode::Podman => words.iter().map(OsString::from).collect(),
-                SandboxMode::Auto | SandboxMode::Require | SandboxMode::Off => resolve_argv(words, &paths.root)?,
+                SandboxMode::Auto | SandboxMode::Require | SandboxMode::Off => {
+                    resolve_argv(words, &paths.root)?
+                }
             };
             match job.agent.executor.kind {
                 ExecutorKind::Acp => PreparedCommand::of(acp_client::command(argv, paths)?),

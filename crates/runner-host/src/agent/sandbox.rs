@@ -54,16 +54,6 @@ impl SandboxKind {
     }
 }
 
-impl SandboxKind {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Own => "own",
-            Self::Bubblewrap => "bubblewrap",
-        }
-    }
-}
-
 /// How the agent inside the sandbox ended. Bubblewrap reports a signal as exit code 128 + n, as a shell does.
 pub(crate) fn exit_inside_sandbox(exit: ExitReason) -> ExitReason {
     if let ExitReason::Exited(code @ 129..=192) = exit { ExitReason::Signalled(code - 128) } else { exit }

@@ -118,7 +118,7 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
         Err(StartError::RunComplete { goal }) => return Err(complete_run_error(git, &status.head, goal)?),
         goal => goal?,
     };
-    let named = Goal::parse(&goal).map_err(start::StartError::from)?.id().cloned();
+    let named = Goal::parse(&goal).map_err(StartError::from)?.id().cloned();
     let run = named
         .or_else(|| identity::generate(head.as_str(), &runs))
         .ok_or(Error::Internal("no run id could be generated"))?;
