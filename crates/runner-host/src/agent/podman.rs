@@ -175,6 +175,7 @@ mod tests {
 
     fn argv(program: &str, spec: &SandboxSpec) -> Vec<String> {
         let command = PreparedCommand {
+            usage_logs: Vec::new(),
             argv: vec![program.into(), "--quiet".into()],
             environment: vec![
                 ("PATH".into(), "/usr/bin".into()),

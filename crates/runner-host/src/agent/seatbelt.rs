@@ -199,6 +199,7 @@ mod tests {
     #[test]
     fn a_command_runs_under_its_profile_with_temporary_files_of_the_session() {
         let command = PreparedCommand {
+            usage_logs: Vec::new(),
             argv: vec!["/bin/agent".into(), "-x".into()],
             environment: vec![("TMPDIR".into(), "/var/folders/x".into())],
             files: Vec::new(),

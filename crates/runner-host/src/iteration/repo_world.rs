@@ -41,7 +41,7 @@ use crate::repo::worktree::UserFiles;
 use crate::room::{Candidate, GuardRoom, RoomSlot};
 
 /// Reports why a loop is to stop after the current iteration, if it is.
-pub type RequestedStop<'a> = Box<dyn Fn() -> Option<StopReason> + 'a>;
+pub(crate) type RequestedStop<'a> = Box<dyn Fn() -> Option<StopReason> + 'a>;
 
 /// What the user decides while a loop runs.
 pub(super) struct UserChoices<'a> {

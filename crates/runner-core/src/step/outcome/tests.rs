@@ -75,6 +75,9 @@ fn every_failure_is_documented_with_the_exit_code_of_its_stop_reason() {
         let stops = match outcome.class() {
             OutcomeClass::Answered => continue,
             OutcomeClass::TimeLimit => vec![StopReason::TimeLimit { outcome }],
+            OutcomeClass::Budget => {
+                vec![StopReason::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 2, max: 1 }]
+            }
             OutcomeClass::Interrupted => [Interruption::Int, Interruption::Term, Interruption::Hup]
                 .map(|by| StopReason::Interrupted { by })
                 .to_vec(),
