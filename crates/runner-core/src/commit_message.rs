@@ -315,6 +315,8 @@ pub enum Trailer {
     Room,
     Candidate,
     Check,
+    Red,
+    Heldout,
     Recheck,
     Review,
     Semantics,
@@ -325,7 +327,7 @@ pub enum Trailer {
 }
 
 impl Trailer {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::Edit,
         Self::Outcome,
         Self::Attempt,
@@ -337,6 +339,8 @@ impl Trailer {
         Self::Room,
         Self::Candidate,
         Self::Check,
+        Self::Red,
+        Self::Heldout,
         Self::Recheck,
         Self::Review,
         Self::Semantics,
@@ -359,6 +363,8 @@ impl Trailer {
             Self::Room => "Runner-Room",
             Self::Candidate => "Runner-Candidate",
             Self::Check => "Runner-Check",
+            Self::Red => "Runner-Red",
+            Self::Heldout => "Runner-Heldout",
             Self::Recheck => "Runner-Recheck",
             Self::Review => "Runner-Review",
             Self::Semantics => "Runner-Semantics",

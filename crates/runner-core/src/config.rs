@@ -193,6 +193,12 @@ pub struct GuardConfig {
     pub network: bool,
     /// Sockets of services that the guard may use in the room, such as "/run/docker.sock".
     pub sockets: Vec<String>,
+    /// Programs that the guard's result depends on, such as "cargo" or "go version". `runner start` records their versions and
+    /// the lock files, and `runner verify --rerun` names what differs. A single word is run with `--version`.
+    pub tools: Vec<String>,
+    /// The folder of held-out checks, which nothing that runs for an agent may read: a copy of `heldout` in `[checks]`.
+    #[serde(skip)]
+    pub hidden: Option<String>,
 }
 
 /// What to do with changes to protected files.
@@ -273,6 +279,8 @@ impl Default for Config {
                 setup_inputs: Vec::new(),
                 network: true,
                 sockets: Vec::new(),
+                tools: Vec::new(),
+                hidden: None,
             },
             checks: ChecksConfig::default(),
             plan: PlanConfig { removal: RemovalPolicy::Refuse, approval: ApprovalPolicy::Off },
@@ -348,6 +356,7 @@ impl Config {
         config.executor = file.table("executor", |table| Executor::take(table, config.executor));
         config.guard = file.table("guard", |table| GuardConfig::take(table, config.guard));
         config.checks = file.table("checks", ChecksConfig::take);
+        config.guard.hidden = config.checks.heldout.clone();
         config.plan = file.table("plan", |table| PlanConfig::take(table, config.plan));
         config.git = file.table("git", |table| GitConfig::take(table, config.git));
         config.hooks = file.table("hooks", HooksConfig::take);
@@ -370,7 +379,7 @@ impl Config {
 impl GuardConfig {
     fn take(table: &mut TomlTable<'_>, mut guard: Self) -> Self {
         read_keys!(table, guard: command, protect, baseline, final_check);
-        read_keys!(table, guard: room, ignored, keep, setup_inputs, network, sockets);
+        read_keys!(table, guard: room, ignored, keep, setup_inputs, network, sockets, tools);
         read_optional_keys!(table, guard: protected, setup);
         guard
     }

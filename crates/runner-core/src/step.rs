@@ -12,6 +12,7 @@ mod annotations;
 mod attempt;
 mod backoff;
 pub(crate) mod baseline;
+mod before_work;
 mod checks;
 mod escalation;
 mod event;
@@ -22,6 +23,7 @@ mod file_notice;
 pub(crate) mod final_check;
 mod growth_rules;
 mod guard_place;
+mod heldout;
 mod hooks;
 mod interpret;
 mod left_checks;
@@ -54,6 +56,7 @@ pub use attempt::{
 };
 pub use backoff::{Backoff, Wait};
 pub use baseline::{RedBaselineAnswer, RunStart, begin_loop, begin_step};
+pub use before_work::RedResults;
 pub use checks::{CheckEvidence, CheckPhase, CheckResult, CheckRun, GreenRun, JobChecks, run_red_checks};
 pub use escalation::{AgentChoice, LeafRef, UsageLimit, choose_agent, next_agent, pending_wait};
 pub use event::{Event, GuardEnd, RecordedEvent, SessionCheck};
@@ -61,6 +64,7 @@ pub use evidence::Evidence;
 pub use file_notice::{FileAction, FileNotice};
 pub use final_check::{FinalState, final_state};
 pub use guard_place::{GuardPlace, RoomLevel};
+pub use heldout::{HeldoutEnd, HeldoutGreen, HeldoutId, HeldoutRun};
 pub use hooks::{HookCall, HookTrigger, Occasion, OccasionKind};
 pub use interpret::{Claim, ProtectedReport, REJECTED_BYTES_MAX, SessionFinding, interpret};
 pub use left_checks::{BlockedDestination, LeftChecks};
@@ -85,13 +89,14 @@ pub use snapshot::{Artifact, Memory, NodeFiles, Snapshot, SnapshotInputs, Snapsh
 pub use tree_rules::{QUESTIONS_MAX, Violation, tree_violations};
 pub(crate) use unchanged::pending_claim;
 
-use crate::model::checks::{Check, TaskProof};
+use crate::model::checks::Check;
 use crate::model::cost::{SessionBudget, unenforceable_limits};
 use crate::model::object_id::CommitId;
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RecordedGuardRun;
 use crate::prompt::PromptError;
-use checks::{RedFirst, red_first, run_green};
+use before_work::BeforeWork;
+use checks::run_green;
 use recheck::RecordedEnd;
 
 /// What it takes to finish an iteration whose session has ended. Implementations decide nothing.
@@ -118,6 +123,16 @@ pub trait IterationWorld {
         check: &Check,
         restore: &[RepoPath],
     ) -> Result<CheckRun, Self::Error>;
+
+    /// Restores these protected files, then runs a held-out check to its end, on the same files as the guard, where nothing of it
+    /// stays.
+    fn run_heldout(
+        &mut self,
+        iteration: &mut Self::Iteration,
+        job: &Job,
+        check: HeldoutId<'_>,
+        restore: &[RepoPath],
+    ) -> Result<HeldoutRun, Self::Error>;
 
     /// Runs a reviewer to its end, on the same files, which it cannot change.
     fn run_review(
@@ -150,13 +165,20 @@ pub trait World: IterationWorld {
     /// Runs a check of the task to its end, on the files of the last commit and the task's check files.
     fn run_red_check(&mut self, run: &LoadedRun, job: &Job, check: &Check) -> Result<CheckRun, Self::Error>;
 
-    /// Runs one session to its end and leaves none of its processes behind. `red` is how the checks of the task ended before
-    /// it, if they ran: it is kept for a recovery.
+    /// Runs a held-out check to its end on the files of the last commit, where nothing of it stays.
+    fn run_heldout_at_tip(
+        &mut self,
+        run: &LoadedRun,
+        check: HeldoutId<'_>,
+    ) -> Result<HeldoutRun, Self::Error>;
+
+    /// Runs one session to its end and leaves none of its processes behind. `red` is how checks ended before it: it is kept for
+    /// a recovery.
     fn run_agent(
         &mut self,
         run: &LoadedRun,
         job: &Job,
-        red: Option<&TaskProof>,
+        red: &RedResults,
     ) -> Result<(Self::Iteration, Attempt), Self::Error>;
 
     /// Runs the guard on the files of the last commit. What it changes in the work tree is restored, at the latest by
@@ -270,11 +292,11 @@ pub fn step<W: World>(world: &mut W, run: &LoadedRun) -> Result<StepResult, W::E
         NextStep::Work(job) => job.within(run.loop_budget),
     };
     world.announce(&Event::planned(&run.snapshot, &job));
-    let red = match red_first(world, run, &job)? {
-        RedFirst::Ready(red) => red,
-        RedFirst::Stop(stop) => return Ok(StepResult::Stopped(stop)),
+    let red = match before_work::run(world, run, &job)? {
+        BeforeWork::Ready(red) => red,
+        BeforeWork::Stop(stop) => return Ok(StepResult::Stopped(stop)),
     };
-    let (mut iteration, attempt) = world.run_agent(run, &job, red.as_ref())?;
+    let (mut iteration, attempt) = world.run_agent(run, &job, &red)?;
     let session = SessionResult { attempt, red };
     let transition = judge(world, &run.snapshot, &job, &mut iteration, session)?;
     if let Some(wait) = outage::continued(&run.snapshot, &job, &transition) {
@@ -300,11 +322,11 @@ pub fn resume<W: IterationWorld>(
     record(world, snapshot, job, iteration, transition)
 }
 
-/// A session, with how the checks of its task ended before it, if they ran in the same iteration.
+/// A session, with how checks ended before it in the same iteration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionResult {
     pub attempt: Attempt,
-    pub red: Option<TaskProof>,
+    pub red: RedResults,
 }
 
 /// From the end of the session to the decision.
@@ -324,7 +346,7 @@ fn judge<W: IterationWorld>(
     } else {
         Evidence::none()
     };
-    evidence.checks.red = red;
+    evidence.checks.set_red(red);
     evidence.review = review::run_review(world, snapshot, job, &claim, &evidence, iteration)?;
     Ok(settle(snapshot, job, &claim, &evidence))
 }
@@ -350,7 +372,8 @@ fn record<W: IterationWorld>(
     Ok(CompletedIteration { transition, commit })
 }
 
-/// Runs everything that decides whether an accepted `done` passes: the task's checks, then the guard if all of them succeed.
+/// Runs everything that decides whether an accepted `done` passes: the task's checks, then held-out ones, then the guard, each
+/// if all before it succeeded.
 fn collect_evidence<W: IterationWorld>(
     world: &mut W,
     job: &Job,
@@ -358,7 +381,12 @@ fn collect_evidence<W: IterationWorld>(
     iteration: &mut W::Iteration,
 ) -> Result<Evidence, W::Error> {
     let green = run_green(world, job, claim, iteration)?;
-    let guard = if green.is_green() {
+    let heldout = if green.is_green() {
+        heldout::run_green(world, job, claim, iteration)?
+    } else {
+        HeldoutGreen::Skipped
+    };
+    let guard = if green.is_green() && heldout.is_green() {
         world.announce(&Event::GuardStarted { iter: job.iteration, command: job.guard.command.clone() });
         let guard = world.run_guard(iteration, job, &claim.restored_before_guard())?;
         world.announce(&Event::guard_ended(job, &guard));
@@ -366,7 +394,8 @@ fn collect_evidence<W: IterationWorld>(
     } else {
         GuardRun::Skipped
     };
-    Ok(Evidence { checks: CheckEvidence { red: None, green }, guard, review: ReviewEvidence::Skipped })
+    let checks = CheckEvidence { green, heldout, ..CheckEvidence::default() };
+    Ok(Evidence { checks, guard, review: ReviewEvidence::Skipped })
 }
 
 /// The event that names the budget limits which can no longer be enforced, if an iteration changed them.

@@ -12,6 +12,7 @@ mod compare;
 mod documents;
 mod edit;
 mod file_rules;
+mod heldout;
 mod iteration;
 mod reconstruct;
 mod rule;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use runner_core::config::SetKeyError;
 use runner_core::layout::{Doc, RUNNER_DIR};
-use runner_core::model::id::RunId;
+use runner_core::model::id::{NodeId, RunId};
 use runner_core::prompt::PromptError;
 use runner_core::runs::edit::EditError;
 use runner_core::runs::identity::IdentityError;
@@ -234,6 +234,15 @@ pub enum UserError {
     },
     #[error("`guard.keep` names `{0}`, which is not a path inside the repository")]
     KeepOutside(String),
+    #[error("the held-out checks in `{path}` cannot be used: {why}")]
+    Heldout {
+        path: String,
+        why: String,
+        /// What the user can do about it.
+        fix: &'static str,
+    },
+    #[error("the held-out checks of task `{node}` in `{}` are not those that the last start found", .folder.display())]
+    HeldoutChanged { node: NodeId, folder: PathBuf },
     #[error("agents must run in a sandbox here, but none can be used")]
     NoSandbox {
         /// Why there is no sandbox.

@@ -9,6 +9,7 @@ mod earlier_records;
 pub(crate) mod event_log;
 mod file_activity;
 pub(crate) mod guard;
+mod heldout;
 mod hooks;
 pub mod iteration_dir;
 mod known_state;

@@ -13,6 +13,7 @@ pub mod detect;
 pub mod doctor;
 pub mod edit;
 pub mod edit_queue;
+pub(crate) mod environment;
 pub mod fork;
 pub mod guard_rerun;
 pub mod init;

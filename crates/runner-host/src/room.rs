@@ -5,6 +5,7 @@
 //! caches stay warm. Programs in the room never see the repository's own git directory: they get one of their own, with HEAD at
 //! the candidate.
 
+mod accepted;
 mod checkout;
 mod git_dir;
 mod home;
@@ -22,6 +23,8 @@ use crate::agent::sandbox::{Bubblewrap, bubblewrap_fix, hidden_programs};
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::{Git, PathSet, path_of};
+use crate::repo::heldout_folder::HeldoutFiles;
+use accepted::AcceptedFiles;
 use checkout::Checkout;
 pub(crate) use home::users_caches;
 pub(crate) use setup::SetupNeed;
@@ -66,11 +69,21 @@ impl GuardRoom {
         guard: &GuardConfig,
         base: &Candidate,
     ) -> Result<Self, Error> {
-        let folder = git.paths().fresh_room();
-        atomic::remove_any(&folder)?;
-        setup::ensure_owner(&folder, run)?;
-        setup::copy_kept_copies(&git.paths().room(), &folder)?;
-        Self::choose_at(&folder, git, run, guard, base)
+        Self::throwaway(git, run, guard, base, &git.paths().fresh_room())
+    }
+
+    /// A place for one held-out check, in a folder that the caller removes.
+    pub(crate) fn throwaway(
+        git: &Git,
+        run: &RunId,
+        guard: &GuardConfig,
+        base: &Candidate,
+        folder: &Path,
+    ) -> Result<Self, Error> {
+        atomic::remove_any(folder)?;
+        setup::ensure_owner(folder, run)?;
+        setup::copy_kept_copies(&git.paths().room(), folder)?;
+        Self::choose_at(folder, git, run, guard, base)
     }
 
     fn choose_at(
@@ -94,6 +107,14 @@ impl GuardRoom {
                 Err(UserError::NoRoom { why, fix }.into())
             }
             Err(why) => Ok(Self::InPlace { why: Some(why) }),
+        }
+    }
+
+    /// Lets later runs find the ignored files and caches that the last one left.
+    pub(crate) fn accept(&mut self) -> Result<(), Error> {
+        match self {
+            Self::InPlace { .. } => Ok(()),
+            Self::Room(room) => room.accept(),
         }
     }
 
@@ -157,9 +178,15 @@ pub(crate) struct Room {
     checkout: Checkout,
     /// The files that the last candidate protects.
     read_only: Vec<PathBuf>,
+    /// The files of a held-out check that are here while it runs.
+    laid: Vec<PathBuf>,
     caches: Vec<home::Mount>,
     /// Folders with objects that the candidate may need.
     object_folders: Vec<PathBuf>,
+    /// The ignored files and caches that later runs may find; none until the first run.
+    accepted: Option<AcceptedFiles>,
+    /// Whether the setup ran since they were accepted.
+    has_run_setup: bool,
 }
 
 impl Room {
@@ -215,8 +242,11 @@ impl Room {
             folder: folder.to_owned(),
             checkout,
             read_only: Vec::new(),
+            laid: Vec::new(),
             caches,
             object_folders,
+            accepted: None,
+            has_run_setup: false,
         })
     }
 
@@ -230,6 +260,9 @@ impl Room {
     ) -> Result<(), Error> {
         if guard.ignored != IgnoredFiles::Room {
             self.checkout.remove_ignored(git)?;
+        }
+        if guard.ignored == IgnoredFiles::Room {
+            self.keep_accepted(git, guard)?;
         }
         self.checkout.update(git, &candidate.tree)?;
         match guard.ignored {
@@ -245,6 +278,69 @@ impl Room {
             self.checkout.tree.join(path).symlink_metadata().is_ok_and(|metadata| metadata.is_file())
         };
         self.read_only = protected.iter().map(|path| path_of(path).to_owned()).filter(is_file).collect();
+        Ok(())
+    }
+
+    /// Removes what programs left in the room since its files were last accepted, so that every run begins with accepted files.
+    fn keep_accepted(&mut self, git: &Git, guard: &GuardConfig) -> Result<(), Error> {
+        let is_unaccepted = accepted::is_unaccepted(&self.folder);
+        let mut is_stale = self.accepted.is_none() || !is_unaccepted || self.has_run_setup;
+        let places = self.changeable(git)?;
+        if let (Some(accepted), true) = (&self.accepted, is_unaccepted) {
+            accepted.restore(&places)?;
+            let is_damaged = |path: &&String| {
+                let target = self.checkout.tree.join(path.trim_end_matches('/'));
+                !accepted.is_complete(&target)
+            };
+            let damaged: Vec<String> = guard.keep.iter().filter(is_damaged).cloned().collect();
+            setup::restore_kept(&self.folder, &damaged)?;
+            if self.has_run_setup || !damaged.is_empty() {
+                setup::forget(&self.folder)?;
+            }
+            is_stale |= !damaged.is_empty();
+        }
+        if self.accepted.is_none() && is_unaccepted {
+            // Another process ran something here: which files it left is not known.
+            self.checkout.remove_ignored(git)?;
+            setup::forget(&self.folder)?;
+            let cache = self.folder.join("cache");
+            atomic::remove_any(&cache)?;
+            atomic::ensure_folder(&cache)?;
+            self.caches = home::caches(&canonical(git.root()), &self.checkout.names(git)?, &cache)?;
+            setup::restore_kept(&self.folder, &guard.keep)?;
+        }
+        if is_stale {
+            self.accepted = Some(AcceptedFiles::read(&self.changeable(git)?));
+        }
+        self.has_run_setup = false;
+        accepted::mark(&self.folder)
+    }
+
+    /// Lets later runs find what the last one left in the room.
+    pub(crate) fn accept(&mut self) -> Result<(), Error> {
+        self.has_run_setup = false;
+        accepted::unmark(&self.folder)
+    }
+
+    /// Records that the setup succeeded for the files that are in the room now.
+    pub(crate) fn set_up(&mut self, marker: &Path, inputs: &str) -> Result<(), Error> {
+        self.has_run_setup = true;
+        atomic::write_no_sync(marker, inputs.as_bytes())
+    }
+
+    /// Everything in the room that stays from one run to the next: ignored files, and caches.
+    fn changeable(&mut self, git: &Git) -> Result<Vec<PathBuf>, Error> {
+        let mut places = self.checkout.untracked(git)?;
+        places.push(self.folder.join("cache"));
+        Ok(places)
+    }
+
+    /// Puts the files of a held-out check into the room. Programs in it cannot change them.
+    pub(crate) fn lay(&mut self, files: &HeldoutFiles) -> Result<(), Error> {
+        files.lay_in(&self.checkout.tree)?;
+        self.laid = files.paths().collect();
+        let laid = &self.laid;
+        self.read_only.retain(|path| !laid.contains(path));
         Ok(())
     }
 
@@ -281,9 +377,10 @@ impl Room {
         for (nth, objects) in self.object_folders.iter().enumerate() {
             argv.mount("--ro-bind", objects, &root.join(".git").join(git_dir::objects_name(nth)));
         }
-        for path in self.read_only.iter().take(PROTECTED_MAX) {
+        for path in self.read_only.iter().take(PROTECTED_MAX).chain(&self.laid) {
             argv.mount("--ro-bind", &tree.join(path), &root.join(path));
         }
+        argv.hide_heldout(guard.hidden.as_deref());
         argv.finish(&mut command, &root);
         command
     }

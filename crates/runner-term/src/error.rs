@@ -323,6 +323,10 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
             format!("{fix}, or set room = \"auto\" under [guard] in {}", Doc::Config.path()),
         )
         .with_details(vec![why.clone()]),
+        UserError::Heldout { fix, .. } => ErrorAdvice::new("heldout", (*fix).to_owned()),
+        UserError::HeldoutChanged { .. } => {
+            advice("heldout_changed", "restore them, or accept them as they are: runner start")
+        }
         UserError::KeepOutside(_) => {
             advice("guard_keep", "fix `keep` under [guard] in the configuration, then run 'runner start'")
         }

@@ -309,6 +309,7 @@ impl LiveView {
             | Event::Checked { .. }
             | Event::GuardEnded { .. }
             | Event::CheckEnded { phase: CheckPhase::Green, .. }
+            | Event::HeldoutEnded { .. }
             | Event::Committed { .. }
             | Event::OutageContinues { .. }
             | Event::BudgetUnenforceable { .. }

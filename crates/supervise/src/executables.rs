@@ -110,8 +110,13 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The first line that `program --version` prints. `None` if it fails or takes too long.
 pub fn version_of(program: &Path) -> Option<String> {
+    first_line_of(program, &["--version".into()])
+}
+
+/// The first line that a program prints. `None` if it fails or takes too long.
+pub fn first_line_of(program: &Path, args: &[OsString]) -> Option<String> {
     let mut command = Command::new(program);
-    command.arg("--version").stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
     let (mut child, status) = run_to_end(&mut command)?;
     if !status.success() {
         return None;

@@ -72,7 +72,7 @@ impl Trailer {
             Self::GuardExit => "iteration, baseline, final",
             Self::Room => "iteration, baseline, milestone, final",
             Self::Candidate => "iteration, final",
-            Self::Check | Self::Review => "iteration",
+            Self::Check | Self::Red | Self::Heldout | Self::Review => "iteration",
             Self::Recheck => "milestone, final",
             Self::UserCommits => "iteration, baseline, milestone, final, edit, start",
             Self::PlanImport | Self::Fork => "start",
@@ -98,9 +98,17 @@ impl Trailer {
                  ended after it (an exit code, `signal-<n>`, `timed-out`, `not-started`, `no-tests`, `tests-failed`, or `none` if it did not run), \
                  and the digest of the checks; one for each"
             }
+            Self::Red => {
+                "a check of a task with parts that ran before the first session below it: task and name, how it ended, and the \
+                 digest of the checks; one for each"
+            }
+            Self::Heldout => {
+                "a held-out check that ran: task and name, how it ended before the work, `pass` or `fail` after it (`none` if it \
+                 did not run then), and the digest of the checks; one for each"
+            }
             Self::Recheck => {
                 "a check of a passed task that ran again: task and name, how it ended, the digest of the checks, and the iteration \
-                 that broke it if it failed and that is known; one for each"
+                 that broke it if it failed and that is known; `heldout` after a held-out one; one for each"
             }
             Self::Review => {
                 "the review of the work: `accepted`, `refused` or `failed`, which of how many reviews that may refuse, and the \

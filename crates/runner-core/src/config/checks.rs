@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::read_keys;
+use super::{read_keys, read_optional_keys};
 use crate::strict::{BoundedInt, TomlTable};
 
 /// How the runner treats the checks of tasks.
@@ -16,6 +16,11 @@ pub struct ChecksConfig {
     pub vacuous: VacuousPolicy,
     /// How many tasks the runner adds for checks of passed tasks that fail again. After that, the run stops.
     pub regression_tasks: BoundedInt<0, 1_000>,
+    /// A folder outside of the repository with checks that no session can read: `<node-id>/checks.toml` with its files, or
+    /// `root/` for the whole plan. Agents learn the names of those that fail, and nothing else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["/home/me/heldout/shop"]))]
+    pub heldout: Option<String>,
 }
 
 /// What to do with a check that proves nothing.
@@ -29,7 +34,7 @@ pub enum VacuousPolicy {
 
 impl Default for ChecksConfig {
     fn default() -> Self {
-        Self { vacuous: VacuousPolicy::Annotate, regression_tasks: BoundedInt::fixed::<3>() }
+        Self { vacuous: VacuousPolicy::Annotate, regression_tasks: BoundedInt::fixed::<3>(), heldout: None }
     }
 }
 
@@ -37,6 +42,7 @@ impl ChecksConfig {
     pub(super) fn take(table: &mut TomlTable<'_>) -> Self {
         let mut checks = Self::default();
         read_keys!(table, checks: vacuous, regression_tasks);
+        read_optional_keys!(table, checks: heldout);
         checks
     }
 }

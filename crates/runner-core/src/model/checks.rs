@@ -16,7 +16,7 @@ use thiserror::Error;
 
 pub use frozen::{CheckFilePath, frozen_node};
 pub use path::{CheckFileName, CheckPath};
-pub use record::{CheckEnd, CheckExit, CheckRecord, CheckRed, RedKind, TaskProof};
+pub use record::{CheckEnd, CheckExit, CheckRecord, CheckRed, RedKind, RedRecord, TaskProof};
 pub use write::{with_check, without_check};
 
 use crate::config::{CommandArgv, Seconds};
@@ -70,8 +70,9 @@ impl<'de> Deserialize<'de> for CheckName {
 crate::strict::inline_schema!(CheckName, { "type": "string" });
 
 /// Whether a check must fail before the work on its task begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum RedRule {
     /// It must fail: a check that succeeds before the work proves nothing about it.
     #[default]

@@ -42,9 +42,31 @@ pub struct RecheckRecord {
     /// The first iteration after which it failed; null if it succeeded, or if that is not known.
     #[serde(deserialize_with = "Option::deserialize")]
     pub broken_by: Option<IterationNumber>,
+    /// Whether it is a held-out check.
+    #[serde(default, skip_serializing_if = "CheckSource::is_task")]
+    pub source: CheckSource,
+}
+
+/// Where a check is defined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum CheckSource {
+    /// Beside the task, in the repository.
+    #[default]
+    Task,
+    /// In the folder of held-out checks.
+    Heldout,
+}
+
+impl CheckSource {
+    fn is_task(&self) -> bool {
+        *self == Self::Task
+    }
 }
 
 const BROKEN_BY: &str = "broken-by=";
+const HELDOUT: &str = "heldout";
 
 impl RecheckRecord {
     /// Parses what `Display` writes.
@@ -52,16 +74,21 @@ impl RecheckRecord {
         let mut words = text.split(' ');
         let (node, name) = words.next()?.split_once('/')?;
         let (exit, digest) = (words.next()?, words.next()?);
-        let broken_by = match words.next() {
-            Some(word) => Some(word.strip_prefix(BROKEN_BY)?.parse().ok()?),
-            None => None,
-        };
+        let (mut broken_by, mut source) = (None, CheckSource::Task);
+        for word in words.by_ref() {
+            match word.strip_prefix(BROKEN_BY) {
+                Some(iter) => broken_by = Some(iter.parse().ok()?),
+                None if word == HELDOUT => source = CheckSource::Heldout,
+                None => return None,
+            }
+        }
         let record = Self {
             node: NodeId::new(node).ok()?,
             name: CheckName::new(name)?,
             exit: CheckExit::parse(exit)?,
             digest: Sha256::parse(digest)?,
             broken_by,
+            source,
         };
         (words.next().is_none() && record.to_string() == text).then_some(record)
     }
@@ -69,9 +96,10 @@ impl RecheckRecord {
 
 impl fmt::Display for RecheckRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { node, name, exit, digest, broken_by } = self;
+        let Self { node, name, exit, digest, broken_by, source } = self;
         write!(f, "{node}/{name} {exit} {digest}")?;
-        broken_by.map_or(Ok(()), |iter| write!(f, " {BROKEN_BY}{iter}"))
+        broken_by.map_or(Ok(()), |iter| write!(f, " {BROKEN_BY}{iter}"))?;
+        if source.is_task() { Ok(()) } else { write!(f, " {HELDOUT}") }
     }
 }
 
@@ -87,13 +115,15 @@ mod tests {
             exit: CheckExit::Code(0),
             digest: Sha256::of(b"x"),
             broken_by: None,
+            source: CheckSource::Task,
         };
+        let heldout = RecheckRecord { source: CheckSource::Heldout, ..record.clone() };
         let red = RecheckRecord {
             exit: CheckExit::TimedOut,
             broken_by: Some(IterationNumber::FIRST.next()),
             ..record.clone()
         };
-        for record in [record.clone(), red] {
+        for record in [record.clone(), red, heldout] {
             assert_eq!(RecheckRecord::parse(&record.to_string()), Some(record));
         }
         for wrong in ["", "a 0", "root/a 0", &format!("{record} 2"), &format!("{record} broken-by=2")] {

@@ -12,6 +12,8 @@ use crate::model::agent_output::AgentStatus;
 use crate::model::checks::TaskProof;
 use crate::model::cost::{LeafSpending, RunSpending};
 use crate::model::digest::Sha256;
+use crate::model::environment::Environment;
+use crate::model::heldout::HeldoutTask;
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::instructions::PinnedInstructions;
 use crate::model::progress::Progress;
@@ -119,6 +121,12 @@ pub struct RunState {
     /// The repository's own instructions, as the last `runner start` found them; every prompt contains them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<PinnedInstructions>,
+    /// The held-out checks that the last `runner start` found, sorted by node id.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub heldout: Vec<HeldoutTask>,
+    /// The versions of tools and the lock files that the last `runner start` found.
+    #[serde(skip_serializing_if = "Environment::is_empty")]
+    pub environment: Environment,
     /// The version of the rules that wrote this.
     #[schemars(extend("const" = SEMANTICS))]
     pub semantics: u32,
@@ -246,6 +254,8 @@ impl RunState {
             protection: None,
             plan_approval: None,
             instructions: None,
+            heldout: Vec::new(),
+            environment: Environment::default(),
             semantics: SEMANTICS,
         }
     }
@@ -287,6 +297,8 @@ impl RunState {
             protection: fields.optional_object("protection").unwrap_or(fresh.protection),
             plan_approval: fields.optional("plan_approval").or(fresh.plan_approval),
             instructions: fields.optional_object("instructions").unwrap_or(fresh.instructions),
+            heldout: fields.optional("heldout").unwrap_or(fresh.heldout),
+            environment: fields.optional_object("environment").unwrap_or(fresh.environment),
             semantics: fields.required("semantics").map_or(fresh.semantics, U32Count::get),
         };
         if state.semantics != SEMANTICS {
@@ -311,6 +323,11 @@ impl RunState {
     /// How the checks of a task ended before the work, if they ran.
     pub fn proof_of(&self, node: &NodeId) -> Option<&TaskProof> {
         self.proofs.iter().find(|proof| proof.node == *node)
+    }
+
+    /// The held-out checks of a task.
+    pub fn heldout_of(&self, node: &NodeId) -> Option<&HeldoutTask> {
+        self.heldout.iter().find(|task| task.node == *node)
     }
 
     pub fn spent_on(&self, leaf: &NodeId) -> Option<&LeafSpending> {

@@ -28,9 +28,12 @@ impl<'e> RunActivity<'e> {
             Event::GuardStarted { .. }
             | Event::BaselineStarted { .. }
             | Event::CheckStarted { .. }
+            | Event::HeldoutEnded { result: Some(_), .. }
             | Event::ReviewStarted { .. }
             | Event::CheckEnded { phase: CheckPhase::Green, .. } => Some(Self::Guard),
-            Event::CheckEnded { phase: CheckPhase::Red, .. } => Some(Self::Agent),
+            Event::CheckEnded { phase: CheckPhase::Red, .. } | Event::HeldoutEnded { result: None, .. } => {
+                Some(Self::Agent)
+            }
             Event::FinalCheckStarted { .. } => Some(Self::FinalCheck),
             Event::RecheckStarted { .. } | Event::RecheckEnded { .. } => Some(Self::Rechecking),
             Event::GuardEnded { .. }

@@ -8,6 +8,7 @@ use crate::checks::coverage::{PointState, point_states};
 use crate::config::Config;
 use crate::model::checks::{Check, CheckEnd, CheckExit, CheckName, RedKind, RedRule, TaskChecks};
 use crate::model::id::NodeId;
+use crate::model::run_state::RunState;
 use crate::model::tree::{Node, Tree, path_text};
 use crate::text::one_line;
 
@@ -223,7 +224,7 @@ fn broken_text(check: &Check, exit: CheckExit) -> String {
 pub fn prose_points(tree: &Tree, checks: &BTreeMap<NodeId, TaskChecks>) -> Vec<ProsePoint> {
     let mut prose = Vec::new();
     for (task, leaf) in open_leaves(tree) {
-        let states = point_states(leaf, checks.get(&leaf.id), None);
+        let states = point_states(leaf, checks.get(&leaf.id), &RunState::new(None));
         let undecided = states.iter().zip(&leaf.acceptance).enumerate();
         for (index, (_, text)) in undecided.filter(|(_, (state, _))| **state == PointState::Prose) {
             prose.push(ProsePoint { task: task.clone(), point: index + 1, text: one_line(text) });

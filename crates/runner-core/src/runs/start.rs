@@ -13,7 +13,9 @@ use crate::guard_files::{self, RepoFiles};
 use crate::layout::{Doc, DocOwner, complete_gitignore};
 use crate::model::checks::TaskChecks;
 use crate::model::digest::Sha256;
+use crate::model::environment::Environment;
 use crate::model::goal::{Goal, GoalError, GoalSummary};
+use crate::model::heldout::{self, HeldoutTask};
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::instructions::PinnedInstructions;
 use crate::model::protection::Protection;
@@ -255,6 +257,20 @@ pub fn compose(
     let has_stale_root = has_stale_root(&goal, tree, sources);
     let goal_unwritten = !goal.is_written();
     Ok(StartDocuments { docs, goal_unwritten, protection, has_stale_root, instructions, imported })
+}
+
+/// Adds what a start finds outside of the repository: held-out checks, and the environment.
+pub fn with_surroundings(
+    composed: &mut StartDocuments,
+    heldout: Vec<HeldoutTask>,
+    environment: Environment,
+) -> Result<(), StartError> {
+    if let Some(bytes) = composed.docs.get_mut(&Doc::RunState) {
+        let state = RunState::decode(bytes).map_err(StartError::RunState)?;
+        let heldout = heldout::frozen(&state.heldout, heldout);
+        *bytes = RunState { heldout, environment, ..state }.to_bytes();
+    }
+    Ok(())
 }
 
 /// The tree of an edit, if the plan is still the one that the user edited.

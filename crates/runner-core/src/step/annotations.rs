@@ -227,12 +227,15 @@ impl Settling<'_> {
 
     /// The checks that prove nothing, in every iteration in which checks ran.
     fn unproven_checks(&self) -> Vec<Annotation> {
-        let Some(checks) = &self.job.task.checks else { return Vec::new() };
-        if self.evidence.checks.records(Some(checks)).is_empty() {
-            return Vec::new();
+        let evidence = &self.evidence.checks;
+        let mut unproven = Vec::new();
+        if let Some(checks) = &self.job.task.checks
+            && !evidence.records(Some(checks)).is_empty()
+        {
+            let proof = evidence.red.as_ref().or(checks.red.as_ref());
+            unproven.extend(proof.map(|proof| checks.unproven(proof)).unwrap_or_default());
         }
-        let proof = self.evidence.checks.red.as_ref().or(checks.red.as_ref());
-        let unproven = proof.map(|proof| checks.unproven(proof)).unwrap_or_default();
+        unproven.extend(evidence.unproven_heldout(self.job));
         unproven
             .into_iter()
             .map(|CheckRed { name: check, red }| Annotation::CheckUnproven { check, red })

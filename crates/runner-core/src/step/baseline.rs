@@ -98,6 +98,7 @@ mod tests {
     use crate::step::{Attempt, Interruption, IterationWorld, PassedChecks, PastIteration, Transition};
     use crate::step::{GuardExit, Job, ReviewJob, ReviewRun};
     use crate::step::{GuardPlace, RoomLevel, SessionRequest};
+    use crate::step::{HeldoutId, HeldoutRun, RedResults};
     use crate::verify;
 
     /// A repository that no agent has touched.
@@ -129,6 +130,16 @@ mod tests {
             _: &[RepoPath],
         ) -> Result<CheckRun, PromptError> {
             panic!("a check ran")
+        }
+
+        fn run_heldout(
+            &mut self,
+            (): &mut (),
+            _: &Job,
+            _: HeldoutId<'_>,
+            _: &[RepoPath],
+        ) -> Result<HeldoutRun, PromptError> {
+            panic!("a held-out check ran")
         }
 
         fn run_review(
@@ -167,11 +178,15 @@ mod tests {
             panic!("a check ran")
         }
 
+        fn run_heldout_at_tip(&mut self, _: &LoadedRun, _: HeldoutId<'_>) -> Result<HeldoutRun, PromptError> {
+            panic!("a held-out check ran")
+        }
+
         fn run_agent(
             &mut self,
             _: &LoadedRun,
             _: &Job,
-            _: Option<&crate::model::checks::TaskProof>,
+            _: &RedResults,
         ) -> Result<((), Attempt), PromptError> {
             panic!("a session ran")
         }

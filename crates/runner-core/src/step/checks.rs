@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::before_work::RedResults;
 use super::event::Event;
 use super::guard_place::GuardPlace;
+use super::heldout::HeldoutGreen;
 use super::interpret::Claim;
 use super::next_state::bounded_output;
 use super::outcome::{Interruption, StopReason};
@@ -18,6 +20,7 @@ use crate::config::VacuousPolicy;
 use crate::model::checks::{
     Check, CheckEnd, CheckExit, CheckName, CheckRecord, CheckRed, RedKind, RedRule, TaskChecks, TaskProof,
 };
+use crate::model::heldout::HeldoutTask;
 use crate::model::id::NodeId;
 use crate::text::lines;
 
@@ -63,8 +66,16 @@ pub struct CheckEvidence {
     /// How they ended before the work, if they ran then in this iteration.
     #[serde(default)]
     pub red: Option<TaskProof>,
+    /// The same for tasks above it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub above: Vec<TaskProof>,
+    /// The same for held-out checks, of the task and of those above it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heldout_red: Vec<HeldoutTask>,
     #[serde(default)]
     pub green: GreenRun,
+    #[serde(default, skip_serializing_if = "HeldoutGreen::is_skipped")]
+    pub heldout: HeldoutGreen,
 }
 
 /// The checks after an accepted `done`.
@@ -121,6 +132,11 @@ impl GreenRun {
 }
 
 impl CheckEvidence {
+    /// Adds what ran before the session.
+    pub(super) fn set_red(&mut self, red: RedResults) {
+        (self.red, self.above, self.heldout_red) = (red.task, red.above, red.heldout);
+    }
+
     /// What a commit records about the checks of its task; nothing in an iteration in which none ran.
     pub fn records(&self, checks: Option<&JobChecks>) -> Vec<CheckRecord> {
         let Some(checks) = checks else { return Vec::new() };

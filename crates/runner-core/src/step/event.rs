@@ -22,6 +22,7 @@ use crate::model::agent_output::AgentStatus;
 use crate::model::checks::{Check, CheckExit, CheckName, RedKind};
 use crate::model::cost::{BudgetLimit, RunSpending, SessionCost};
 use crate::model::digest::Sha256;
+use crate::model::heldout::HeldoutResult;
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::run_state::GuardResult;
 use crate::model::tree::LeafCount;
@@ -94,6 +95,8 @@ pub enum Event {
         exit: CheckExit,
         red: Option<RedKind>,
     },
+    /// A held-out check ended: before the work with `red`, after it or again later with `result`.
+    HeldoutEnded { node: NodeId, check: CheckName, red: Option<RedKind>, result: Option<HeldoutResult> },
     /// The guard is about to run.
     GuardStarted { iter: IterationNumber, command: CommandArgv },
     /// The guard's command ended.
@@ -314,6 +317,7 @@ impl Event {
             Self::RegressionAdded { .. } => "regression_added",
             Self::CheckStarted { .. } => "check_started",
             Self::CheckEnded { .. } => "check_ended",
+            Self::HeldoutEnded { .. } => "heldout_ended",
             Self::GuardStarted { .. } => "guard_started",
             Self::GuardEnded { .. } => "guard_ended",
             Self::ReviewStarted { .. } => "review_started",

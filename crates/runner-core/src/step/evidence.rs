@@ -3,6 +3,7 @@
 use super::attempt::GuardRun;
 use super::checks::{CheckEvidence, GreenRun};
 use super::guard_place::GuardPlace;
+use super::heldout::HeldoutGreen;
 use super::outcome::Interruption;
 use super::review::ReviewEvidence;
 
@@ -27,11 +28,14 @@ impl Evidence {
 
     /// Where guard and checks ran, if any of them ran to its end.
     pub fn place(&self) -> Option<&GuardPlace> {
-        self.guard.place().or_else(|| self.checks.green.place())
+        self.guard.place().or_else(|| self.checks.green.place()).or_else(|| self.checks.heldout.place())
     }
 
     /// What interrupted guard, checks or review.
     pub(super) fn interruption(&self) -> Option<Interruption> {
+        if let HeldoutGreen::Interrupted { by } = &self.checks.heldout {
+            return Some(*by);
+        }
         match (&self.guard, &self.checks.green) {
             (GuardRun::Interrupted { by }, _) | (_, GreenRun::Interrupted { by }) => Some(*by),
             (_, _) => self.review.interruption(),

@@ -4,6 +4,7 @@ use super::annotations::Annotation;
 use super::plan::{SessionRequest, SessionTarget};
 use super::settle::Settling;
 use crate::commit_message::{CommitKind, CommitMessage, IterationTarget, Trailer};
+use crate::model::checks::RedRecord;
 use crate::model::digest::Sha256;
 use crate::model::run_state::{RunState, SEMANTICS};
 use crate::prompt;
@@ -56,6 +57,12 @@ impl Settling<'_> {
         }
         for record in self.evidence.checks.records(self.job.task.checks.as_ref()) {
             message = message.trailer(Trailer::Check, record);
+        }
+        for record in RedRecord::of(&self.evidence.checks.above) {
+            message = message.trailer(Trailer::Red, record);
+        }
+        for record in self.evidence.checks.heldout_records(self.job) {
+            message = message.trailer(Trailer::Heldout, record);
         }
         if let Some(review) = &state.review.last {
             message = message.trailer(Trailer::Review, review.trailer());

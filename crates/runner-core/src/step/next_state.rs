@@ -11,6 +11,7 @@ use super::settle::Settling;
 use crate::config::OnUsageLimit;
 use crate::model::checks::TaskProof;
 use crate::model::cost::{LeafSpending, RunSpending, SessionCost, amount};
+use crate::model::heldout::HeldoutTask;
 use crate::model::id::NodeId;
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::{NodeHistory, PendingRepair, RunState, SEMANTICS, omitted_line};
@@ -118,6 +119,8 @@ impl Settling<'_> {
             // What agents add while they work is the approved plan's own growth; another plan is not.
             plan_approval: before.plan_approval.filter(|_| outcome != Outcome::Planned),
             instructions: before.instructions.clone(),
+            heldout: self.heldout(),
+            environment: before.environment.clone(),
             semantics: SEMANTICS,
         }
     }
@@ -246,7 +249,10 @@ impl Settling<'_> {
         match (self.decision.outcome, &self.evidence.checks.green) {
             (Outcome::GuardFailed, _) => guard_output(&self.evidence.guard),
             (Outcome::ReviewRefused, _) => self.refusal_text(),
-            (Outcome::ChecksFailed, GreenRun::Ended { output, .. }) => Some(bounded_output(output)),
+            (Outcome::ChecksFailed, GreenRun::Ended { output, .. }) if !output.is_empty() => {
+                Some(bounded_output(output))
+            }
+            (Outcome::ChecksFailed, _) => Some(self.evidence.checks.heldout.failure_text()),
             (_, _) => None,
         }
     }
@@ -254,13 +260,21 @@ impl Settling<'_> {
     /// How the checks of tasks ended before the work, for every task of the plan.
     fn proofs(&self, tree: &Tree) -> Vec<TaskProof> {
         let mut proofs = self.snapshot.state.proofs.clone();
-        if let Some(red) = &self.evidence.checks.red {
+        let checks = &self.evidence.checks;
+        for red in checks.red.iter().chain(&checks.above) {
             proofs.retain(|proof| proof.node != red.node);
             proofs.push(red.clone());
         }
         proofs.retain(|proof| tree.path_to(&proof.node).is_some());
         proofs.sort_by(|one, other| one.node.cmp(&other.node));
         proofs
+    }
+
+    /// The held-out checks, with how those that ran before this session ended.
+    fn heldout(&self) -> Vec<HeldoutTask> {
+        let ran = &self.evidence.checks.heldout_red;
+        let tasks = self.snapshot.state.heldout.iter();
+        tasks.map(|task| ran.iter().find(|red| red.node == task.node).unwrap_or(task).clone()).collect()
     }
 
     fn agent_summary(&self) -> String {

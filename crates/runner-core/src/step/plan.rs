@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::before_work;
 use super::checks::JobChecks;
 use super::escalation::{AgentChoice, next_agent};
 use super::final_check;
@@ -15,6 +16,7 @@ use super::snapshot::Snapshot;
 use crate::config::{ApprovalPolicy, Config, GuardConfig, NetworkAccess, OnStuck, VacuousPolicy};
 use crate::model::checks::TaskChecks;
 use crate::model::cost::{ReachedLimit, SessionBudget, reached};
+use crate::model::heldout::HeldoutTask;
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::protection::Protection;
 use crate::model::repo_path::RepoPath;
@@ -185,6 +187,12 @@ pub struct SelectedTask {
     pub attempt: Ordinal,
     /// The checks of the task, if it has any.
     pub checks: Option<JobChecks>,
+    /// The checks of tasks above it that must fail before the session.
+    pub above: Vec<JobChecks>,
+    /// The held-out checks of the task and of those above it.
+    pub heldout: Vec<HeldoutTask>,
+    /// What happens with a check that does not fail before the work.
+    pub vacuous: VacuousPolicy,
     pub review: ReviewPlan,
 }
 
@@ -280,6 +288,9 @@ pub fn plan(snapshot: &Snapshot, request: SessionRequest) -> Result<NextStep, Pr
             title: selected.map(|selected| selected.leaf.title.clone()).unwrap_or_default(),
             attempt,
             checks: job_checks(snapshot, &target),
+            above: before_work::above(snapshot, &target),
+            heldout: before_work::heldout(snapshot, &target),
+            vacuous: snapshot.config.checks.vacuous,
             review: ReviewPlan::of(snapshot, &target),
         },
         target,

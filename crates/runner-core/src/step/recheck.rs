@@ -4,15 +4,17 @@
 use super::checks::CheckRun;
 use super::event::Event;
 use super::guard_place::GuardPlace;
+use super::heldout::{HeldoutId, HeldoutRun};
 use super::outcome::{Interruption, StopReason};
 use super::recorded_guard::{GuardJob, GuardRecord, RecordResults};
 use super::snapshot::Snapshot;
 use super::{LoadedRun, StepResult, World};
 use crate::checks::{effective_exit, reader};
 use crate::model::checks::{Check, CheckExit, TaskChecks};
+use crate::model::heldout::{HeldoutResult, HeldoutTask};
 use crate::model::id::{IterationNumber, NodeId};
 use crate::model::object_id::{CommitId, TreeId};
-use crate::model::ratchet::{Ratchet, RecheckRecord};
+use crate::model::ratchet::{CheckSource, Ratchet, RecheckRecord};
 use crate::model::tree::{Node, Tree};
 
 /// The checks of a passed task.
@@ -60,17 +62,25 @@ pub(crate) fn passed_checks(snapshot: &Snapshot) -> Vec<PassedChecks> {
     found
 }
 
+/// The held-out checks of all passed tasks, in the order of their node ids.
+pub(crate) fn passed_heldout(snapshot: &Snapshot) -> Vec<HeldoutTask> {
+    let tasks = snapshot.state.heldout.iter();
+    tasks.filter(|task| has_passed(&snapshot.tree, &task.node)).cloned().collect()
+}
+
+fn has_passed(tree: &Tree, id: &NodeId) -> bool {
+    tree.path_to(id).is_some_and(|path| path.last().is_some_and(|node| node.passes))
+}
+
 /// Whether checks of passed tasks must run again before the next session.
 pub(super) fn is_due(snapshot: &Snapshot) -> bool {
-    !snapshot.state.ratchet.due.is_empty() && !passed_checks(snapshot).is_empty()
+    let has_checks = || !passed_checks(snapshot).is_empty() || !passed_heldout(snapshot).is_empty();
+    !snapshot.state.ratchet.due.is_empty() && has_checks()
 }
 
 /// What is due after an iteration: a task with parts passed, and it or an earlier task has checks. The final check follows the
 /// last pass by itself.
 pub(super) fn next_ratchet(snapshot: &Snapshot, tree: &Tree) -> Ratchet {
-    let has_passed = |tree: &Tree, id: &NodeId| {
-        tree.path_to(id).is_some_and(|path| path.last().is_some_and(|node| node.passes))
-    };
     let before = &snapshot.state.ratchet;
     let mut passed = Vec::new();
     newly_passed(tree.root(), &mut |node| {
@@ -79,9 +89,13 @@ pub(super) fn next_ratchet(snapshot: &Snapshot, tree: &Tree) -> Ratchet {
             passed.push(node.id.clone());
         }
     });
-    let has_checks = passed.iter().any(|node| snapshot.node_files.checks.contains_key(node));
-    let is_checked =
-        has_checks || snapshot.state.proofs.iter().any(|proof| has_passed(&snapshot.tree, &proof.node));
+    let state = &snapshot.state;
+    let has_checks = passed
+        .iter()
+        .any(|node| snapshot.node_files.checks.contains_key(node) || state.heldout_of(node).is_some());
+    let is_checked = has_checks
+        || state.proofs.iter().any(|proof| has_passed(&snapshot.tree, &proof.node))
+        || state.heldout.iter().any(|task| has_passed(&snapshot.tree, &task.node));
     let due = if is_checked { [before.due.clone(), passed].concat() } else { before.due.clone() };
     Ratchet { due, tasks: before.tasks, regressed: Vec::new() }
 }
@@ -184,8 +198,35 @@ pub(super) fn run_all<W: World>(
                 }
             };
             world.announce(&Event::RecheckEnded { node: node.clone(), check: name.clone(), exit, broken_by });
-            records.push(RecheckRecord { node, name, exit, digest: task.task.digest, broken_by });
+            let (digest, source) = (task.task.digest, CheckSource::Task);
+            records.push(RecheckRecord { node, name, exit, digest, broken_by, source });
             last_place = Some(place);
+        }
+    }
+    for task in &job.heldout {
+        for check in &task.checks {
+            let id = HeldoutId { node: &task.node, digest: task.digest, name: &check.name };
+            let (result, place) = match world.run_heldout_at_tip(run, id)? {
+                HeldoutRun::Ended { kind, place } => (HeldoutResult::of(kind), place),
+                HeldoutRun::Interrupted { by } => return Ok(Rechecks::Interrupted { by }),
+            };
+            let (node, name) = (task.node.clone(), check.name.clone());
+            let event = Event::HeldoutEnded {
+                node: node.clone(),
+                check: name.clone(),
+                red: None,
+                result: Some(result),
+            };
+            world.announce(&event);
+            records.push(RecheckRecord {
+                node,
+                name,
+                exit: result.to_exit(),
+                digest: task.digest,
+                broken_by: None,
+                source: CheckSource::Heldout,
+            });
+            last_place = last_place.or(Some(place));
         }
     }
     Ok(Rechecks::Ended { records, place: last_place })

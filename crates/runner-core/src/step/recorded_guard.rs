@@ -4,12 +4,13 @@
 use super::attempt::{GuardExit, GuardRun};
 use super::next_state::guard_output;
 use super::plan::SessionLimits;
-use super::recheck::{PassedChecks, passed_checks};
+use super::recheck::{PassedChecks, passed_checks, passed_heldout};
 use super::regression::{RegressionTask, regression};
 use super::snapshot::Snapshot;
 use crate::commit_message::{CommitKind, CommitMessage, Trailer};
 use crate::config::{GuardConfig, IgnoredFiles, RoomMode};
 use crate::model::digest::Sha256;
+use crate::model::heldout::HeldoutTask;
 use crate::model::id::RunId;
 use crate::model::object_id::TreeId;
 use crate::model::protection::Protection;
@@ -39,6 +40,8 @@ pub struct GuardJob {
     pub limits: SessionLimits,
     /// The checks of passed tasks that run again.
     pub checks: Vec<PassedChecks>,
+    /// The held-out checks of passed tasks, which run again too.
+    pub heldout: Vec<HeldoutTask>,
 }
 
 impl GuardJob {
@@ -52,6 +55,10 @@ impl GuardJob {
             checks: match occasion {
                 GuardOccasion::Baseline => Vec::new(),
                 GuardOccasion::Milestone | GuardOccasion::Final => passed_checks(snapshot),
+            },
+            heldout: match occasion {
+                GuardOccasion::Baseline => Vec::new(),
+                GuardOccasion::Milestone | GuardOccasion::Final => passed_heldout(snapshot),
             },
         }
     }

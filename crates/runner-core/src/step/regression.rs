@@ -8,7 +8,7 @@ use super::snapshot::Snapshot;
 use crate::layout::{checks_path, node_folder};
 use crate::model::checks::{Check, CheckFileName, CheckName, CheckPath, PointNumber, RedRule, with_check};
 use crate::model::id::NodeId;
-use crate::model::ratchet::RecheckRecord;
+use crate::model::ratchet::{CheckSource, RecheckRecord};
 use crate::model::tree::{Node, Tree};
 
 /// A task for checks that fail again.
@@ -50,6 +50,10 @@ pub(super) fn regression(snapshot: &Snapshot, records: &[RecheckRecord]) -> Opti
     let mut task = TaskWriter::new(node);
     let passed = passed_checks(snapshot);
     for red in reds {
+        if red.source == CheckSource::Heldout {
+            task.add_heldout(red);
+            continue;
+        }
         let checks = passed.iter().find(|task| task.node == red.node);
         let check = checks.and_then(|task| task.task.checks.iter().find(|check| check.name == red.name));
         if let Some(check) = check {
@@ -135,6 +139,17 @@ impl TaskWriter {
         self.toml = with_check(&self.toml, &check);
     }
 
+    /// Adds a held-out check: its name alone. The next final check decides whether the task did what it asks for.
+    fn add_heldout(&mut self, red: &RecheckRecord) {
+        if self.acceptance.len() >= CHECKS_MAX {
+            return;
+        }
+        let RecheckRecord { node, name, .. } = red;
+        self.sentences
+            .push(format!("Held-out check `{name}` of task `{node}` fails, although the task passed."));
+        self.acceptance.push(format!("Held-out check `{name}` of task `{node}` succeeds"));
+    }
+
     fn free_name(&mut self, wanted: &CheckName) -> CheckName {
         let numbered = (2..).map(|nth: u32| CheckName::new(&format!("check-{nth}")));
         let mut names = std::iter::once(Some(wanted.clone())).chain(numbered).flatten();
@@ -169,10 +184,12 @@ impl TaskWriter {
         let mut root = root.clone();
         root.children.insert(0, task);
         root.derive_passes();
-        self.files.push(RecordFile {
-            path: checks_path(&self.node),
-            content: RecordContent::Bytes(self.toml.into_bytes()),
-        });
+        if !self.toml.is_empty() {
+            self.files.push(RecordFile {
+                path: checks_path(&self.node),
+                content: RecordContent::Bytes(self.toml.into_bytes()),
+            });
+        }
         Some(RegressionTask { node: self.node, tree: Tree::new(root).ok()?, files: self.files })
     }
 }

@@ -8,6 +8,7 @@ use super::backoff::{Backoff, Wait};
 use super::checks::{CheckEvidence, GreenRun};
 use super::escalation::{LeafRef, choose_agent};
 use super::evidence::Evidence;
+use super::heldout::HeldoutGreen;
 use super::interpret::{Claim, SessionFinding};
 use super::merge::PlanEdit;
 use super::meta::IterationMeta;
@@ -271,6 +272,11 @@ fn decide_done<'a>(plan: AcceptedPlan<'a>, evidence: &Evidence, proof: DoneProof
         GreenRun::Interrupted { .. } => return discard(Outcome::Interrupted),
         green if !green.is_green() => return accept(Outcome::ChecksFailed, LeafUpdate::Charge),
         GreenRun::Skipped | GreenRun::Ended { .. } => {}
+    }
+    match &evidence.checks.heldout {
+        HeldoutGreen::Interrupted { .. } => return discard(Outcome::Interrupted),
+        heldout if !heldout.is_green() => return accept(Outcome::ChecksFailed, LeafUpdate::Charge),
+        HeldoutGreen::Skipped | HeldoutGreen::Ended { .. } => {}
     }
     match &evidence.guard {
         GuardRun::Ended { exit: exit @ GuardExit::Code(0), .. } => {

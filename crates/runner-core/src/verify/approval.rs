@@ -4,6 +4,7 @@ use super::auditor::Auditor;
 use super::documents::DecodedDocuments;
 use super::snapshot::{self, Files};
 use crate::model::digest::Sha256;
+use crate::model::heldout::after_start;
 use crate::model::run_state::RunState;
 use crate::model::tree::Tree;
 use crate::runs::plan_digest::plan_digest;
@@ -28,6 +29,8 @@ impl Auditor {
         RunState {
             protection: is.protection.clone(),
             instructions: is.instructions.clone(),
+            heldout: after_start(&before.heldout, &is.heldout),
+            environment: is.environment.clone(),
             plan_approval: self.approval_after_start(before, tree),
             ..before.clone()
         }

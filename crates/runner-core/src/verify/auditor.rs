@@ -12,6 +12,7 @@ use super::compare::{self, Difference, shown};
 use super::documents::DecodedDocuments;
 use super::edit;
 use super::file_rules::{instructions_difference, plan_scope_differences, protection_difference};
+use super::heldout;
 use super::iteration::{IterationAudit, subject_differences};
 use super::snapshot::{self, Files, goal_id, is_runner_path};
 use super::start::{self, ForkStart};
@@ -228,7 +229,7 @@ impl Auditor {
             return Coverage::default();
         };
         let checks = snapshot::all_checks(&self.files, tree);
-        coverage(tree, &checks, &state.proofs)
+        coverage(tree, &checks, state)
     }
 
     pub(super) fn is_started(&self) -> bool {
@@ -335,6 +336,7 @@ impl Auditor {
         if let (Some(before), Some(is)) = (before, &after.state) {
             let expected = self.state_after_start(before, is, after.tree.as_ref());
             differences.extend(compare::states(&expected, is));
+            differences.extend(heldout::unconfigured_difference(after.config.as_ref(), is));
             differences.extend(protection_difference(commit, is));
             differences.extend(instructions_difference(commit, is));
         }

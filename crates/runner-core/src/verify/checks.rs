@@ -6,7 +6,7 @@ use super::{AuditedCommit, CommitChange, FileAfter, Rule};
 use crate::commit_message::{CommitKind, IterationTarget};
 use crate::config::VacuousPolicy;
 use crate::layout::{checks_path, node_folder};
-use crate::model::checks::{CheckFilePath, CheckRecord, decode, frozen_node};
+use crate::model::checks::{Check, CheckFilePath, CheckRecord, RedRecord, RedRule, decode, frozen_node};
 use crate::model::id::NodeId;
 use crate::model::repo_path::RepoPath;
 use crate::model::tree::Tree;
@@ -168,6 +168,33 @@ pub(super) fn red_differences(job: &Job, records: &[CheckRecord]) -> Vec<Differe
         for red in checks.unproven(&proof) {
             let expected = "no session on a task with a check that does not fail first";
             let found = format!("check `{}` was {}", red.name, red.red);
+            differences.push(Difference::new(Rule::ChecksRed, expected, found));
+        }
+    }
+    differences
+}
+
+/// Whether the checks of tasks above ran before the first session below them.
+pub(super) fn above_differences(job: &Job, records: &[RedRecord]) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    for task in &job.task.above {
+        let is_recorded = |check: &Check| {
+            records.iter().any(|record| record.node == task.node && record.name == check.name)
+        };
+        if !task.task.checks.iter().all(is_recorded) {
+            let expected =
+                format!("how the checks of `{}` ended before the first session below it", task.node);
+            differences.push(Difference::new(Rule::ChecksRed, expected, "no record of it"));
+        }
+        let is_vacuous = |record: &&RedRecord| {
+            let check = task.task.checks.iter().find(|check| check.name == record.name);
+            record.node == task.node
+                && !record.red.is_proof()
+                && check.is_some_and(|check| check.red == RedRule::Required)
+        };
+        for record in records.iter().filter(|_| task.vacuous == VacuousPolicy::Stop).filter(is_vacuous) {
+            let expected = "no session below a task with a check that does not fail first";
+            let found = format!("check `{}` was {}", record.name, record.red);
             differences.push(Difference::new(Rule::ChecksRed, expected, found));
         }
     }

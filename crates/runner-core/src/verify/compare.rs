@@ -106,7 +106,12 @@ pub(super) fn states(expected: &RunState, found: &RunState) -> Option<Difference
         let value = state.get(key).unwrap_or(&Value::Null);
         format!("{key} {}", shown(&value.to_string()))
     };
-    let rule = if key == "plan_approval" { Rule::Approval } else { Rule::RunState };
+    let rule = match key.as_str() {
+        "plan_approval" => Rule::Approval,
+        "heldout" => Rule::HeldoutFrozen,
+        "environment" => Rule::Environment,
+        _ => Rule::RunState,
+    };
     Some(Difference::new(rule, value(&expected), value(&found)))
 }
 
@@ -171,6 +176,8 @@ fn rule_of(trailer: Trailer) -> Rule {
         Trailer::Room => Rule::Room,
         Trailer::Candidate => Rule::Candidate,
         Trailer::Check => Rule::Checks,
+        Trailer::Red => Rule::ChecksRed,
+        Trailer::Heldout => Rule::Heldout,
         Trailer::Recheck => Rule::Recheck,
         Trailer::Review => Rule::Review,
         Trailer::Semantics => Rule::Semantics,

@@ -5,14 +5,16 @@ use std::collections::BTreeSet;
 use super::auditor::Auditor;
 use super::checks;
 use super::compare::{self, Difference, PromptCheck, shown};
-use super::reconstruct::{self, AnnotatedFiles, RecordedFacts, reconstruct};
+use super::heldout;
+use super::reconstruct::{self, AnnotatedFiles, RecordedChecks, RecordedFacts, reconstruct};
 use super::snapshot::{self, is_runner_path};
 use super::{AuditedCommit, FileAfter, Rule};
 use crate::commit_message::{CommitKind, IterationTarget, MessageParts, Trailer};
 use crate::config::{ProtectPolicy, RoomMode};
 use crate::layout::{Doc, DocOwner};
 use crate::model::agent_output::AgentStatus;
-use crate::model::checks::CheckRecord;
+use crate::model::checks::{CheckRecord, RedRecord};
+use crate::model::heldout::HeldoutRecord;
 use crate::model::object_id::TreeId;
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RunState;
@@ -58,6 +60,10 @@ impl IterationAudit<'_> {
         };
         let protected = self.protected_paths(&parts, outcome);
         let records: Vec<CheckRecord> = parts.values(Trailer::Check).filter_map(CheckRecord::parse).collect();
+        let above: Vec<RedRecord> = parts.values(Trailer::Red).filter_map(RedRecord::parse).collect();
+        let heldout: Vec<HeldoutRecord> =
+            parts.values(Trailer::Heldout).filter_map(HeldoutRecord::parse).collect();
+        let recorded = RecordedChecks { task: &records, above: &above, heldout: &heldout };
         let changes = self.file_changes(&protected.restored);
         let facts = RecordedFacts {
             outcome,
@@ -68,12 +74,14 @@ impl IterationAudit<'_> {
             state: self.state,
             changes,
             protected: protected.paths,
-            checks: &records,
+            checks: recorded,
             annotated: self.annotated_files(&parts),
         };
         let session = reconstruct(self.snapshot, self.job, &facts, self.new_questions());
         let transition = settle(self.snapshot, self.job, &session.claim, &session.evidence);
         let mut of_checks = checks::red_differences(self.job, &records);
+        of_checks.extend(checks::above_differences(self.job, &above));
+        of_checks.extend(heldout::differences(self.job, &heldout, &session.evidence.checks, outcome));
         of_checks.extend(checks::green_differences(&session.evidence.checks, outcome));
         of_checks.extend(checks::file_differences(self.commit, self.job, outcome));
         if !of_checks.is_empty() {

@@ -5,17 +5,18 @@ use std::collections::BTreeMap;
 use crate::config::OnUsageLimit;
 use crate::layout::Doc;
 use crate::model::agent_output::{AgentOutput, AgentStatus};
-use crate::model::checks::{Check, CheckExit, CheckRecord, CheckRed, RedKind, TaskProof};
+use crate::model::checks::{Check, CheckExit, CheckRecord, CheckRed, RedKind, RedRecord, TaskProof};
 use crate::model::cost::{Amount, RunSpending, number};
+use crate::model::heldout::{HeldoutCheck, HeldoutRecord, HeldoutResult, HeldoutTask};
 use crate::model::repo_path::RepoPath;
 use crate::model::review::{RecordedReview, ReviewResult, bounded_reasons};
 use crate::model::run_state::{NodeHistory, RunState};
 use crate::step::review::recorded_exit;
 use crate::step::{
     Annotation, Attempt, ChangeScope, CheckEvidence, CheckResult, Claim, CostSource, Evidence, FileChanges,
-    GreenRun, GuardExit, GuardPlace, GuardRun, Interruption, Job, KeyReport, LeftFile, NoteList, Outcome,
-    PlanningChanges, ProtectedPath, ProviderError, ReviewEvidence, SessionExit, SessionFinding,
-    SessionTarget, Snapshot, Usage, interpret,
+    GreenRun, GuardExit, GuardPlace, GuardRun, HeldoutEnd, HeldoutGreen, Interruption, Job, JobChecks,
+    KeyReport, LeftFile, NoteList, Outcome, PlanningChanges, ProtectedPath, ProviderError, ReviewEvidence,
+    SessionExit, SessionFinding, SessionTarget, Snapshot, Usage, interpret,
 };
 use crate::strict::canonical_json;
 
@@ -34,8 +35,18 @@ pub(super) struct RecordedFacts<'c> {
     /// Protected paths that the session changed, or that are newer than the run.
     pub(super) protected: Vec<ProtectedPath>,
     /// What the commit records about the checks of the task.
-    pub(super) checks: &'c [CheckRecord],
+    pub(super) checks: RecordedChecks<'c>,
     pub(super) annotated: AnnotatedFiles,
+}
+
+/// What the trailers of a commit say about checks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecordedChecks<'c> {
+    /// Of the task.
+    pub(super) task: &'c [CheckRecord],
+    /// Of tasks above it.
+    pub(super) above: &'c [RedRecord],
+    pub(super) heldout: &'c [HeldoutRecord],
 }
 
 /// The files that only the annotations name: nothing else in the commit shows them.
@@ -273,8 +284,9 @@ fn recorded_finding(
 
 /// What the checks of the task must have shown for the commit to be as it is.
 fn check_evidence(job: &Job, facts: &RecordedFacts<'_>, history: Option<&NodeHistory>) -> CheckEvidence {
-    let Some(checks) = &job.task.checks else { return CheckEvidence::default() };
-    let record_of = |check: &Check| facts.checks.iter().find(|record| record.name == check.name);
+    let heldout = heldout_evidence(job, facts);
+    let Some(checks) = &job.task.checks else { return heldout };
+    let record_of = |check: &Check| facts.checks.task.iter().find(|record| record.name == check.name);
     let red_of = |check: &Check| CheckRed {
         name: check.name.clone(),
         red: record_of(check).map_or(RedKind::Broken, |record| record.red),
@@ -300,7 +312,58 @@ fn check_evidence(job: &Job, facts: &RecordedFacts<'_>, history: Option<&NodeHis
     } else {
         GreenRun::Skipped
     };
-    CheckEvidence { red, green }
+    // Another check failed before the held-out ones, or they were interrupted in its place.
+    let has_heldout = green.is_green() && !matches!(green, GreenRun::Interrupted { .. });
+    let after = if has_heldout { heldout.heldout } else { HeldoutGreen::Skipped };
+    CheckEvidence { red, green, heldout: after, ..heldout }
+}
+
+/// What held-out checks, and the checks of tasks above, must have shown for the commit to be as it is.
+fn heldout_evidence(job: &Job, facts: &RecordedFacts<'_>) -> CheckEvidence {
+    let red_of = |task: &JobChecks, check: &Check| {
+        let mut records = facts.checks.above.iter();
+        let record = records.find(|record| record.node == task.node && record.name == check.name);
+        let red = record.map_or(RedKind::Broken, |record| record.red);
+        CheckRed { name: check.name.clone(), red }
+    };
+    let above = job.task.above.iter().map(|task| TaskProof {
+        node: task.node.clone(),
+        digest: task.task.digest,
+        checks: task.task.checks.iter().map(|check| red_of(task, check)).collect(),
+    });
+    let record_of = |task: &HeldoutTask, check: &HeldoutCheck| {
+        let mut records = facts.checks.heldout.iter();
+        records.find(|record| record.node == task.node && record.name == check.name)
+    };
+    let due = job.task.heldout.iter().filter(|task| task.is_red_due());
+    let heldout_red = due.map(|task| {
+        let red = |check: &HeldoutCheck| HeldoutCheck {
+            red: Some(record_of(task, check).map_or(RedKind::Broken, |record| record.red)),
+            ..check.clone()
+        };
+        HeldoutTask { checks: task.checks.iter().map(red).collect(), ..task.clone() }
+    });
+    let is_interrupted = facts.outcome == Outcome::Interrupted && facts.status == AgentStatus::Done;
+    let heldout = match job.own_heldout() {
+        Some(task) if has_ended(facts) => {
+            let end = |check: &HeldoutCheck| HeldoutEnd {
+                name: check.name.clone(),
+                result: record_of(task, check)
+                    .and_then(|record| record.result)
+                    .unwrap_or(HeldoutResult::Pass),
+            };
+            let results = task.checks.iter().map(end).collect();
+            HeldoutGreen::Ended { results, place: facts.place.clone() }
+        }
+        Some(_) if is_interrupted => HeldoutGreen::Interrupted { by: Interruption::Int },
+        Some(_) | None => HeldoutGreen::Skipped,
+    };
+    CheckEvidence {
+        above: above.collect(),
+        heldout_red: heldout_red.collect(),
+        heldout,
+        ..CheckEvidence::default()
+    }
 }
 
 /// Whether the checks of a task ran to their end after the session.
@@ -316,7 +379,10 @@ fn has_ended(facts: &RecordedFacts<'_>) -> bool {
         | Outcome::GuardTimedOut
         | Outcome::GuardNotStarted => true,
         _ if facts.has_failed_review() => true,
-        Outcome::Interrupted => facts.checks.iter().any(|record| record.exit.is_some()),
+        Outcome::Interrupted => {
+            facts.checks.task.iter().any(|record| record.exit.is_some())
+                || facts.checks.heldout.iter().any(|record| record.result.is_some())
+        }
         _ => false,
     }
 }

@@ -31,6 +31,11 @@ pub enum Rule {
     ChecksFrozen,
     ChecksInvalid,
     CheckFile,
+    Heldout,
+    HeldoutGreen,
+    HeldoutRed,
+    HeldoutFrozen,
+    Environment,
     Review,
     Semantics,
     Annotations,
@@ -66,7 +71,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    pub const ALL: [Self; 55] = [
+    pub const ALL: [Self; 60] = [
         Self::StartMissing,
         Self::StartScope,
         Self::Parents,
@@ -90,6 +95,11 @@ impl Rule {
         Self::ChecksFrozen,
         Self::ChecksInvalid,
         Self::CheckFile,
+        Self::Heldout,
+        Self::HeldoutGreen,
+        Self::HeldoutRed,
+        Self::HeldoutFrozen,
+        Self::Environment,
         Self::Review,
         Self::Semantics,
         Self::Annotations,
@@ -194,6 +204,21 @@ impl Rule {
                 "check_file",
                 "a pass commits the task's check files as they are frozen; other iterations leave them out",
             ),
+            Self::Heldout => (
+                "heldout",
+                "a commit records each held-out check that ran, with its results and the digest of the last start",
+            ),
+            Self::HeldoutGreen => {
+                ("heldout_green", "a task passes only if all of its held-out checks ran and succeeded")
+            }
+            Self::HeldoutRed => (
+                "heldout_red",
+                "how held-out checks ended before the work is recorded with the first session on the task or below it",
+            ),
+            Self::HeldoutFrozen => {
+                ("heldout_frozen", "only a start changes which held-out checks there are, and their digests")
+            }
+            Self::Environment => ("environment", "only a start records another environment"),
             Self::Review => (
                 "review",
                 "where a reviewer is configured, a task passes only if it accepted, or after it refused as often as it may",

@@ -22,6 +22,7 @@ use crate::agent::sandbox_program::NoSandbox;
 use crate::agent::user_sockets;
 use crate::error::Error;
 use crate::git::{Git, PathSet, path_of};
+use crate::repo::heldout_folder;
 use crate::repo::paths::RUNNER_FOLDERS;
 use crate::room::users_caches;
 use supervise::{ExitReason, executables, socket_scope};
@@ -132,6 +133,8 @@ pub(crate) struct SandboxSpec {
     /// Writable folders of the session inside of read-only ones: its answer and its setup files.
     pub(crate) session_files: Vec<PathBuf>,
     pub(crate) has_network: bool,
+    /// The folder of held-out checks, as the configuration names it.
+    pub(crate) heldout: Option<String>,
 }
 
 const NAME: &str = "bwrap";
@@ -269,7 +272,24 @@ impl Bubblewrap {
         for path in &spec.session_files {
             argv.mount("--bind", path, path);
         }
+        argv.hide_heldout(spec.heldout.as_deref());
         argv
+    }
+
+    /// Wraps a command so that it cannot read the folder of held-out checks. Everything else is as it is outside.
+    pub(crate) fn wrap_hidden(
+        &self,
+        mut command: PreparedCommand,
+        root: &Path,
+        heldout: &str,
+    ) -> PreparedCommand {
+        let mut argv = ArgvBuilder(vec![self.program.clone().into()]);
+        argv.words(&["--die-with-parent", "--unshare-user-try", "--dev-bind", "/", "/"]);
+        argv.hide_heldout(Some(heldout));
+        argv.words(&["--chdir"]).0.push(root.into());
+        argv.words(&["--"]).0.append(&mut command.argv);
+        command.argv = argv.0;
+        command
     }
 }
 
@@ -294,6 +314,13 @@ impl ArgvBuilder {
     /// An empty file in the place of another.
     pub(crate) fn empty_file(&mut self, path: &Path) {
         self.mount("--ro-bind", Path::new("/dev/null"), path);
+    }
+
+    /// Hides the folder of held-out checks. It comes last: no other mount may show it again.
+    pub(crate) fn hide_heldout(&mut self, configured: Option<&str>) {
+        if let Some(path) = configured.and_then(heldout_folder::configured) {
+            self.empty_folder(&path);
+        }
     }
 
     fn hide_services(&mut self, allowed: &[String]) {
@@ -420,6 +447,7 @@ impl SandboxSpec {
                 .map(|path| canonical(path))
                 .collect(),
             has_network: job.permissions.tools.network != Some(false),
+            heldout: job.guard.hidden.clone(),
         })
     }
 
@@ -485,7 +513,7 @@ fn create_state_folders(job: &Job) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Expands `~/` in a folder of the configuration.
-fn expand_home(path: &str) -> Option<PathBuf> {
+pub(crate) fn expand_home(path: &str) -> Option<PathBuf> {
     match path.strip_prefix("~/") {
         Some(rest) => Some(Path::new(&std::env::var_os("HOME")?).join(rest)),
         None => Some(PathBuf::from(path)),

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::{Git, PathSet, lossy};
 use crate::redaction::redactor;
+use crate::repo::heldout_folder::HeldoutFiles;
 use crate::room::{Candidate, GuardRoom, Room, SetupNeed};
 
 /// The file with the guard's output.
@@ -62,6 +63,8 @@ pub(super) struct GuardInputs<'a> {
     pub(super) protected: &'a PathSet,
     pub(super) log: &'a Path,
     pub(super) wall: Duration,
+    /// Files of a held-out check that are in the room while it runs.
+    pub(super) laid: Option<&'a HeldoutFiles>,
 }
 
 /// A program to run on the candidate.
@@ -95,8 +98,12 @@ pub(super) fn run_for_iteration(
         protected: &protected,
         log: &log,
         wall: iteration.setup.time_left,
+        laid: None,
     };
     let TimedGuardRun { run, elapsed, .. } = run(git, programs, room, &inputs)?;
+    if matches!(run, GuardRun::Ended { exit: GuardExit::Code(0), .. }) {
+        room.accept()?;
+    }
     if let Some(elapsed) = elapsed {
         iteration.setup.dir.set_guard_time(elapsed);
     }
@@ -122,6 +129,7 @@ pub(super) fn run_check_for_iteration(
         protected: &iteration.protected_now,
         log: &log,
         wall: Duration::from_secs(u64::try_from(check.timeout_secs.get()).unwrap_or(u64::MAX)),
+        laid: None,
     };
     run_check(git, programs, room, &inputs, check)
 }
@@ -215,7 +223,10 @@ fn run_in_room(
             room.leave(git)?;
             return Ok(TimedGuardRun { stage: RunStage::Setup, ..result });
         }
-        atomic::write_no_sync(&marker, digest.as_bytes())?;
+        room.set_up(&marker, &digest)?;
+    }
+    if let Some(laid) = inputs.laid {
+        room.lay(laid)?;
     }
     let result = run_program(git, programs, Some(room), inputs, program, place.clone())?;
     let changed = room.leave(git)?;

@@ -52,6 +52,7 @@ impl Recheck<'_> {
             protected: &protected,
             log: &log,
             wall: Duration::from_secs(u64::try_from(check.timeout_secs.get()).unwrap_or(u64::MAX)),
+            laid: None,
         };
         if world.fresh_room.is_none() {
             let base = Candidate { tree: git.tree_of(&run.commit)?, commit: run.commit.clone() };

@@ -48,11 +48,14 @@ pub(super) fn run(world: &mut RepoWorld<'_>, run: &LoadedRun, job: &GuardJob) ->
         protected: &protected,
         log: &log,
         wall: Duration::from_secs(job.limits.iteration_secs),
+        laid: None,
     };
     let TimedGuardRun { run: result, .. } = match job.occasion {
         GuardOccasion::Baseline | GuardOccasion::Milestone => {
             let room = world.room.at(git, &job.run_id, &job.guard, &candidate)?;
             let result = guard::run(git, &world.programs, room, &inputs)?;
+            // No session ran before a baseline: what it leaves comes from the user's own files.
+            room.accept()?;
             let is_proposed = has_failed(&result.run) && matches!(room, GuardRoom::Room(_));
             if is_proposed && let Some(keys) = room_proposal::propose(git, &world.programs, job, &inputs)? {
                 world.announce(&Event::RoomProposal { command: job.guard.command.clone(), keys });

@@ -51,6 +51,7 @@ impl RedCheck<'_> {
             protected: &protected,
             log: &log,
             wall,
+            laid: None,
         };
         match room {
             GuardRoom::Room(_) => guard::run_check(git, self.programs, room, &inputs, check),

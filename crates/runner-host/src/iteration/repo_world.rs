@@ -1,14 +1,14 @@
 //! The core's `World` in a real repository: it carries out each stage of a step and decides nothing.
 
-use runner_core::model::checks::{Check, TaskProof};
+use runner_core::model::checks::Check;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::repo_path::RepoPath;
 use runner_core::model::run_state::RecordedGuardRun;
 use runner_core::runs::edit::Question;
 use runner_core::step::{
-    Attempt, CheckRun, Event, FileNotice, GuardJob, GuardRecord, GuardRun, IterationWorld, Job, LoadedRun,
-    PassedChecks, PastIteration, RedBaselineAnswer, ReviewJob, ReviewRun, SessionRequest, StopReason,
-    Transition, World,
+    Attempt, CheckRun, Event, FileNotice, GuardJob, GuardRecord, GuardRun, HeldoutId, HeldoutRun,
+    IterationWorld, Job, LoadedRun, PassedChecks, PastIteration, RedBaselineAnswer, RedResults, ReviewJob,
+    ReviewRun, SessionRequest, StopReason, Transition, World,
 };
 
 use super::agent_version::AgentVersion;
@@ -16,6 +16,7 @@ use super::commit::commit_iteration;
 use super::earlier_records::EarlierRecords;
 use super::event_log::{EventLog, EventSink, HookRun};
 use super::guard;
+use super::heldout;
 use super::known_state::KnownState;
 use super::load::load_with_known;
 use super::maintenance::Maintenance;
@@ -30,6 +31,7 @@ use super::sandboxing::SandboxProbe;
 use super::session::{PreparedSession, SessionEnv};
 use crate::error::Error;
 use crate::failpoint;
+use crate::fs::atomic;
 use crate::fs::free_space::refuse_full_disk;
 use crate::git::Git;
 use crate::ops::edit::questions_in;
@@ -211,6 +213,17 @@ impl IterationWorld for RepoWorld<'_> {
         run_check(self.repo.git(), &self.programs, &mut self.room, iteration, job, check, restore)
     }
 
+    fn run_heldout(
+        &mut self,
+        iteration: &mut OpenIteration,
+        job: &Job,
+        check: HeldoutId<'_>,
+        restore: &[RepoPath],
+    ) -> Result<HeldoutRun, Error> {
+        iteration.restore_files(self.repo.git(), restore, &job.permissions.protection)?;
+        heldout::run_for_iteration(self.repo.git(), &self.programs, iteration, job, check)
+    }
+
     fn run_review(
         &mut self,
         iteration: &mut OpenIteration,
@@ -257,13 +270,19 @@ impl World for RepoWorld<'_> {
         self.run_stub_check(run, job, check, &[])
     }
 
+    fn run_heldout_at_tip(&mut self, run: &LoadedRun, check: HeldoutId<'_>) -> Result<HeldoutRun, Error> {
+        heldout::run_at_tip(self.repo.git(), &self.programs, run, check)
+    }
+
     fn run_agent(
         &mut self,
         run: &LoadedRun,
         job: &Job,
-        red: Option<&TaskProof>,
+        red: &RedResults,
     ) -> Result<(OpenIteration, Attempt), Error> {
         let git = self.repo.git();
+        // What a killed runner may have left of a held-out check.
+        atomic::remove_any(&git.paths().heldout_room())?;
         refuse_full_disk(&[git.root(), git.common_dir()])?;
         let sandbox = self.agent.sandbox.choose(git, job)?;
         if let Some(event) = self.agent.sandbox.news(job, &sandbox) {
@@ -407,6 +426,17 @@ impl IterationWorld for RecoveryWorld<'_, '_> {
     ) -> Result<CheckRun, Error> {
         let mut room = RoomSlot::default();
         run_check(self.git, self.programs, &mut room, iteration, job, check, restore)
+    }
+
+    fn run_heldout(
+        &mut self,
+        iteration: &mut OpenIteration,
+        job: &Job,
+        check: HeldoutId<'_>,
+        restore: &[RepoPath],
+    ) -> Result<HeldoutRun, Error> {
+        iteration.restore_files(self.git, restore, &job.permissions.protection)?;
+        heldout::run_for_iteration(self.git, self.programs, iteration, job, check)
     }
 
     fn run_review(

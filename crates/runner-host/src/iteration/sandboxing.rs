@@ -9,7 +9,7 @@ use runner_core::step::{Event, Job};
 use crate::agent::claude_file_hook;
 use crate::agent::command::PreparedCommand;
 use crate::agent::sandbox::{
-    SandboxKind, SandboxSpec, SocketScope, TEMP_DIR_VARIABLES, obstacle, writable_folders,
+    Bubblewrap, SandboxKind, SandboxSpec, SocketScope, TEMP_DIR_VARIABLES, obstacle, writable_folders,
 };
 use crate::agent::sandbox_program::{AgentWrapping, NoSandbox, SandboxProgram};
 use crate::error::{Error, UserError};
@@ -157,13 +157,13 @@ impl SessionSandbox {
             (Self::Around(_), Some(_), Some(AgentSandbox::AroundCommands)) => {
                 // The agent and its commands exchange files there; `/tmp` is not the same for both.
                 set_temporary_folder(&mut command, &git.paths().temporary());
-                return Ok(ConfinedCommand { command, wrapping: AgentWrapping::No });
+                return Ok(without_heldout(command, git, job));
             }
             (Self::Own { scope }, ..) => {
                 command.argv.splice(0..0, scope.words());
-                return Ok(ConfinedCommand { command, wrapping: AgentWrapping::No });
+                return Ok(without_heldout(command, git, job));
             }
-            _ => return Ok(ConfinedCommand { command, wrapping: AgentWrapping::No }),
+            _ => return Ok(without_heldout(command, git, job)),
         };
         let spec = SandboxSpec::for_agent(git, job, protected)?.for_access(access);
         new_temporary_folder(git)?;
@@ -175,6 +175,22 @@ impl SessionSandbox {
 fn has_network(job: &Job) -> bool {
     let is_closed = job.agent.executor.effective_network() == NetworkAccess::None;
     job.permissions.tools.network.unwrap_or(!is_closed)
+}
+
+/// An agent that is in no sandbox of the runner's: it cannot read held-out checks all the same.
+fn without_heldout(command: PreparedCommand, git: &Git, job: &Job) -> ConfinedCommand {
+    let bubblewrap = job
+        .guard
+        .hidden
+        .as_deref()
+        .and_then(|heldout| Bubblewrap::find(git.root()).ok().map(|bubblewrap| (bubblewrap, heldout)));
+    match bubblewrap {
+        Some((bubblewrap, heldout)) => ConfinedCommand {
+            command: bubblewrap.wrap_hidden(command, git.root(), heldout),
+            wrapping: AgentWrapping::Namespace,
+        },
+        None => ConfinedCommand { command, wrapping: AgentWrapping::No },
+    }
 }
 
 /// An empty folder for the temporary files of a session.

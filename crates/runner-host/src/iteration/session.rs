@@ -9,8 +9,7 @@ use std::time::Duration;
 use runner_core::agents::{RepositoryAccess, SessionIdentity};
 use runner_core::config::ExecutorKind;
 use runner_core::model::agent_report::AgentReport;
-use runner_core::model::checks::TaskProof;
-use runner_core::step::{Interruption, Job, LoadedRun, SessionExit, Usage};
+use runner_core::step::{Interruption, Job, LoadedRun, RedResults, SessionExit, Usage};
 use supervise::{
     ExitReason, OutputLog, OutputTarget, ProcessResult, ProcessSpec, SignalTarget, StopPolicy, StopSignal,
     TimeLimits,
@@ -69,7 +68,7 @@ impl PreparedSession {
         job: &Job,
         sandbox: SessionSandbox,
         known: Option<KnownState>,
-        red: Option<&TaskProof>,
+        red: &RedResults,
     ) -> Result<Self, Error> {
         let git = env.git;
         let known = known.filter(|known| known.head.commit() == Some(&run.commit));
@@ -92,7 +91,7 @@ impl PreparedSession {
             snapshot,
             sandbox: setup.sandbox,
             request: run.request,
-            red: red.cloned(),
+            red: red.clone(),
             phase: IterationPhase::Session,
         });
         let checkpoint = SessionCheckpoint::begin(git, entry, &setup.index)?;

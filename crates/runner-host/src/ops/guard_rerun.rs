@@ -19,7 +19,6 @@ use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::fs::temp_dir::TempDir;
 use crate::git::{Git, lossy};
-use crate::iteration::laid_files::LaidFiles;
 use crate::redaction::output_filter;
 use crate::repo::commit_files::protection_at;
 use crate::room::{Candidate, Room, SetupNeed};
@@ -107,12 +106,12 @@ impl GuardRerunner {
         Ok(step(RerunPlace::Room, outcome, output))
     }
 
-    /// Runs a check of a task on a commit with the task's check files, in a fresh room or in a temporary clone.
+    /// Runs a check of a task on a commit with the files that `lay` puts there, in a fresh room or in a temporary clone.
     pub(super) fn run_check(
         &self,
         commit: &CommitId,
         config: &Config,
-        laid: &LaidFiles,
+        lay: &dyn Fn(&Path) -> Result<(), Error>,
         check: &Check,
     ) -> Result<CheckRerun, Error> {
         // A check has a time limit of its own.
@@ -127,7 +126,7 @@ impl GuardRerunner {
             let dir = TempDir::create()?;
             let clone = dir.path().join("work");
             self.git.clone_at(&clone, commit)?;
-            laid.lay_in(&clone)?;
+            lay(&clone)?;
             let (outcome, output) = self.run_in_clone(dir.path(), &clone, words, &timed)?;
             let report = report_of(&clone, check);
             return Ok(CheckRerun { place: RerunPlace::Clone, outcome, output, report });
@@ -139,7 +138,7 @@ impl GuardRerunner {
                 return Ok(CheckRerun { place: RerunPlace::Room, outcome, output, report: None });
             }
         }
-        laid.lay_in(place.room.files())?;
+        lay(place.room.files())?;
         let (outcome, output) = self.run_words(&place, &timed, words)?;
         let report = report_of(place.room.files(), check);
         place.room.leave(&self.git)?;

@@ -6,16 +6,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
+use runner_core::config::Config;
+use runner_core::layout::Doc;
+use runner_core::model::heldout::HeldoutRecord;
+use runner_core::model::object_id::CommitId;
+use runner_core::model::run_state::RunState;
+use runner_core::step::HeldoutId;
+
+use super::environment::environment;
 use super::guard_rerun::{GuardRerunOutcome, GuardRerunner, RerunExpectation, RerunPlace, RerunStep};
-use super::verify::PassingCommit;
+use super::verify::{PassedHeldout, PassingCommit};
 use crate::error::Error;
 use crate::iteration::laid_files::LaidFiles;
 use crate::iteration::step_inputs::checks_at;
+use crate::repo::heldout_folder::{HeldoutFolder, LoadedHeldout};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassRerun {
     pub pass: PassingCommit,
     pub steps: Vec<RerunStep>,
+    /// What cannot be repeated here, one sentence for each.
+    pub unrepeated: Vec<String>,
+    /// What differs from the environment that the start recorded.
+    pub environment: Vec<String>,
 }
 
 impl PassRerun {
@@ -85,7 +98,13 @@ fn work(
     loop {
         let nth = next.fetch_add(1, Ordering::Relaxed);
         let Some(pass) = passes.get(nth) else { return Ok(()) };
-        let rerun = PassRerun { pass: pass.clone(), steps: steps(rerunner, pass)? };
+        let mut unrepeated = Vec::new();
+        let rerun = PassRerun {
+            pass: pass.clone(),
+            steps: steps(rerunner, pass, &mut unrepeated)?,
+            environment: environment_differences(rerunner, pass)?,
+            unrepeated,
+        };
         let is_stopped = rerun.stopped().is_some();
         if results.send(Ok(NumberedRerun { nth, rerun })).is_err() || is_stopped {
             return Ok(());
@@ -94,7 +113,11 @@ fn work(
 }
 
 /// What a pass is repeated by: its checks before the work and after it, and the guard.
-fn steps(rerunner: &GuardRerunner, pass: &PassingCommit) -> Result<Vec<RerunStep>, Error> {
+fn steps(
+    rerunner: &GuardRerunner,
+    pass: &PassingCommit,
+    unrepeated: &mut Vec<String>,
+) -> Result<Vec<RerunStep>, Error> {
     let Some(config) = &pass.config else {
         return Ok(vec![RerunStep {
             name: "guard".to_owned(),
@@ -119,15 +142,67 @@ fn steps(rerunner: &GuardRerunner, pass: &PassingCommit) -> Result<Vec<RerunStep
             };
             let laid = LaidFiles::of_task(git, &checks.node, task, &checks.parent)?;
             if let Some(before) = &checks.before_work {
-                let red = rerunner.run_check(before, config, &laid, check)?;
+                let red = rerunner.run_check(before, config, &|root| laid.lay_in(root), check)?;
                 steps.push(red.red_step(check, record.red));
             }
-            steps.push(rerunner.run_check(&pass.commit, config, &laid, check)?.green_step(check));
+            let green = rerunner.run_check(&pass.commit, config, &|root| laid.lay_in(root), check)?;
+            steps.push(green.green_step(check));
             if steps.iter().any(|step| matches!(step.outcome, GuardRerunOutcome::Stopped(_))) {
                 return Ok(steps);
             }
         }
     }
+    for heldout in &pass.heldout {
+        match heldout_steps(rerunner, pass, config, heldout)? {
+            Ok(repeated) => steps.extend(repeated),
+            Err(why) => unrepeated.push(why),
+        }
+        if steps.iter().any(|step| matches!(step.outcome, GuardRerunOutcome::Stopped(_))) {
+            return Ok(steps);
+        }
+    }
     steps.push(rerunner.run_guard(&pass.commit, config)?);
     Ok(steps)
+}
+
+/// Repeats a held-out check before the work and after it; or why that cannot be done here.
+fn heldout_steps(
+    rerunner: &GuardRerunner,
+    pass: &PassingCommit,
+    config: &Config,
+    heldout: &PassedHeldout,
+) -> Result<Result<Vec<RerunStep>, String>, Error> {
+    let HeldoutRecord { node, name, red, digest, .. } = &heldout.record;
+    let id = HeldoutId { node, digest: *digest, name };
+    let folder = config.checks.heldout.as_deref().unwrap_or_default();
+    let loaded = match HeldoutFolder::open(rerunner.git(), folder) {
+        Ok(folder) => folder.load(id),
+        Err(error) => Err(error.into()),
+    };
+    let LoadedHeldout { check, files } = match loaded {
+        Ok(loaded) => loaded,
+        Err(Error::Refused(why)) => {
+            return Ok(Err(format!("held-out check {name} of iteration {}: {why}", pass.iter)));
+        }
+        Err(error) => return Err(error),
+    };
+    let run = |commit: &CommitId| rerunner.run_check(commit, config, &|root| files.lay_in(root), &check);
+    let named = |step: RerunStep| RerunStep { name: format!("held-out {}", step.name), ..step };
+    let mut steps = Vec::new();
+    if let Some(before) = &heldout.before_work {
+        steps.push(named(run(before)?.red_step(&check, *red)));
+    }
+    steps.push(named(run(&pass.commit)?.green_step(&check)));
+    Ok(Ok(steps))
+}
+
+/// What is not as the start recorded it.
+fn environment_differences(rerunner: &GuardRerunner, pass: &PassingCommit) -> Result<Vec<String>, Error> {
+    let Some(config) = pass.config.as_ref().filter(|config| !config.guard.tools.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let git = rerunner.git();
+    let state = RunState::decode(&git.file_at(&pass.commit, Doc::RunState.path())?);
+    let Ok(state) = state else { return Ok(Vec::new()) };
+    Ok(state.environment.differences(&environment(git, &pass.commit, &config.guard)?))
 }

@@ -59,7 +59,7 @@ pub fn plan_lint(dir: &Path, stubs: StubPolicy, sink: EventSink<'_>) -> Result<P
     let mut lint = PlanLint {
         problems: static_problems(tree, &checks, &run.snapshot.config),
         prose: prose_points(tree, &checks),
-        coverage: coverage(tree, &checks, &run.snapshot.state.proofs),
+        coverage: coverage(tree, &checks, &run.snapshot.state),
         estimate: estimate(&samples, leaves.len()),
         tasks: leaves.len(),
         checks: 0,

@@ -20,6 +20,7 @@ use crate::fs::free_space::{refuse_full_disk, refuse_read_only};
 use crate::fs::lock;
 use crate::git::Git;
 use crate::repo::documents::read_docs;
+use crate::repo::heldout_folder::HeldoutFolder;
 use crate::repo::journal::{self, JournalState};
 use crate::repo::readonly_repo::ReadonlyRepo;
 
@@ -141,6 +142,7 @@ pub(crate) fn config_problems(git: &Git, config: &Config, stage: SetupStage) -> 
     problems.extend(guard_problem(git.root(), config, stage));
     problems.extend(limit_problem(config));
     problems.extend(sandbox_problem(git.root(), config));
+    problems.extend(heldout_problem(git, config));
     problems.extend(signing_obstacle(git, &config.proof).map(|why| {
         let fix = "load the key into your agent, or choose another: runner config set proof.key KEY";
         PreflightProblem::new("signing", format!("the run could not be signed at its end: {why}"), fix)
@@ -254,6 +256,27 @@ fn sandbox_problem(root: &Path, config: &Config) -> Option<PreflightProblem> {
         required.into_iter().find_map(|executor| SandboxProgram::find(executor, root).err())?;
     let found = format!("agents must run in a sandbox here, but {why}");
     Some(PreflightProblem::new("sandbox", found, fix))
+}
+
+/// A folder of held-out checks that cannot be used, or that cannot be hidden here.
+fn heldout_problem(git: &Git, config: &Config) -> Option<PreflightProblem> {
+    let name = config.checks.heldout.as_deref()?;
+    let tasks = HeldoutFolder::open(git, name).map_err(Error::from).and_then(|folder| folder.tasks());
+    if let Err(error) = tasks {
+        let fix = if let Error::Refused(UserError::Heldout { fix, .. }) = &error {
+            *fix
+        } else {
+            "fix the checks in that folder, then run 'runner start'"
+        };
+        return Some(PreflightProblem::new("held-out checks", error.to_string(), fix));
+    }
+    if config.guard.room == RoomMode::InPlace {
+        let found = "held-out checks need a room, and the guard runs in place";
+        return Some(PreflightProblem::new("held-out checks", found, "runner config set guard.room auto"));
+    }
+    let why = Bubblewrap::find(git.root()).err()?;
+    let found = format!("held-out checks need bubblewrap, which hides them from agents, but {why}");
+    Some(PreflightProblem::new("held-out checks", found, SANDBOX_FIX))
 }
 
 fn has_own_sandbox(executor: &Executor) -> bool {

@@ -24,6 +24,7 @@ use runner_core::runs::start::{
 
 use super::base_branch::base_branch_of;
 use super::detect::propose_in;
+use super::environment::environment;
 use crate::agent::sandbox::configured_folders;
 use crate::error::{Error, UserError};
 use crate::failpoint;
@@ -35,6 +36,7 @@ use crate::repo::documents::{
     docs_at_commit, read_docs, refuse_changed_documents, refuse_dirty, refuse_hidden, store_docs,
 };
 use crate::repo::exclude_file::ignore_local_files;
+use crate::repo::heldout_folder::HeldoutFolder;
 use crate::repo::journal::PublishEntry;
 use crate::repo::locked_repo::LockedRepo;
 use crate::repo::paths::RUNNER_LOCAL;
@@ -133,7 +135,8 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
     }
     let context =
         StartContext { git, status: &status, docs: &docs, run: &run, head, old_tip: old_tip.as_ref() };
-    let composed = context.compose(&goal, options)?;
+    let mut composed = context.compose(&goal, options)?;
+    context.add_surroundings(&mut composed)?;
     refuse_bad_tools(git, &composed)?;
     refuse_bad_checks(git, head, &composed)?;
     let new_tip = context.store_commit(&composed, options)?;
@@ -323,6 +326,18 @@ impl StartContext<'_> {
         };
         let goal = docs.get(&Doc::Goal).cloned().unwrap_or_default();
         Ok(Some(LastRunnerCommit { goal, approved }))
+    }
+
+    /// Adds what the run depends on outside of the repository: held-out checks, and the environment.
+    fn add_surroundings(&self, composed: &mut StartDocuments) -> Result<(), Error> {
+        let config = composed.docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok());
+        let Some(config) = config else { return Ok(()) };
+        let heldout = match &config.checks.heldout {
+            Some(name) => HeldoutFolder::open(self.git, name)?.tasks()?,
+            None => Vec::new(),
+        };
+        let environment = environment(self.git, self.old_tip.unwrap_or(self.head), &config.guard)?;
+        Ok(start::with_surroundings(composed, heldout, environment)?)
     }
 
     /// Stores the commit that the run continues from. If nothing changed, that is the branch's tip.

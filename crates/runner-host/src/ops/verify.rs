@@ -8,6 +8,7 @@ use runner_core::config::Config;
 use runner_core::layout::Doc;
 use runner_core::model::checks::CheckRecord;
 use runner_core::model::digest::Sha256;
+use runner_core::model::heldout::HeldoutRecord;
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::instructions::PinnedInstructions;
 use runner_core::model::object_id::{CommitId, TreeId};
@@ -61,6 +62,16 @@ pub struct PassingCommit {
     pub(crate) config: Option<Config>,
     /// The checks of the node, if it has some.
     pub(crate) checks: Option<PassedTaskChecks>,
+    /// The held-out checks of the node.
+    pub(crate) heldout: Vec<PassedHeldout>,
+}
+
+/// A held-out check of a node that passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PassedHeldout {
+    pub(crate) record: HeldoutRecord,
+    /// The commit on which it had to fail; none if it is not in the history.
+    pub(crate) before_work: Option<CommitId>,
 }
 
 /// The checks of a node that passed, as its commit records them.
@@ -100,9 +111,10 @@ pub fn verify(
         let audit = auditor.check(&commit);
         on_commit(&audit);
         let checks = red_runs.checks_of(entry, &audit.kind);
+        let heldout = red_runs.heldout_of(entry, &audit.kind);
         if let (Some(iter), Some(Outcome::Passed)) = (audit.kind.iter(), audit.outcome) {
             let commit = entry.logged.id.clone();
-            passes.push(PassingCommit { commit, iter, config: config.clone(), checks });
+            passes.push(PassingCommit { commit, iter, config: config.clone(), checks, heldout });
         }
         if let Some(bytes) = commit.changes.iter().find_map(new_config) {
             config = Config::decode(bytes).ok();
@@ -119,7 +131,10 @@ pub fn verify(
 
 /// The commits on which checks ran before the work, by node and digest.
 #[derive(Debug, Default)]
-struct RedRuns(BTreeMap<(NodeId, Sha256), CommitId>);
+struct RedRuns {
+    checks: BTreeMap<(NodeId, Sha256), CommitId>,
+    heldout: BTreeMap<(NodeId, Sha256), CommitId>,
+}
 
 impl RedRuns {
     /// The checks that an iteration records. The first record of a digest is that of the run before the work, on the parent.
@@ -129,8 +144,26 @@ impl RedRuns {
         let records: Vec<CheckRecord> = parts.values(Trailer::Check).filter_map(CheckRecord::parse).collect();
         let (node, parent) = (kind.node()?.clone(), entry.parents.first()?.clone());
         let digest = records.first()?.digest;
-        let before = self.0.entry((node.clone(), digest)).or_insert_with(|| parent.clone()).clone();
+        let before = self.checks.entry((node.clone(), digest)).or_insert_with(|| parent.clone()).clone();
         Some(PassedTaskChecks { node, parent, before_work: Some(before), records })
+    }
+
+    /// The held-out checks of an iteration's own task that it records.
+    fn heldout_of(&mut self, entry: &RunCommit, kind: &CommitKind) -> Vec<PassedHeldout> {
+        let text = String::from_utf8_lossy(&entry.message);
+        let parts = MessageParts::parse(&text);
+        let records: Vec<HeldoutRecord> =
+            parts.values(Trailer::Heldout).filter_map(HeldoutRecord::parse).collect();
+        let Some(parent) = entry.parents.first() else { return Vec::new() };
+        let mut passed = Vec::new();
+        for record in records {
+            let key = (record.node.clone(), record.digest);
+            let before = self.heldout.entry(key).or_insert_with(|| parent.clone()).clone();
+            if kind.node() == Some(&record.node) {
+                passed.push(PassedHeldout { record, before_work: Some(before) });
+            }
+        }
+        passed
     }
 }
 

@@ -209,6 +209,11 @@ impl RepoPaths {
         self.private().join("room")
     }
 
+    /// A room for one held-out check.
+    pub(crate) fn heldout_room(&self) -> PathBuf {
+        self.private().join("heldout-room")
+    }
+
     /// A room for one run of the guard.
     pub(crate) fn fresh_room(&self) -> PathBuf {
         self.private().join("fresh-room")

@@ -16,7 +16,9 @@ pub(super) struct Checkout {
     pub(super) tree: PathBuf,
     pub(super) index: PathBuf,
     /// Removes what the last run of the guard left, while the runner does other things.
-    cleaning: Option<JoinHandle<Result<(), Error>>>,
+    cleaning: Option<JoinHandle<Result<Vec<u8>, Error>>>,
+    /// The untracked paths after the last cleaning, as git lists them.
+    untracked: Option<Vec<u8>>,
     /// Whether only tracked and ignored files are there.
     is_clean: bool,
     /// The tree that was checked out last.
@@ -31,12 +33,16 @@ const SETTINGS: [&str; 6] =
 /// Untracked files and folders, nested repositories among them.
 const CLEAN: [&str; 2] = ["clean", "-ffdq"];
 
+/// What git does not track, with folders as one path.
+const UNTRACKED: [&str; 4] = ["ls-files", "-z", "--others", "--directory"];
+
 impl Checkout {
     pub(super) fn new(folder: &Path) -> Self {
         Self {
             tree: folder.join("tree"),
             index: folder.join("index"),
             cleaning: None,
+            untracked: None,
             is_clean: false,
             current: None,
         }
@@ -66,6 +72,7 @@ impl Checkout {
     fn try_update(&mut self, git: &Git, tree: &TreeId) -> Result<(), Error> {
         atomic::remove_any(&self.index.with_extension("lock"))?;
         self.call(git, &["read-tree", "--reset", "-u", tree.as_str()]).run()?;
+        self.untracked = None;
         self.current = Some(tree.clone());
         if !self.is_clean {
             self.call(git, &CLEAN).run()?;
@@ -81,11 +88,13 @@ impl Checkout {
         atomic::remove_any(&self.tree)?;
         std::fs::create_dir_all(&self.tree).map_err(Error::io("create", &self.tree))?;
         self.is_clean = true;
+        self.untracked = None;
         Ok(())
     }
 
     pub(super) fn remove_ignored(&mut self, git: &Git) -> Result<(), Error> {
         self.end_clean();
+        self.untracked = None;
         if !self.index.exists() {
             return Ok(());
         }
@@ -129,16 +138,38 @@ impl Checkout {
     /// first: a .gitignore that the guard changed must not hide anything.
     pub(super) fn begin_clean(&mut self, git: &Git) {
         self.is_clean = false;
+        self.untracked = None;
         let Some(tree) = &self.current else { return };
         let restore = self.call(git, &["read-tree", "--reset", "-u", tree.as_str()]).detached();
         let clean = self.call(git, &CLEAN).detached();
         let thread = thread::Builder::new().name("room".to_owned());
-        self.cleaning = thread.spawn(move || restore.run().and_then(|_| clean.run()).map(drop)).ok();
+        let list = self.call(git, &UNTRACKED).detached();
+        let work = move || restore.run().and_then(|_| clean.run()).and_then(|_| list.run());
+        self.cleaning = thread.spawn(work).ok();
+    }
+
+    /// The ignored files and folders that are in the room now.
+    pub(super) fn untracked(&mut self, git: &Git) -> Result<Vec<PathBuf>, Error> {
+        self.end_clean();
+        let listed = match self.untracked.take() {
+            Some(listed) => listed,
+            None if self.index.exists() => self.call(git, &UNTRACKED).run()?,
+            None => Vec::new(),
+        };
+        let path = |path: &[u8]| {
+            let path = path.strip_suffix(b"/").unwrap_or(path);
+            self.tree.join(crate::git::path_of(path))
+        };
+        let paths = nul_separated(&listed).map(path).collect();
+        self.untracked = Some(listed);
+        Ok(paths)
     }
 
     fn end_clean(&mut self) {
         if let Some(cleaning) = self.cleaning.take() {
-            self.is_clean = matches!(cleaning.join(), Ok(Ok(())));
+            let listed = cleaning.join().ok().and_then(Result::ok);
+            self.is_clean = listed.is_some();
+            self.untracked = listed;
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use runner_core::config::{CommandArgv, GuardConfig};
 use runner_core::model::digest::Sha256;
+use runner_core::model::environment::LOCK_FILES;
 use runner_core::model::id::RunId;
 
 use super::checkout::Checkout;
@@ -14,23 +15,6 @@ use crate::fs::copy::{CopySafety, copy_tree};
 use crate::git::{Git, path_of};
 use crate::repo::paths::is_runner_path;
 
-/// Files that name what a package manager installs.
-const LOCK_FILES: [&str; 14] = [
-    "package-lock.json",
-    "npm-shrinkwrap.json",
-    "pnpm-lock.yaml",
-    "yarn.lock",
-    "bun.lock",
-    "bun.lockb",
-    "uv.lock",
-    "poetry.lock",
-    "Pipfile.lock",
-    "requirements.txt",
-    "go.sum",
-    "Cargo.lock",
-    "Gemfile.lock",
-    "composer.lock",
-];
 const MARKER_BYTES_MAX: u64 = 4_096;
 /// The run that the room belongs to.
 const OWNER: &str = "run";
@@ -140,6 +124,11 @@ pub(super) fn need(
     let (marker, inputs) = (folder.join(SETUP), Sha256::of(&inputs).to_string());
     let is_done = atomic::read(&marker, MARKER_BYTES_MAX)?.as_deref() == Some(inputs.as_bytes());
     Ok(if is_done { SetupNeed::No } else { SetupNeed::Yes { command, marker, inputs } })
+}
+
+/// Makes the setup run again.
+pub(super) fn forget(folder: &Path) -> Result<(), Error> {
+    atomic::remove_any(&folder.join(SETUP))
 }
 
 fn is_inside(path: &str) -> bool {

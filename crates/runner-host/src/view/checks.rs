@@ -9,6 +9,7 @@ use runner_core::model::checks::{
     Check, CheckFileName, CheckFilePath, ChecksFault, RedKind, RedRule, TaskChecks,
 };
 use runner_core::model::digest::Sha256;
+use runner_core::model::heldout::HeldoutCheck;
 use runner_core::model::id::NodeId;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
@@ -121,7 +122,7 @@ pub fn coverage_at(dir: &Path, commit: &CommitId) -> Result<Option<Coverage>, Er
             checks.insert(file.node, found);
         }
     }
-    Ok(Some(coverage(&tree, &checks, &state.proofs)))
+    Ok(Some(coverage(&tree, &checks, &state)))
 }
 
 /// The tasks of a tree with a checks.toml, sorted.
@@ -199,11 +200,40 @@ impl CheckState {
     }
 }
 
+/// A held-out check, with what is public about it.
+#[derive(Clone, Debug)]
+pub struct HeldoutView {
+    pub task: NodeId,
+    pub check: HeldoutCheck,
+    pub digest: Sha256,
+    pub state: CheckState,
+}
+
+impl HeldoutView {
+    /// The held-out checks of a run.
+    pub fn all(tree: &Tree, state: &RunState) -> Vec<Self> {
+        let mut views = Vec::new();
+        for task in &state.heldout {
+            let path = tree.path_to(&task.node).unwrap_or_default();
+            let passes = path.last().is_some_and(|node| node.passes);
+            views.extend(task.checks.iter().map(|check| Self {
+                task: task.node.clone(),
+                check: check.clone(),
+                digest: task.digest,
+                state: CheckState::of(passes, check.required, check.red),
+            }));
+        }
+        views
+    }
+}
+
 /// All checks of the run in a work tree, and how much of the acceptance they prove.
 #[derive(Clone, Debug)]
 pub struct ChecksView {
     /// In the order of the plan.
     pub checks: Vec<CheckView>,
+    /// The held-out checks, sorted by task.
+    pub heldout: Vec<HeldoutView>,
     pub coverage: Coverage,
 }
 
@@ -218,7 +248,8 @@ pub fn checks_view(dir: &Path) -> Result<ChecksView, Error> {
     let all = task_checks(&git, &tree)?;
     let mut checks = Vec::new();
     collect(tree.root(), "", &all, &state, &mut checks);
-    Ok(ChecksView { checks, coverage: coverage(&tree, &all, &state.proofs) })
+    let heldout = HeldoutView::all(&tree, &state);
+    Ok(ChecksView { checks, heldout, coverage: coverage(&tree, &all, &state) })
 }
 
 fn collect(

@@ -106,7 +106,7 @@ impl RunSnapshot {
     /// How much of the acceptance is proven; none where there is nothing to prove.
     fn coverage(&self, project: &RepoReader, run: &RunSource) -> Option<Coverage> {
         let (tree, state) = (self.valid_tree()?, self.state.as_deref()?);
-        let coverage = coverage(tree, &project.checks(run, tree), &state.proofs);
+        let coverage = coverage(tree, &project.checks(run, tree), state);
         (coverage.points > 0).then_some(coverage)
     }
 

@@ -13,7 +13,7 @@ use runner_core::model::id::{NodeId, RunId};
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{Node, Selection, Tree, next_selection};
 
-use runner_host::view::checks::CheckState;
+use runner_host::view::checks::{CheckState, HeldoutView};
 
 use crate::api::{IterationRow, NodeDetail, NodeHistoryView, NodeName, TaskCheckView, TreeColumns};
 
@@ -131,8 +131,17 @@ pub(crate) fn node_detail(tree: &Tree, id: &NodeId, facts: &NodeFacts<'_>) -> Op
         title: node.title.clone(),
         goal: node.goal.clone(),
         acceptance: node.acceptance.clone(),
-        points: if node.is_leaf() { point_states(node, task_checks, proof) } else { Vec::new() },
-        checks: task_checks.map(|checks| check_views(node, checks, proof)).unwrap_or_default(),
+        points: if node.is_leaf() {
+            state.map(|state| point_states(node, task_checks, state)).unwrap_or_default()
+        } else {
+            Vec::new()
+        },
+        checks: task_checks
+            .map(|checks| check_views(node, checks, proof))
+            .into_iter()
+            .flatten()
+            .chain(state.map(|state| heldout_views(tree, node, state)).into_iter().flatten())
+            .collect(),
         passes: node.passes,
         is_leaf: node.is_leaf(),
         state: NodeStates::new(tree, on_stuck).of(node),
@@ -161,6 +170,19 @@ fn check_views(node: &Node, checks: &TaskChecks, proof: Option<&TaskProof>) -> V
         }
     };
     checks.checks.iter().map(view).collect()
+}
+
+/// The held-out checks of a node: their commands are in no document.
+fn heldout_views(tree: &Tree, node: &Node, state: &RunState) -> Vec<TaskCheckView> {
+    let views = HeldoutView::all(tree, state).into_iter().filter(|view| view.task == node.id);
+    let view = |view: HeldoutView| TaskCheckView {
+        name: view.check.name.to_string(),
+        command: "held out".to_owned(),
+        covers: view.check.covers.iter().filter_map(|point| usize::try_from(point.get()).ok()).collect(),
+        red: view.check.red,
+        state: view.state.into(),
+    };
+    views.map(view).collect()
 }
 
 /// The nodes whose id, title or goal contains a text: how many there are, and the first `nodes_max` of them.

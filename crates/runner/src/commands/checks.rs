@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use runner_core::model::checks::{RedKind, RedRule};
-use runner_host::view::checks::{CheckState, CheckView, ChecksView, checks_view};
+use runner_core::model::checks::{PointNumber, RedKind, RedRule};
+use runner_host::view::checks::{CheckState, CheckView, ChecksView, HeldoutView, checks_view};
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
@@ -22,7 +22,11 @@ fn command(view: &CheckView) -> String {
 }
 
 fn covers(view: &CheckView) -> String {
-    let points: Vec<String> = view.check.covers.iter().map(|point| point.get().to_string()).collect();
+    points(&view.check.covers)
+}
+
+fn points(covers: &[PointNumber]) -> String {
+    let points: Vec<String> = covers.iter().map(|point| point.get().to_string()).collect();
     if points.is_empty() { "all".to_owned() } else { points.join(",") }
 }
 
@@ -45,9 +49,21 @@ impl CommandOutput for ChecksOutput {
                 "digest": view.digest,
             })
         };
+        let heldout = |view: &HeldoutView| {
+            json!({
+                "task": view.task,
+                "name": view.check.name,
+                "covers": view.check.covers.iter().map(|point| point.get()).collect::<Vec<_>>(),
+                "red_required": view.check.required == RedRule::Required,
+                "red": view.check.red,
+                "state": view.state.as_str(),
+                "digest": view.digest,
+            })
+        };
         json!({
             "schema": "runner.checks/1",
             "checks": self.0.checks.iter().map(check).collect::<Vec<_>>(),
+            "heldout": self.0.heldout.iter().map(heldout).collect::<Vec<_>>(),
             "acceptance": self.0.coverage,
         })
     }
@@ -63,6 +79,14 @@ impl CommandOutput for ChecksOutput {
                 .with("command", command(view))
         };
         let mut lines: Vec<KeyValueLine> = self.0.checks.iter().map(line).collect();
+        lines.extend(self.0.heldout.iter().map(|view| {
+            KeyValueLine::new()
+                .with("heldout", &view.check.name)
+                .with("task", &view.task)
+                .with("state", view.state.as_str())
+                .with("red", red_word(view.check.red))
+                .with("covers", points(&view.check.covers))
+        }));
         lines.push(KeyValueLine::new().with("acceptance", self.0.coverage));
         lines
     }
@@ -70,12 +94,7 @@ impl CommandOutput for ChecksOutput {
     fn human(&self, styler: &Styler) -> String {
         let mut text = String::new();
         for view in &self.0.checks {
-            let role = match view.state {
-                CheckState::Green => TextRole::Good,
-                CheckState::Vacuous => TextRole::Warn,
-                CheckState::Red | CheckState::HeldBack => TextRole::Faint,
-            };
-            let state = styler.paint(role, &format!("{:9}", view.state.as_str()));
+            let state = state_text(view.state, styler);
             let line = format!(
                 "{} {}: {} (covers {}, before the work: {})",
                 clean(&view.task),
@@ -86,7 +105,27 @@ impl CommandOutput for ChecksOutput {
             );
             text.push_str(&format!("{state} {}\n", styler.fit(&line, styler.width.saturating_sub(10))));
         }
+        for view in &self.0.heldout {
+            let state = state_text(view.state, styler);
+            let line = format!(
+                "{} {}: held out (covers {}, before the work: {})",
+                view.task,
+                view.check.name,
+                points(&view.check.covers),
+                red_word(view.check.red)
+            );
+            text.push_str(&format!("{state} {}\n", styler.fit(&line, styler.width.saturating_sub(10))));
+        }
         text.push_str(&format!("acceptance: {}\n", self.0.coverage));
         text
     }
+}
+
+fn state_text(state: CheckState, styler: &Styler) -> String {
+    let role = match state {
+        CheckState::Green => TextRole::Good,
+        CheckState::Vacuous => TextRole::Warn,
+        CheckState::Red | CheckState::HeldBack => TextRole::Faint,
+    };
+    styler.paint(role, &format!("{:9}", state.as_str()))
 }

@@ -199,6 +199,8 @@ impl CommandOutput for PassRerunOutput<'_> {
         json!({
             "iter": self.0.pass.iter, "commit": self.0.pass.commit, "passed": self.0.has_passed(),
             "steps": self.0.steps.iter().map(step).collect::<Vec<_>>(),
+            "unrepeated": self.0.unrepeated,
+            "environment": self.0.environment,
         })
     }
 
@@ -212,7 +214,15 @@ impl CommandOutput for PassRerunOutput<'_> {
                 .with("place", step.place.as_str())
                 .with("result", step_word(step))
         };
-        self.0.steps.iter().map(line).collect()
+        let mut lines: Vec<KeyValueLine> = self.0.steps.iter().map(line).collect();
+        for (key, texts) in [("unrepeated", &self.0.unrepeated), ("environment", &self.0.environment)] {
+            lines.extend(
+                texts
+                    .iter()
+                    .map(|text| KeyValueLine::new().with("rerun", self.0.pass.iter.get()).with(key, text)),
+            );
+        }
+        lines
     }
 
     fn human(&self, styler: &Styler) -> String {
@@ -230,6 +240,14 @@ impl CommandOutput for PassRerunOutput<'_> {
                 text.push_str(&format!("    {}\n", styler.fit(line, styler.width.saturating_sub(4))));
             }
         }
+        for (what, texts) in
+            [("not repeated", &self.0.unrepeated), ("another environment", &self.0.environment)]
+        {
+            for line in texts {
+                let what = styler.paint(TextRole::Warn, &format!("{what}:"));
+                text.push_str(&format!("  #{} {what} {line}\n", self.0.pass.iter));
+            }
+        }
         text
     }
 }
@@ -240,6 +258,9 @@ impl VerifyOutput {
         match self.audit.verdict() {
             Verdict::Verified | Verdict::Partial if !self.reruns.iter().all(PassRerun::has_passed) => {
                 Verdict::Violated
+            }
+            Verdict::Verified if self.reruns.iter().any(|rerun| !rerun.unrepeated.is_empty()) => {
+                Verdict::Partial
             }
             verdict @ (Verdict::Verified | Verdict::Violated | Verdict::Partial) => verdict,
         }

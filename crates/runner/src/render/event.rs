@@ -6,6 +6,7 @@ use runner_core::config::CommandArgv;
 use runner_core::labels::annotation_text;
 use runner_core::layout::Doc;
 use runner_core::model::checks::{CheckExit, CheckName, RedKind};
+use runner_core::model::heldout::HeldoutResult;
 use runner_core::model::id::IterationNumber;
 use runner_core::model::review::ReviewResult;
 use runner_core::model::run_state::GuardResult;
@@ -64,6 +65,11 @@ impl CommandOutput for EventOutput<'_> {
             Event::Recovered { iter, .. }
             | Event::AgentEnded { iter, .. }
             | Event::GuardStarted { iter, .. } => line.with("iter", iter),
+            Event::HeldoutEnded { node, check, red, result } => line
+                .with("heldout", check)
+                .with("task", node)
+                .with("red", red.map_or("none", RedKind::as_str))
+                .with("result", result.map_or("none", HeldoutResult::as_str)),
             Event::CheckStarted { iter, check, phase, command } => line
                 .with("iter", iter)
                 .with("check", check)
@@ -144,6 +150,13 @@ impl CommandOutput for EventOutput<'_> {
             Event::FileNoticed { notice, .. } => notice_lines(notice, styler),
             Event::CheckEnded { check, exit, red, .. } => {
                 indented_notes(check_text(check, *exit, *red), styler)
+            }
+            Event::HeldoutEnded { node, check, red, result } => {
+                let fails = (*result == Some(HeldoutResult::Fail))
+                    .then(|| format!("held-out check {check} of {node} failed"));
+                let before =
+                    red.map(|red| format!("held-out check {check} of {node} before the work: {red}"));
+                indented_notes(fails.into_iter().chain(before), styler)
             }
             Event::Waiting { wait, ends_unix_ms } => {
                 let until = on_the_wall(*ends_unix_ms);

@@ -83,6 +83,7 @@ impl LoopSummary {
             | Event::Checked { .. }
             | Event::GuardStarted { .. }
             | Event::CheckStarted { .. }
+            | Event::HeldoutEnded { .. }
             | Event::CheckEnded { .. }
             | Event::ReviewStarted { .. }
             | Event::ReviewEnded { .. }

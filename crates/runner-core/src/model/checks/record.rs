@@ -40,7 +40,7 @@ impl RedKind {
         matches!(self, Self::Failed | Self::Absent)
     }
 
-    fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 }
@@ -161,6 +161,50 @@ pub struct CheckRecord {
     /// How it ended after the session; null if it did not run then.
     pub exit: Option<CheckExit>,
     pub digest: Sha256,
+}
+
+/// What a commit records about a check of a task with parts: how it ended before the first session below the task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RedRecord {
+    pub node: NodeId,
+    pub name: CheckName,
+    pub red: RedKind,
+    pub digest: Sha256,
+}
+
+impl RedRecord {
+    /// The records of some tasks, in their order.
+    pub fn of(proofs: &[TaskProof]) -> Vec<Self> {
+        let records = proofs.iter().flat_map(|proof| {
+            proof.checks.iter().map(|check| Self {
+                node: proof.node.clone(),
+                name: check.name.clone(),
+                red: check.red,
+                digest: proof.digest,
+            })
+        });
+        records.collect()
+    }
+
+    /// Parses what `Display` writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let [task, red, digest] = words.as_slice() else { return None };
+        let (node, name) = task.split_once('/')?;
+        Some(Self {
+            node: NodeId::new(node).ok()?,
+            name: CheckName::new(name)?,
+            red: RedKind::from_name(red)?,
+            digest: Sha256::parse(digest)?,
+        })
+    }
+}
+
+impl fmt::Display for RedRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { node, name, red, digest } = self;
+        write!(f, "{node}/{name} {red} {digest}")
+    }
 }
 
 const NOT_RUN: &str = "none";

@@ -3,6 +3,8 @@
 use super::*;
 use crate::model::cost::amount;
 use crate::model::digest::Sha256;
+use crate::model::environment::{LockFile, ToolVersion};
+use crate::model::heldout::HeldoutCheck;
 use crate::model::progress::{LeafFailure, UnconfirmedClaim};
 use crate::model::review::{RecordedReview, ReviewResult, TaskRefusals};
 use crate::step::{CostSource, Ordinal};
@@ -113,6 +115,20 @@ fn a_state_is_decoded_as_it_was_written() {
         instructions: Some(PinnedInstructions::sample()),
         ratchet: Ratchet { due: vec![NodeId::root()], tasks: 1, regressed: Vec::new() },
         plan_approval: Some(Sha256::of(b"plan")),
+        heldout: vec![HeldoutTask {
+            node: NodeId::root(),
+            digest: Sha256::of(b"x"),
+            checks: vec![HeldoutCheck {
+                name: crate::model::checks::CheckName::new("h").unwrap(),
+                covers: Vec::new(),
+                required: crate::model::checks::RedRule::Required,
+                red: Some(crate::model::checks::RedKind::Failed),
+            }],
+        }],
+        environment: Environment {
+            tools: vec![ToolVersion { tool: "cargo".to_owned(), version: None }],
+            locks: vec![LockFile { path: RepoPath::of_bytes(b"Cargo.lock"), digest: Sha256::of(b"") }],
+        },
         semantics: SEMANTICS,
     };
     for state in [fresh, full] {

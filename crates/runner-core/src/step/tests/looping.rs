@@ -1,7 +1,7 @@
 //! The loop, and the events that it announces.
 
 use super::*;
-use crate::model::checks::{Check, CheckExit, TaskChecks, TaskProof};
+use crate::model::checks::{Check, CheckExit, TaskChecks};
 use crate::model::id::IterationNumber;
 
 /// A world that records every event: one agent, one guard, nothing written.
@@ -57,6 +57,16 @@ impl IterationWorld for EventRecorder {
         panic!("a check ran")
     }
 
+    fn run_heldout(
+        &mut self,
+        (): &mut (),
+        _: &Job,
+        _: HeldoutId<'_>,
+        _: &[RepoPath],
+    ) -> Result<HeldoutRun, PromptError> {
+        panic!("a held-out check ran")
+    }
+
     fn run_review(
         &mut self,
         _: &mut Self::Iteration,
@@ -98,12 +108,11 @@ impl World for EventRecorder {
         panic!("a check ran")
     }
 
-    fn run_agent(
-        &mut self,
-        run: &LoadedRun,
-        _: &Job,
-        _: Option<&TaskProof>,
-    ) -> Result<((), Attempt), PromptError> {
+    fn run_heldout_at_tip(&mut self, _: &LoadedRun, _: HeldoutId<'_>) -> Result<HeldoutRun, PromptError> {
+        panic!("a held-out check ran")
+    }
+
+    fn run_agent(&mut self, run: &LoadedRun, _: &Job, _: &RedResults) -> Result<((), Attempt), PromptError> {
         assert_eq!(run.snapshot, self.snapshot, "an iteration begins with the current state");
         Ok(((), self.sessions.remove(0)))
     }

@@ -5,12 +5,13 @@ use crate::commit_message::Trailer;
 use crate::config::Config;
 use crate::layout::Doc;
 use crate::model::checks::CheckExit;
+use crate::model::heldout::HeldoutResult;
 use crate::model::id::IterationNumber;
 use crate::model::object_id::TreeId;
-use crate::model::ratchet::RecheckRecord;
+use crate::model::ratchet::{CheckSource, RecheckRecord};
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::{GuardResult, RunState};
-use crate::step::recheck::passed_checks;
+use crate::step::recheck::{passed_checks, passed_heldout};
 use crate::step::recorded_guard::{self, RecordResults};
 use crate::step::{
     GuardOccasion, GuardRecord, NextStep, RecordContent, RegressionTask, RoomLevel, SessionRequest, Snapshot,
@@ -123,6 +124,22 @@ impl Auditor {
                     exit: found.map_or(CheckExit::Code(0), |found| found.exit),
                     digest: task.task.digest,
                     broken_by: found.and_then(|found| found.broken_by),
+                    source: CheckSource::Task,
+                });
+            }
+        }
+        for task in passed_heldout(before).iter().filter(|_| has_run) {
+            for check in &task.checks {
+                let found = results.rechecks.get(expected.len());
+                let is_green = found.is_none_or(|found| found.exit.is_green());
+                let result = if is_green { HeldoutResult::Pass } else { HeldoutResult::Fail };
+                expected.push(RecheckRecord {
+                    node: task.node.clone(),
+                    name: check.name.clone(),
+                    exit: result.to_exit(),
+                    digest: task.digest,
+                    broken_by: None,
+                    source: CheckSource::Heldout,
                 });
             }
         }

@@ -2,6 +2,7 @@
 //!
 //! A crash loses a journal entry that was written but not yet flushed; everything else is durable.
 
+mod heldout;
 mod sessions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,7 @@ use std::sync::Mutex;
 use runner_core::commit_message::{CommitKind, MessageParts, Trailer};
 use runner_core::config::{Budget, Config, ProtectPolicy};
 use runner_core::layout::checks_path;
-use runner_core::model::checks::{Check, CheckExit, TaskChecks, TaskProof};
+use runner_core::model::checks::{Check, CheckExit, RedKind, TaskChecks};
 use runner_core::model::id::{NodeId, RunId};
 use runner_core::model::object_id::CommitId;
 use runner_core::model::object_id::TreeId;
@@ -21,13 +22,15 @@ use runner_core::model::user_notes::UserNotes;
 use runner_core::prompt::PromptError;
 use runner_core::step::{
     Attempt, ChangeScope, CheckRun, Event, FileChanges, GuardExit, GuardJob, GuardOccasion, GuardRecord,
-    GuardRun, Interruption, IterationWorld, Job, LeftFile, LoadedRun, LoopWait, LoopWorld, Memory, NextStep,
-    NodeFiles, PassedChecks, PastIteration, ProtectedPath, ProviderError, RecordContent, ReviewJob,
-    ReviewRun, SessionExit, SessionResult, Snapshot, StopReason, Transition, Usage, WaitResult, WaitSince,
-    World, plan, resume,
+    GuardRun, HeldoutId, HeldoutRun, Interruption, IterationWorld, Job, LeftFile, LoadedRun, LoopWait,
+    LoopWorld, Memory, NextStep, NodeFiles, PassedChecks, PastIteration, ProtectedPath, ProviderError,
+    RecordContent, RedResults, ReviewJob, ReviewRun, SessionExit, SessionResult, Snapshot, StopReason,
+    Transition, Usage, WaitResult, WaitSince, World, plan, resume,
 };
 use runner_core::step::{GuardPlace, PlanningChanges, SessionRequest};
 use runner_core::strict::BoundedInt;
+
+use heldout::{heldout, heldout_run};
 
 use super::agent::{self, Temper};
 use super::oracle::Oracle;
@@ -98,8 +101,8 @@ pub(super) struct Sim {
     added_memory: bool,
     /// What the session reported so far; it is in a file and survives a crash.
     reported: Usage,
-    /// How the checks of the task ended before the session; it is in the journal.
-    red: Option<TaskProof>,
+    /// How checks ended before the session; it is in the journal.
+    red: RedResults,
     /// Whether the command has not done anything yet.
     pub(super) is_fresh: bool,
     /// What the current step read.
@@ -115,7 +118,7 @@ impl Sim {
         let start = Commit {
             message: "chore(loop): start run sim\n".to_owned(),
             tree: tree.bytes().to_vec(),
-            state: RunState::new(Some(run)).to_bytes(),
+            state: RunState { heldout: heldout(tree), ..RunState::new(Some(run)) }.to_bytes(),
             prompt: String::new(),
             changed_files: false,
             guard_files: guard_files.clone(),
@@ -140,7 +143,7 @@ impl Sim {
             changed_files: false,
             added_memory: false,
             reported: Usage::default(),
-            red: None,
+            red: RedResults::default(),
             is_fresh: false,
             loaded: None,
             records: 0,
@@ -333,6 +336,23 @@ impl IterationWorld for Sim {
         }
         let done = job.target.node().is_some_and(|node| self.done.contains(node));
         Ok(check_run(CheckExit::Code(i32::from(!done))))
+    }
+
+    fn run_heldout(
+        &mut self,
+        (): &mut (),
+        job: &Job,
+        check: HeldoutId<'_>,
+        restore: &[RepoPath],
+    ) -> Result<HeldoutRun, Broken> {
+        self.may_crash()?;
+        assert_eq!(job.target.node(), Some(check.node), "only the task's own held-out checks decide");
+        self.restore(restore);
+        if self.random.percent(self.faults.guard) {
+            return Ok(HeldoutRun::Interrupted { by: Interruption::Int });
+        }
+        let done = job.target.node().is_some_and(|node| self.done.contains(node));
+        Ok(heldout_run(if done { RedKind::Green } else { RedKind::Failed }))
     }
 
     fn run_review(&mut self, (): &mut (), job: &Job, review: &ReviewJob) -> Result<ReviewRun, Broken> {

@@ -407,3 +407,41 @@ fn the_checks_of_a_task_can_be_run_at_any_time() {
         assert_sound(&repo);
     }
 }
+
+/// A task with parts: its checks fail before the first session below it, and succeed at its milestone.
+#[test]
+fn checks_of_a_task_with_parts_are_red_before_the_first_session_below_it() {
+    let agent = r#"[ "$RUNNER_NODE_ID" = root ] && { split; exit; }
+        echo hello > out; echo $RUNNER_NODE_ID > f$RUNNER_NODE_ID; answer done"#;
+    let builder = checked().agent(agent).guard_keys("final_check = true\nroom = \"require\"");
+    let repo = builder.start();
+    repo.runner(&["loop"]).ok();
+    assert_eq!(repo.outcomes(), ["decomposed", "passed", "passed"]);
+    // The root was a leaf when its first session split it.
+    assert_eq!(records(&repo, 1), ["greets failed none"]);
+    let status = repo.runner(&["status"]).ok().stdout;
+    assert!(status.contains("1 of 1 points proven") || status.contains("1 of 3 points proven"), "{status}");
+    assert_sound(&repo);
+
+    // Checks that the user adds after the split run before the next session below.
+    let builder = RunBuilder::new(RUNNER).agent(agent).guard_keys("final_check = true\nroom = \"require\"");
+    let repo = builder.start();
+    repo.runner(&["step"]).ok();
+    repo.write(CHECKS, GREETS);
+    repo.write(FROZEN, GREET);
+    repo.runner(&["start"]).ok();
+    repo.runner(&["loop"]).ok();
+    let format = "--format=%(trailers:key=Runner-Red,valueonly)";
+    let red = repo.git(&["log", "-1", format, &commit_of(&repo, 2)]);
+    assert!(red.starts_with("root/greets failed "), "{red}");
+    assert_eq!(repo.git(&["log", "-1", format, &commit_of(&repo, 3)]).trim(), "", "once");
+    assert_sound(&repo);
+    // Index 0 is the start, 1 the split, 2 the user's start, 3 and 4 the iterations.
+    let forgeries: &[(Forgery, Rule, u32)] = &[
+        (Message(3, "root/greets failed", "root/greets absent"), Rule::RunState, 2),
+        (Message(3, "root/greets failed", "root/other failed"), Rule::ChecksRed, 2),
+        (Message(3, "Runner-Red: root/greets", "Runner-Ret: root/greets"), Rule::ChecksRed, 2),
+        (Trailer(4, "Runner-Red: root/greets failed 00"), Rule::ChecksRed, 3),
+    ];
+    assert_found(&repo, forgeries);
+}

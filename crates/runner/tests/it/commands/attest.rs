@@ -104,3 +104,31 @@ fn ssh_signatures_are_accepted_by_ssh_keygen_and_only_for_their_payload() {
     let refused = repo.runner(&["attest", "--sign", "ssh", "--key", "/nowhere"]).refused(2);
     assert!(refused.contains("could not sign"), "{refused}");
 }
+
+#[test]
+fn gpg_signatures_are_accepted_by_gpg_and_only_for_their_payload() {
+    let repo = passed();
+    let key = super::signing::gpg_key(&repo).expect("gpg is installed");
+    let mut command = repo.runner_command(&["attest", "--sign", "gpg", "--key", "user@example.com"]);
+    let output = testkit::test_repo::run(command.env("GNUPGHOME", &key.home)).ok();
+    let envelopes = lines(&output.stdout);
+    assert_eq!(envelopes.len(), 3);
+    for envelope in &envelopes {
+        let payload = decoded(&envelope["payload"]);
+        let signature = repo.outside().join("payload.sig");
+        fs::write(&signature, decoded(&envelope["signatures"][0]["sig"])).unwrap();
+        let verify = |payload: &[u8]| {
+            let head = format!("DSSEv1 28 application/vnd.in-toto+json {} ", payload.len());
+            let signed = repo.outside().join("payload");
+            fs::write(&signed, [head.as_bytes(), payload].concat()).unwrap();
+            let mut gpg = Command::new("gpg");
+            gpg.env("GNUPGHOME", &key.home).arg("--verify").arg(&signature).arg(&signed);
+            gpg.stderr(Stdio::null()).status().unwrap().success()
+        };
+        assert!(verify(&payload));
+        assert!(!verify(&[&payload[..], b" "].concat()));
+    }
+    let mut command = repo.runner_command(&["attest", "--sign", "gpg", "--key", "nobody@example.com"]);
+    let refused = testkit::test_repo::run(command.env("GNUPGHOME", &key.home)).refused(2);
+    assert!(refused.contains("could not sign"), "{refused}");
+}

@@ -77,3 +77,48 @@ fn nothing_is_signed_by_default() {
     assert!(!repo.runner(&["loop"]).ok().stdout.contains("signed"));
     assert_eq!(repo.git(&["tag", "--list"]), "");
 }
+
+/// A gpg key without a passphrase in a folder of its own, and its fingerprint. None where gpg is not installed.
+pub(crate) fn gpg_key(repo: &TestRepo) -> Option<GpgKey> {
+    use std::os::unix::fs::PermissionsExt;
+    let home = repo.outside().join("g");
+    fs::create_dir_all(&home).unwrap();
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o700)).unwrap();
+    let user = "User <user@example.com>";
+    let args =
+        ["--batch", "--pinentry-mode", "loopback", "--passphrase", "", "--quick-gen-key", user, "ed25519"];
+    let made =
+        Command::new("gpg").env("GNUPGHOME", &home).args(args).args(["sign", "never"]).output().ok()?;
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    Some(GpgKey { home })
+}
+
+pub(crate) struct GpgKey {
+    pub(crate) home: PathBuf,
+}
+
+impl Drop for GpgKey {
+    /// The agent that gpg starts would outlive the test.
+    fn drop(&mut self) {
+        let _ = Command::new("gpgconf").env("GNUPGHOME", &self.home).args(["--kill", "all"]).status();
+    }
+}
+
+#[test]
+fn a_complete_run_is_signed_with_a_gpg_key() {
+    let repo = TestRepo::empty(RUNNER);
+    let key = gpg_key(&repo).expect("gpg is installed");
+    let table = "[proof]\nsign = \"gpg\"\nkey = \"user@example.com\"\n";
+    let repo =
+        RunBuilder::new(RUNNER).agent("echo 1 > work; answer done").config_tables(table).start_in(repo);
+    let ended =
+        testkit::test_repo::run(repo.runner_command(&["loop"]).env("GNUPGHOME", &key.home)).ok().stdout;
+    assert!(ended.contains("signed=\"tag runner-signed/demo with gpg"), "{ended}");
+    let verify = testkit::test_repo::run(
+        repo.command("git").env("GNUPGHOME", &key.home).args(["verify-tag", "runner-signed/demo"]),
+    );
+    verify.ok();
+    let verified =
+        testkit::test_repo::run(repo.runner_command(&["verify"]).env("GNUPGHOME", &key.home)).ok().stdout;
+    assert!(verified.contains("signature=\"tag runner-signed/demo signs this commit\""), "{verified}");
+}

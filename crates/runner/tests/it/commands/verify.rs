@@ -150,3 +150,36 @@ fn rerun_guard_runs_the_guard_on_passing_commits() {
     );
     assert_eq!(fs::read_dir(&scratch).unwrap().count(), 0, "nothing is left");
 }
+
+/// The versions of tools and the lock files at the start, and what is different where a pass is repeated.
+#[test]
+fn a_rerun_names_what_differs_from_the_recorded_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let tools = folder.path();
+    let tool = |version: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let path = tools.join("mytool");
+        std::fs::write(&path, format!("#!/bin/sh\necho mytool {version}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    tool("1.0");
+    let repo = RunBuilder::new(RUNNER)
+        .agent("echo 1 > work; echo v2 > Cargo.lock; answer done")
+        .file("Cargo.lock", "v1\n")
+        .start();
+    let with_tools = |args: &[&str]| {
+        let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+        testkit::test_repo::run(repo.runner_command(args).env("PATH", path))
+    };
+    with_tools(&["config", "set", "guard.tools", "mytool", "no-such-tool"]).ok();
+    with_tools(&["start"]).ok();
+    let state = repo.read(".runner/state/run_state.json");
+    assert!(state.contains("\"version\": \"mytool 1.0\""), "{state}");
+    with_tools(&["loop"]).ok();
+    let same = with_tools(&["verify", "--rerun"]).ok().stdout;
+    assert!(!same.contains("mytool"), "{same}");
+    assert!(same.contains("environment=\"Cargo.lock: changed since the start\""), "{same}");
+    tool("2.0");
+    let other = with_tools(&["verify", "--rerun"]).ok().stdout;
+    assert!(other.contains("environment=\"mytool: mytool 1.0 at the start, mytool 2.0 now\""), "{other}");
+}

@@ -333,3 +333,75 @@ fn guard_in_place_cannot_inspect_the_supervisor() {
     assert_eq!(exist, [true, false, false]);
     assert_eq!(repo.outcomes(), ["passed"]);
 }
+
+/// A guard that fails leaves files where a later one finds them, unless the runner removes them.
+#[test]
+fn what_a_failed_guard_left_does_not_make_a_later_one_succeed() {
+    let places = ["cache/ok", "$HOME/.cache/ok", "target/debug/deps/ok"];
+    for place in places {
+        let tests = format!(
+            "test -e \"{place}\" && exit 0; mkdir -p \"$(dirname \"{place}\")\"; echo x > \"{place}\"; exit 1"
+        );
+        let agent =
+            format!("printf 'cache\\ntarget\\n' > .gitignore; echo '{tests}' > tests.sh; answer done");
+        for command in ["loop", "step"] {
+            let repo = room("sh tests.sh").agent(&agent).keys("max_attempts_default = 3").start();
+            fs::create_dir_all(repo.outside().join("home/.cache")).unwrap();
+            for _ in 0..3 {
+                repo.runner(&[command]);
+            }
+            assert_eq!(repo.outcomes(), ["guard_failed"; 3], "{place} {command}");
+        }
+    }
+}
+
+/// The same by a check of the candidate that runs before the guard, and by the checks before the work.
+#[test]
+fn what_a_check_left_does_not_make_the_guard_succeed() {
+    let checks = "[[check]]\nname = \"c\"\ncommand = [\"sh\", \"-c\", \"mkdir -p cache; touch cache/ok; test -e done\"]\n";
+    let repo = room("test -e cache/ok")
+        .file(".gitignore", "cache\n")
+        .file(".runner/nodes/root/checks.toml", checks)
+        .agent("touch done; answer done")
+        .keys("max_attempts_default = 1")
+        .start();
+    assert_eq!(repo.runner(&["loop"]).code, Some(3));
+    assert_eq!(repo.outcomes(), ["guard_failed"]);
+}
+
+/// What a successful guard built is there for the next one: builds stay fast.
+#[test]
+fn a_successful_guard_keeps_its_caches_and_a_failed_one_does_not_spoil_them() {
+    let guard = "mkdir -p cache; ls cache; cat work >> cache/built; ! grep -q bad work";
+    let agent = r#"[ "$RUNNER_NODE_ID" = root ] && { split; exit; }
+        case $RUNNER_ITER in 0002) echo one > work;; 0003) echo bad > work;; *) echo two > work;; esac; answer done"#;
+    let repo = room(guard).file(".gitignore", "cache\n").agent(agent).start();
+    repo.runner(&["loop"]).ok();
+    assert_eq!(repo.outcomes(), ["decomposed", "passed", "guard_failed", "passed"]);
+    assert_eq!(repo.iteration_file(2, "guard.log"), "");
+    assert_eq!(repo.iteration_file(3, "guard.log"), "built\n", "kept after a success");
+    // The failed guard changed the file: it is gone, and can be built again.
+    assert_eq!(repo.iteration_file(4, "guard.log"), "");
+}
+
+/// A descriptor that the shell of the user left open does not reach guard, checks or agent.
+#[test]
+fn nothing_inherits_descriptors_of_the_user() {
+    for keys in [ROOM, "room = \"in-place\""] {
+        let write = "{ echo x >&9; } 2>/dev/null; { cat <&8; } 2>/dev/null";
+        let repo = RunBuilder::new(RUNNER)
+            .guard(write)
+            .guard_keys(keys)
+            .agent(&format!("echo 1 > work; {write} > seen; answer done"))
+            .start();
+        let secret = repo.outside().join("secret");
+        let open = repo.outside().join("open");
+        fs::write(&secret, "secret").unwrap();
+        let script = format!("exec 9>>'{}' 8<'{}'; exec '{RUNNER}' loop", open.display(), secret.display());
+        run(repo.command("sh").args(["-c", &script])).ok();
+        assert_eq!(repo.outcomes(), ["passed"], "{keys}");
+        assert_eq!(fs::read_to_string(&open).unwrap(), "", "{keys}");
+        assert_eq!(repo.read("seen"), "", "{keys}");
+        assert_eq!(repo.iteration_file(1, "guard.log"), "", "{keys}");
+    }
+}

@@ -59,14 +59,20 @@ impl World for Sim {
         Ok(check_run(exit))
     }
 
-    fn run_agent(
-        &mut self,
-        run: &LoadedRun,
-        job: &Job,
-        red: Option<&TaskProof>,
-    ) -> Result<((), Attempt), Broken> {
+    fn run_heldout_at_tip(&mut self, _: &LoadedRun, _: HeldoutId<'_>) -> Result<HeldoutRun, Broken> {
         self.may_crash()?;
-        self.red = red.cloned();
+        let is_final = self.tree().root().passes;
+        if self.random.percent(self.faults.guard) {
+            return Ok(HeldoutRun::Interrupted { by: Interruption::Term });
+        }
+        let kinds = [RedKind::Failed, RedKind::Failed, RedKind::Absent, RedKind::Green, RedKind::Broken];
+        let kind = *self.random.pick(&kinds).unwrap();
+        Ok(heldout_run(if is_final && self.random.percent(80) { RedKind::Green } else { kind }))
+    }
+
+    fn run_agent(&mut self, run: &LoadedRun, job: &Job, red: &RedResults) -> Result<((), Attempt), Broken> {
+        self.may_crash()?;
+        self.red = red.clone();
         self.reported = Usage::default();
         self.journal(Journal::Begun)?;
         let temper = *self.random.pick(&self.tempers).unwrap();
