@@ -170,12 +170,13 @@ mod tests {
             read_only: vec!["/srv/work/.git".into()],
             session_files: vec!["/srv/work/.git/runner/session".into()],
             has_network: true,
+            heldout: None,
         }
     }
 
     fn argv(program: &str, spec: &SandboxSpec) -> Vec<String> {
         let command = PreparedCommand {
-            usage_logs: Vec::new(),
+            usage_logs: None,
             argv: vec![program.into(), "--quiet".into()],
             environment: vec![
                 ("PATH".into(), "/usr/bin".into()),

@@ -85,6 +85,9 @@ fn profile(spec: &SandboxSpec) -> String {
             let _ = writeln!(rules, "(deny file-write-unlink (literal {text}))");
         }
     }
+    if let Some(heldout) = &spec.heldout {
+        add(&mut rules, "deny file-read*", Path::new(heldout));
+    }
     rules.push_str("(deny signal (target others))\n(deny process-info* (target others))\n");
     if !spec.has_network {
         rules.push_str("(deny network*)\n");
@@ -124,6 +127,7 @@ mod tests {
             read_only: vec!["/Users/me/work/.git".into(), "/Users/me/work/.runner/state/config.toml".into()],
             session_files: vec!["/Users/me/work/.git/runner/session".into()],
             has_network: true,
+            heldout: None,
         }
     }
 
@@ -199,7 +203,7 @@ mod tests {
     #[test]
     fn a_command_runs_under_its_profile_with_temporary_files_of_the_session() {
         let command = PreparedCommand {
-            usage_logs: Vec::new(),
+            usage_logs: None,
             argv: vec!["/bin/agent".into(), "-x".into()],
             environment: vec![("TMPDIR".into(), "/var/folders/x".into())],
             files: Vec::new(),

@@ -11,7 +11,7 @@ use runner_core::step::{CheckRun, HeldoutId, HeldoutRun, Job, LoadedRun};
 use super::guard::{self, GuardInputs};
 use super::open_iteration::OpenIteration;
 use super::program_runner::ProgramRunner;
-use crate::agent::sandbox::SANDBOX_FIX;
+use crate::agent::sandbox::{Bubblewrap, bubblewrap_fix};
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::{Git, PathSet};
@@ -40,8 +40,9 @@ impl HeldoutCheckRun<'_> {
         let place = git.paths().heldout_room();
         let mut room = GuardRoom::throwaway(git, run, guard, self.candidate, &place)?;
         if matches!(room, GuardRoom::InPlace { .. }) {
+            let fix = bubblewrap_fix(&Bubblewrap::find(git.root()).err().unwrap_or_default());
             let why = "held-out checks run in a room only, and there is none here".to_owned();
-            return Err(UserError::Heldout { path: name.to_owned(), why, fix: SANDBOX_FIX }.into());
+            return Err(UserError::Heldout { path: name.to_owned(), why, fix }.into());
         }
         let log = place.join("heldout.log");
         let inputs = GuardInputs {

@@ -276,7 +276,7 @@ fn heldout_problem(git: &Git, config: &Config) -> Option<PreflightProblem> {
     }
     let why = Bubblewrap::find(git.root()).err()?;
     let found = format!("held-out checks need bubblewrap, which hides them from agents, but {why}");
-    Some(PreflightProblem::new("held-out checks", found, SANDBOX_FIX))
+    Some(PreflightProblem::new("held-out checks", found, bubblewrap_fix(&why)))
 }
 
 fn has_own_sandbox(executor: &Executor) -> bool {

@@ -180,6 +180,11 @@ fn runner_lines(event: &Event) -> Vec<StyledLine> {
             let result = red.map_or_else(|| exit.to_string(), |red| format!("{red} before the work"));
             one(Glyph::Open, TextRole::Faint, format!("check {check}: {result}"))
         }
+        Event::HeldoutEnded { node, check, red, result } => {
+            let before = red.map(|red| format!("{red} before the work"));
+            let end = before.or_else(|| Some(result.as_ref()?.as_str().to_owned())).unwrap_or_default();
+            one(Glyph::Open, TextRole::Faint, format!("held-out check {check} of {node}: {end}"))
+        }
         Event::RecheckStarted { node, check, command } => {
             let command = one_line(&command.words().join(" "));
             one(Glyph::Arrow, TextRole::Strong, format!("check {check} of {node}: {command}"))

@@ -159,8 +159,8 @@ fn a_rerun_names_what_differs_from_the_recorded_environment() {
     let tool = |version: &str| {
         use std::os::unix::fs::PermissionsExt;
         let path = tools.join("mytool");
-        std::fs::write(&path, format!("#!/bin/sh\necho mytool {version}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(&path, format!("#!/bin/sh\necho mytool {version}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     };
     tool("1.0");
     let repo = RunBuilder::new(RUNNER)
@@ -169,7 +169,7 @@ fn a_rerun_names_what_differs_from_the_recorded_environment() {
         .start();
     let with_tools = |args: &[&str]| {
         let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
-        testkit::test_repo::run(repo.runner_command(args).env("PATH", path))
+        run(repo.runner_command(args).env("PATH", path))
     };
     with_tools(&["config", "set", "guard.tools", "mytool", "no-such-tool"]).ok();
     with_tools(&["start"]).ok();
