@@ -328,7 +328,7 @@ fn without_a_run_the_start_is_advised() {
     assert_eq!((status.state, status.headline.as_str()), (LifecycleState::NoRun, "no run started yet"));
     assert_eq!(commands(&status), ["runner start"]);
     let identity = [IdentityError::WrongBranch { run: run_id(), branch: Some("main".to_owned()) }];
-    let checkout = CheckoutFacts { identity: &identity, blocker: None, newest_run: None };
+    let checkout = CheckoutFacts { identity: &identity, ..CheckoutFacts::default() };
     let status = run_status(&RunFacts { checkout, ..RunFacts::default() });
     assert_eq!(status.headline, "another branch is checked out");
     assert_eq!((status.details.len(), commands(&status)), (1, vec!["runner start"]));

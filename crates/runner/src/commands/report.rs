@@ -4,7 +4,7 @@ use std::path::Path;
 
 use runner_core::checks::coverage::Coverage;
 use runner_core::config::{Budget, OnStuck};
-use runner_core::labels::{NodeState, NodeStates};
+use runner_core::labels::{NodeState, NodeStates, annotation_text};
 use runner_core::layout::Doc;
 use runner_core::model::checks::CheckRecord;
 use runner_core::model::goal::Goal;
@@ -13,7 +13,7 @@ use runner_core::model::tree::{LeafCount, Node, Tree};
 use runner_core::model::user_notes::UserNotes;
 use runner_core::run_status::RunStatus;
 use runner_core::runs::edit::{Question, questions};
-use runner_core::step::Outcome;
+use runner_core::step::{Annotation, Outcome};
 use runner_host::repo::readonly_repo::{ReadonlyRepo, RunBranch};
 use runner_host::view::checks::coverage_at;
 use runner_host::view::run_view::{IterationView, RunView};
@@ -25,7 +25,7 @@ use super::status;
 use crate::args::ReportArgs;
 use crate::render::clean;
 use crate::render::cost::spent_text;
-use crate::render::iteration::outcome_word;
+use crate::render::iteration::outcome_label;
 use crate::render::report::{ReportNumber, ReportQuestion, RunReport, TaskReport};
 
 const WHAT: &str = "could not report on the run";
@@ -111,7 +111,7 @@ fn task_report(leaf: &Node, states: &NodeStates<'_>, view: &RunView) -> TaskRepo
         format!(
             "#{} {}, {files} changed, commit {}",
             last.iter.get(),
-            outcome_word(last.outcome),
+            outcome_label(last.outcome),
             last.commit.prefix(8)
         )
     });
@@ -133,8 +133,15 @@ fn task_report(leaf: &Node, states: &NodeStates<'_>, view: &RunView) -> TaskRepo
         summary: last.map(|last| last.body.clone()).unwrap_or_default(),
         evidence: evidence.into_iter().chain(checks).collect(),
         reviews: iterations.iter().filter_map(review).collect(),
-        notes: iterations.iter().flat_map(|iteration| iteration.annotations.iter().cloned()).collect(),
+        notes: iterations.iter().flat_map(|iteration| notes_on(iteration)).collect(),
     }
+}
+
+/// `#4: the session changed nothing`.
+fn notes_on(iteration: &IterationView) -> Vec<String> {
+    let text =
+        |value: &String| format!("#{}: {}", iteration.iter.get(), annotation_text(&Annotation::parse(value)));
+    iteration.annotations.iter().map(text).collect()
 }
 
 /// `checks: greets (failed before the work, green after it)`.

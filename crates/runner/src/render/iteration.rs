@@ -27,6 +27,11 @@ pub(crate) fn outcome_word(outcome: Option<Outcome>) -> &'static str {
     outcome.map_or("unknown", Outcome::as_str)
 }
 
+/// The outcome as people read it.
+pub(crate) fn outcome_label(outcome: Option<Outcome>) -> &'static str {
+    outcome.map_or("unknown", |outcome| outcome.label().text)
+}
+
 /// The node that the iteration worked on, or `repair`.
 pub(crate) fn target_word(iteration: &IterationView) -> String {
     iteration.node().map_or_else(|| "repair".to_owned(), ToString::to_string)
@@ -63,7 +68,7 @@ pub(crate) fn iteration_line(iteration: &IterationView) -> KeyValueLine {
 /// Narrower terminals show no time of the guard.
 const NARROW: usize = 76;
 /// The cells of a row besides the name of the task and the time of the guard.
-const OTHER_COLUMNS: usize = 52;
+const OTHER_COLUMNS: usize = 53;
 
 pub(crate) fn iteration_row(iteration: &IterationView, styler: &Styler) -> String {
     let time = |key: &str| iteration.number(key).map(|ms| clock(Duration::from_millis(ms)));
@@ -74,14 +79,14 @@ pub(crate) fn iteration_row(iteration: &IterationView, styler: &Styler) -> Strin
         count => counted(count, "file", "files"),
     };
     let cost = iteration.cost().map(dollars).unwrap_or_default();
-    let outcome = outcome_word(iteration.outcome);
+    let outcome = outcome_label(iteration.outcome);
     // Without a column for the guard if the terminal is narrow: no column is cut.
     let guard = if styler.width < NARROW { String::new() } else { format!("{guard:>13} ") };
     let name_width = styler.width.saturating_sub(OTHER_COLUMNS + guard.len()).clamp(8, 24);
     let name = styler.fit(&target_word(iteration), name_width);
     let gap = " ".repeat(name_width.saturating_sub(name.width()));
     let row = format!(
-        "#{:<5} {name}{gap} {outcome:<16} {agent:>7} {guard}{files:>9} {cost:>7}",
+        "#{:<5} {name}{gap} {outcome:<17} {agent:>7} {guard}{files:>9} {cost:>7}",
         iteration.iter.get()
     );
     let row = styler.fit(row.trim_end(), styler.width.saturating_sub(2));

@@ -200,7 +200,7 @@ impl TaskReport {
         }
         details.extend(self.evidence.iter().map(|evidence| clean(evidence)));
         details.extend(self.reviews.iter().map(|review| format!("review {}", clean(review))));
-        details.extend(self.notes.iter().map(|note| format!("note: {}", clean(note))));
+        details.extend(self.notes.iter().map(|note| format!("note on {}", clean(note))));
         details
     }
 

@@ -102,6 +102,7 @@ fn reviews_skipped_tasks_and_questions_are_in_report_and_status() {
         "the port is taken",
         "Passed tasks",
         "review of #2: refused 1/2 by",
+        "note on #4: the session changed nothing",
         "no test for *empty* input",
         "Open questions\n  2. Which host?",
         "Answered questions\n  1. Which port?\n     your answer: 8080",
