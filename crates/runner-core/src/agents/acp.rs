@@ -320,9 +320,9 @@ mod tests {
         let (events, _) = parsed(&lines);
         let commands: Vec<(String, ActivityState)> = events
             .into_iter()
-            .filter_map(|event| match event {
-                AgentEventKind::Command { command, state, .. } => Some((command, state)),
-                _ => None,
+            .filter_map(|event| {
+                let AgentEventKind::Command { command, state, .. } = event else { return None };
+                Some((command, state))
             })
             .collect();
         let expected =
@@ -364,9 +364,10 @@ mod tests {
     #[test]
     fn failures_are_classified() {
         let failed = |message: &str, needs_login: bool| json!({ "type": "failed", "message": message, "needs_login": needs_login });
-        let fault = |line: Value| match parsed(&[line]).1.exit {
-            SessionExit::Provider { fault } => fault,
-            exit => panic!("{exit:?}"),
+        let fault = |line: Value| {
+            let exit = parsed(&[line]).1.exit;
+            let SessionExit::Provider { fault } = exit else { panic!("{exit:?}") };
+            fault
         };
         let why = "x".to_owned();
         assert_eq!(fault(failed("x", true)), ProviderError::NotLoggedIn { why: why.clone() });
