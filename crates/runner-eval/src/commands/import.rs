@@ -2,6 +2,7 @@
 
 mod harbor;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -205,18 +206,28 @@ impl ImportedCase {
                 "priority": priority,
             }));
             let node = folder.join("nodes").join(&step.id);
-            let tests = node.join("tests");
-            fs::create_dir_all(&tests)?;
+            fs::create_dir_all(&node)?;
+            // The files of a check have no folders beside it; later files replace earlier ones of the same name.
+            let mut check_files = BTreeMap::new();
             for source in &step.tests {
-                files::copy_files_into(source, &tests)?;
+                for path in files::relative_files(source)? {
+                    let inside = format!("tests/{}", path.display());
+                    let name = inside.replace('/', "__");
+                    fs::copy(source.join(&path), node.join(&name))?;
+                    check_files.insert(inside, name);
+                }
             }
             let mut options = step.options.clone();
             if let (Some(options), Some(script)) = (options.as_object_mut(), self.options.get("script")) {
                 options.insert("script".to_owned(), script.clone());
             }
-            fs::write(node.join("options.json"), format!("{options:#}\n"))?;
-            fs::write(node.join("step_check.py"), STEP_CHECK)?;
-            fs::write(node.join("checks.toml"), checks_text(&step.id, &node)?)?;
+            for (name, text) in
+                [("options.json", format!("{options:#}\n")), ("step_check.py", STEP_CHECK.to_owned())]
+            {
+                fs::write(node.join(name), text)?;
+                check_files.insert(name.to_owned(), name.to_owned());
+            }
+            fs::write(node.join("checks.toml"), checks_text(&step.id, &check_files))?;
         }
         fs::write(folder.join("plan.json"), format!("{:#}\n", json!({ "userStories": stories })))
     }
@@ -244,18 +255,17 @@ fn solving_session(when: &str, script: Option<&Path>) -> io::Result<String> {
     ))
 }
 
-/// The file of checks of a step: one check, with all files in the step's folder.
-fn checks_text(id: &str, node: &Path) -> io::Result<String> {
+/// The file of checks of a step: one check. `check_files` has the names of its files by their paths in the step's folder.
+fn checks_text(id: &str, check_files: &BTreeMap<String, String>) -> String {
     let mut entries = Vec::new();
-    for path in files::relative_files(node)? {
-        let path = path.to_string_lossy().into_owned();
+    for (path, name) in check_files {
         let target = Value::String(format!(".steps/{id}/{path}"));
-        entries.push(format!("{} = {}", inline(&target), inline(&Value::String(path))));
+        entries.push(format!("{} = {}", inline(&target), inline(&Value::String(name.clone()))));
     }
-    Ok(format!(
+    format!(
         "[[check]]\nname = \"tests\"\ncommand = [\"python3\", \".steps/{id}/step_check.py\"]\nfiles = {{ {} }}\n",
         entries.join(", ")
-    ))
+    )
 }
 
 fn task_name(path: &Path) -> String {

@@ -267,6 +267,11 @@ impl MountList {
         self.mount("--bind", &spec.temporary, Path::new("/tmp"));
         if let Some(home) = &spec.home {
             self.mount("--bind", &home.private, Path::new(rootfs::HOME));
+            // Commits need the user's identity.
+            let identity = home.path.join(".gitconfig");
+            if identity.is_file() {
+                self.mount("--ro-bind", &identity, &inside(&identity));
+            }
         }
         for path in &readable {
             self.mount("--ro-bind", path, &inside(path));

@@ -195,7 +195,7 @@ pub(crate) fn matrix(table: &ScoreTable, anchor_of: &dyn Fn(&str, &str) -> Optio
         for agent in &table.agents {
             let row =
                 table.cases.iter().find(|row| row.agent == agent.agent && row.case.as_deref() == Some(case));
-            text.push_str(&matrix_cell(row, anchor_of(&agent.agent, case)));
+            text.push_str(&matrix_cell(row, anchor_of(&agent.agent, case).as_deref()));
         }
         text.push('\n');
     }
@@ -206,7 +206,7 @@ pub(crate) fn matrix(table: &ScoreTable, anchor_of: &dyn Fn(&str, &str) -> Optio
     )
 }
 
-fn matrix_cell(row: Option<&ScoreRow>, link: Option<String>) -> String {
+fn matrix_cell(row: Option<&ScoreRow>, link: Option<&str>) -> String {
     let Some((row, rate)) = row.and_then(|row| Some((row, row.rate.value?))) else {
         return "<td class=\"n\">n/a".to_owned();
     };

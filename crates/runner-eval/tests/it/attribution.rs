@@ -232,14 +232,15 @@ fn too_much_memory_ends_the_trial() {
     assert_eq!((result.outcome.as_str(), result.cause.as_str()), ("error", "limit"), "{result:?}");
 }
 
-/// Reads what it must not see, leaves things for later trials, plants programs that git may run, and links out of the
+/// Reads what it must not see, leaves its name for later trials (the sessions of one trial share their folders), plants programs that git may run, and links out of the
 /// workspace. In even trials it then does its work; in odd ones it reports a failure of its provider, removes documents and
 /// kills everything. `loot` must stay empty.
 const ATTACK: &str = r#"
 work=$PWD; loot=$work/loot; : > "$loot"
-cat ../../../results/_runs/*/key ../../../cases/*/solution.toml ../*/done.txt /var/tmp/left /dev/shm/left /tmp/left "$HOME/left" >> "$loot" 2>/dev/null
+cat ../../../results/_runs/*/key ../../../cases/*/solution.toml /var/tmp/left /dev/shm/left /tmp/left "$HOME/left" 2>/dev/null | grep -vxF "$work" >> "$loot"
+for other in ../*; do [ "$(realpath "$other")" = "$work" ] || ls -d "$other"/* >> "$loot" 2>/dev/null; done
 grep -ls 's[i]gnature' /proc/[0-9]*/environ /proc/[0-9]*/cmdline >> "$loot" 2>/dev/null
-for place in /var/tmp /dev/shm /tmp "$HOME"; do echo left > "$place/left"; done 2>/dev/null
+for place in /var/tmp /dev/shm /tmp "$HOME"; do echo "$work" > "$place/left"; done 2>/dev/null
 for n in 01 02 03 04; do mkdir -p ../../../results/attacker/r.case.t$n.a1 ../../../results/attacker/r.case.t$n.a2; done 2>/dev/null
 printf '#!/bin/sh
 touch %s/../../../results/ran; cat %s/../../../results/_runs/*/key >> %s
@@ -247,14 +248,14 @@ touch %s/../../../results/ran; cat %s/../../../results/_runs/*/key >> %s
 for setting in core.fsmonitor diff.external core.pager core.sshCommand; do git config "$setting" "$work/evil"; done 2>/dev/null
 mkdir -p .git/hooks; for hook in post-checkout post-commit pre-commit; do cp evil .git/hooks/$hook; done 2>/dev/null
 ln -s ../../../../results .runner/iterations/link 2>/dev/null; ln -s / outside 2>/dev/null; rm -f outside
-for fd in /proc/1/fd/*; do echo '{"finished": null}' > "$fd"; done 2>/dev/null
-for file in "$0" /proc/1/exe; do echo broken > "$file"; done 2>/dev/null
+echo broken > /proc/1/exe 2>/dev/null
 case $work in
     *t[0-9]*[02468].a1) printf 'exit 0
 ' > t.sh; touch done.txt; exit 0;;
 esac
 printf '{"fault": {"fault": "refused", "why": "x"}}' > "$RUNNER_REPORT"
 printf 'kill -TERM 1; kill -KILL -1; exit 1' > t.sh
+for fd in /proc/1/fd/*; do echo '{"finished": null}' > "$fd"; done 2>/dev/null
 for pid in $(ps -A -o pid=); do kill -TERM $pid; done 2>/dev/null
 rm -rf .git/index .runner/state 2>/dev/null
 touch done.txt

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use testkit::test_repo::run;
 
-use crate::{Suite, shell};
+use crate::{Suite, runner, shell};
 
 /// The task with the structure of Harbor's multi-step recipe.
 fn multi_step_task() -> PathBuf {
@@ -36,7 +36,11 @@ fn steps_of_a_harbor_task_become_tasks_with_checks() {
     let log =
         suite.repo.command("git").args(["-C", "eval/workspaces/multi-step_latest", "log"]).output().unwrap();
     let log = String::from_utf8(log.stdout).unwrap();
-    assert_eq!(log.matches("Runner-Check: tests failed 0").count(), 3, "{log}");
+    let lines = log.lines().map(str::trim);
+    let proven = lines.filter(|line| {
+        ["failed", "absent"].iter().any(|red| line.starts_with(&format!("Runner-Check: tests {red} 0")))
+    });
+    assert_eq!(proven.count(), 3, "{log}");
     let checks: Value = serde_json::from_str(&suite.repo.read(&format!("{folder}/checks.json"))).unwrap();
     let output = checks["checks"][0]["output"].as_str().unwrap();
     assert!(output.contains("ok scaffold") && output.contains("1..3"), "{output}");
@@ -53,8 +57,12 @@ fn step_that_was_never_done_fails_the_task() {
     suite.repo.write("eval/cases/multi-step/solution.toml", format!("[[session]]{last}{nothing}"));
     suite.eval(&["run", "--agent", "oracle", "--run", "off", "--arm", "leaf_checks=off"]);
     suite.eval(&["run", "--agent", "oracle", "--run", "on"]);
-    let outcomes = suite.outcomes();
-    assert!(outcomes.iter().all(|outcome| !outcome.ends_with("success")), "{outcomes:?}");
+    let results = suite.results();
+    assert!(
+        results.iter().all(|result| result.outcome != "success" && result.cause != "harness"),
+        "{results:?}"
+    );
+    assert_eq!(results.len(), 2);
 }
 
 /// A repository with a fault, whose fix is its newest commit.
@@ -103,7 +111,7 @@ fn swe_bench_instance_is_judged_and_its_patch_exported() {
     });
     suite.repo.write("instances.jsonl", format!("{instance}\n"));
     import(&suite, &["swe-bench", "instances.jsonl", "--repos", "bundles"]);
-    let fix = "git log --all -p > seen.txt; if [ ! -e .no ]; then sed -i 's/a - b/a + b/' calc.py; fi";
+    let fix = "git log --all -p | grep -c SECRET-FIX > seen.txt; if [ ! -e .no ]; then sed -i 's/a - b/a + b/' calc.py; fi";
     let session = format!("[[session]]\nanswer = {{ status = \"done\", summary = \"x\" }}\n{}", shell(fix));
     suite.repo.write("eval/cases/o__calc-1/solution.toml", session);
     let case = suite.repo.read("eval/cases/o__calc-1/case.toml");
@@ -112,7 +120,7 @@ fn swe_bench_instance_is_judged_and_its_patch_exported() {
     suite.eval(&["run", "--agent", "oracle", "--agent", "nop", "--run", "r"]).ok();
     assert_eq!(suite.outcomes(), ["o__calc-1 fail", "o__calc-1 success"]);
     let seen = suite.repo.read("eval/workspaces/o__calc-1/r.oracle.t01.a1/seen.txt");
-    assert!(!seen.contains("SECRET-FIX"), "the fix is not in the repository: {seen}");
+    assert_eq!(seen, "0\n", "the fix is not in the repository");
     let predictions = suite.eval(&["report", "predictions", "r@oracle"]).ok().stdout;
     let prediction: Value = serde_json::from_str(predictions.trim()).unwrap();
     assert_eq!(prediction["instance_id"], "o__calc-1");
@@ -151,9 +159,10 @@ fn harbor_job_has_a_result_per_trial() {
 
 /// A root file system with a few programs of this machine and their libraries.
 fn small_rootfs(folder: &Path) {
-    let programs = ["sh", "git", "unshare", "prlimit", "cat", "touch", "test", "ls", "mkdir", "rm"];
-    let list = "for name in \"$@\"; do path=$(command -v $name); echo $path; ldd $path | grep -o '/[^ ]*'; done | sort -u";
-    let output = Command::new("sh").args(["-c", list, "sh"]).args(programs).output().unwrap();
+    let programs = ["sh", "git", "unshare", "prlimit", "cat", "touch", "ls", "mkdir", "rm"];
+    // The runner is mounted; only its libraries must be in the image.
+    let list = "ldd \"$0\" | grep -o '/[^ ]*'; for name in \"$@\"; do path=$(command -v $name); echo $path; ldd $path | grep -o '/[^ ]*'; done";
+    let output = Command::new("sh").arg("-c").arg(list).arg(runner()).args(programs).output().unwrap();
     for path in String::from_utf8(output.stdout).unwrap().lines() {
         let target = folder.join(path.trim_start_matches('/'));
         fs::create_dir_all(target.parent().unwrap()).unwrap();
@@ -174,7 +183,7 @@ fn case_with_a_root_file_system_runs_in_it() {
     suite
         .repo
         .write("eval/cases/imaged/case.toml", format!("[environment]\nrootfs = \"rootfs\"\n{case}{check}"));
-    let error = suite.eval(&["run"]).refused(2);
+    let error = suite.eval(&["run"]).refused(1);
     assert!(error.contains("rootfs"), "{error}");
     small_rootfs(&suite.repo.path("eval/cases/imaged/rootfs"));
     let output = suite.eval(&["run", "--run", "r"]);

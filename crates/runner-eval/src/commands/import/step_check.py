@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -30,15 +31,13 @@ with tempfile.TemporaryDirectory() as scratch:
     shutil.copytree(FOLDER / "tests", tests)
     (logs / "verifier").mkdir(parents=True)
     # The tests name the paths of a container.
-    places = {"/app": os.getcwd(), "/tests": str(tests), "/logs": str(logs)}
+    places = {"app": os.getcwd(), "tests": str(tests), "logs": str(logs)}
     for file in (path for path in tests.rglob("*") if path.is_file()):
         try:
             text = file.read_text()
         except UnicodeDecodeError:
             continue
-        for name, place in places.items():
-            text = text.replace(name, place)
-        file.write_text(text)
+        file.write_text(re.sub(r"(?<![\w./-])/(app|tests|logs)\b", lambda match: places[match[1]], text))
     done = subprocess.run(["bash", str(tests / OPTIONS["script"])], env={**os.environ, **OPTIONS["env"]})
     reward = float(done.returncode == 0)
     for name in ("reward.txt", "reward.json"):

@@ -45,7 +45,7 @@ impl TrialAttempt<'_> {
     /// in the sandbox, where they reach nothing that the agent did not reach.
     fn git_output(&self, arguments: &[String]) -> Option<String> {
         let git = executables::find("git", None)?;
-        let mut argv = vec![git.into_os_string()];
+        let mut argv = vec![git.into_os_string(), "-c".into(), "core.fsmonitor=false".into()];
         argv.extend(arguments.iter().map(Into::into));
         let sandbox = self.confinement.sandbox.as_ref().map(|programs| CommandSandbox {
             programs,
