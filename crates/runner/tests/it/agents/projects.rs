@@ -74,9 +74,9 @@ const PYTHON: Project = Project {
         (".gitignore", "deps/\n__pycache__/\n"),
     ],
     test: "python3 -m unittest -q",
-    // The interpreter itself: what a version manager puts in its place writes to its own folder after pip.
+    // Pip stores nothing that comes over plain HTTP, so the command writes to its cache. The interpreter itself: what a version manager puts in its place writes to its own folder after pip.
     install: "\"$(python3 -c 'import sys; print(sys.executable)')\" -m pip install -q --retries 0 --timeout 5 --disable-pip-version-check --target deps \
-              --index-url http://127.0.0.1:PORT/simple tiny-dep && PYTHONPATH=deps python3 -c 'import tiny_dep; assert tiny_dep.ANSWER == 42'",
+              --index-url http://127.0.0.1:PORT/simple tiny-dep && PYTHONPATH=deps python3 -c 'import tiny_dep; assert tiny_dep.ANSWER == 42' && touch ~/.cache/pip/writable",
     cache: ".cache/pip",
 };
 
