@@ -57,9 +57,12 @@ pub fn completions(mut command: Command, programs: &[&str], shell: Shell) -> Gen
             return GeneratedText::new("completions", &bytes);
         }
     };
+    // In zsh, one file and one function serve all programs.
+    let named: &[&str] = if shell == Shell::Zsh { programs.get(..1).unwrap_or_default() } else { programs };
+    let script = script.replace("PROGRAMS", &programs.join(" "));
     let of_program =
         |program: &&str| script.replace("FUNCTION", &program.replace('-', "_")).replace("PROGRAM", program);
-    let scripts: Vec<String> = programs.iter().map(of_program).collect();
+    let scripts: Vec<String> = named.iter().map(of_program).collect();
     GeneratedText::new("completions", scripts.join("\n").as_bytes())
 }
 

@@ -102,7 +102,11 @@ case "$RUNNER_NODE_ID" in a) echo hello > out ;; *) echo broken > out ;; esac
 answer done"#;
 /// Fails once in every new room, because of a file that git ignores.
 const NEEDS_IGNORED_FILE: &str = "test -e ignored && exit 0; touch ignored; exit 1";
-const ALWAYS_GREEN: &str = "[[check]]\nname = \"always\"\ncommand = [\"true\"]\n";
+/// Task `a` gets a check that never fails.
+const PROVES_NOTHING: &str = r#"
+mkdir -p .runner/nodes/a
+printf '[[check]]\nname = "always"\ncommand = ["true"]\n' > .runner/nodes/a/checks.toml
+split"#;
 
 fn reports(fault: &str) -> String {
     format!("printf '{{\"fault\": {{\"fault\": \"{fault}\", \"why\": \"w\"}}}}' > \"$RUNNER_REPORT\"; exit 1")
@@ -132,8 +136,12 @@ fn stop_with(reason: &str) {
         "failures" => ends(builder("exit 1")),
         "needs_user" => ends(builder(&reports("not_logged_in"))),
         "vacuous_checks" => {
-            let checked = builder(WORKS).file(".runner/nodes/root/checks.toml", ALWAYS_GREEN);
-            ends(checked.config_tables("[checks]\nvacuous = \"stop\""));
+            let sandbox = builder(PROVES_NOTHING).config_tables("[checks]\nvacuous = \"stop\"").start();
+            let output = sandbox.runner(&["loop", "--json"]);
+            let end: Value = serde_json::from_str(output.stdout.lines().last().unwrap()).unwrap();
+            assert_eq!((&end["stop"]["reason"], output.code), (&reason.into(), Some(1)));
+            // This stop comes before the iteration has a log, so that only the loop itself knows the reason.
+            assert_eq!(assert_agreed(&sandbox, LifecycleState::Stopped)["stop"], Value::Null);
         }
         "not_approved" => ends(builder(WORKS).config_tables("[plan]\napproval = \"required\"")),
         "interrupted" => interrupted(),
@@ -142,15 +150,14 @@ fn stop_with(reason: &str) {
     }
 }
 
-/// A loop that waits for a provider reaches `--until`. The zone makes the next minute begin in half a minute.
+/// A loop that waits for a provider reaches `--until`: the next full minute that is at least 20 seconds away.
 fn until() {
     let sandbox = builder(LIMITED).start();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-    let ahead = (30 + 60 - now % 60) % 60;
-    let minute = (now + ahead) / 60 + 1;
+    let minute = (now + 20) / 60 + 1;
     let time = format!("{:02}:{:02}", minute / 60 % 24, minute % 60);
     let mut command = sandbox.runner_command(&["loop", "--json", "--until", &time]);
-    let output = run(command.env("TZ", format!("TST-0:00:{ahead:02}")));
+    let output = run(command.env("TZ", "UTC"));
     assert_eq!(output.code, Some(4), "{}", output.stderr);
     let end: Value = serde_json::from_str(output.stdout.lines().last().unwrap()).unwrap();
     assert_eq!(end["headline"], format!("reached --until {time}"));

@@ -1,7 +1,6 @@
 //! `runner completions` and `runner man`
 
 use clap::CommandFactory;
-use clap_complete::Shell;
 use runner_term::CommandError;
 use runner_term::cli_docs::{self, GeneratedText};
 
@@ -11,9 +10,7 @@ use crate::args::{CompletionsArgs, ManArgs, RunnerCli};
 const PROGRAMS: [&str; 3] = ["runner", "runner-ui", "runner-eval"];
 
 pub(crate) fn completions(args: &CompletionsArgs) -> GeneratedText {
-    // In zsh, a file holds the completion of one program.
-    let programs = if args.shell == Shell::Zsh { &PROGRAMS[..1] } else { &PROGRAMS };
-    cli_docs::completions(RunnerCli::command(), programs, args.shell)
+    cli_docs::completions(RunnerCli::command(), &PROGRAMS, args.shell)
 }
 
 pub(crate) fn man(args: &ManArgs) -> Result<GeneratedText, CommandError> {
