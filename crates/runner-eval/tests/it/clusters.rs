@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
@@ -10,10 +10,16 @@ use testkit::test_repo::{RunOutput, run};
 
 use crate::{Suite, runner};
 
-/// The programs of an image: `runner` and `runner-eval` on the search path.
-fn image_path() -> String {
-    let folder = Path::new(env!("CARGO_BIN_EXE_runner-eval")).parent().unwrap();
-    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
+/// The programs of an image: copies outside of this repository, because inside of it `runner-eval` builds the runner first.
+fn make_image(suite: &Suite) {
+    fs::create_dir_all(suite.repo.path("image")).unwrap();
+    for program in [PathBuf::from(env!("CARGO_BIN_EXE_runner-eval")), runner()] {
+        fs::copy(&program, suite.repo.path("image").join(program.file_name().unwrap())).unwrap();
+    }
+}
+
+fn image_path(suite: &Suite) -> String {
+    format!("{}:{}", suite.repo.path("image").display(), std::env::var("PATH").unwrap())
 }
 
 /// Executes the container of a pod here.
@@ -22,9 +28,12 @@ fn run_pod(suite: &Suite, job: &Value, index: Option<u32>) -> RunOutput {
     let words: Vec<&str> =
         container["command"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
     let (program, arguments) = words.split_first().unwrap();
-    let program = if *program == "runner-eval" { env!("CARGO_BIN_EXE_runner-eval") } else { *program };
-    let mut command = suite.repo.command(program);
-    command.args(arguments).env("PATH", image_path());
+    let program = match *program {
+        "runner-eval" => suite.repo.path("image/runner-eval").display().to_string(),
+        other => other.to_owned(),
+    };
+    let mut command = suite.repo.command(&program);
+    command.args(arguments).env("PATH", image_path(suite));
     for variable in container["env"].as_array().unwrap() {
         command.env(variable["name"].as_str().unwrap(), variable["value"].as_str().unwrap());
     }
@@ -38,6 +47,7 @@ fn run_pod(suite: &Suite, job: &Value, index: Option<u32>) -> RunOutput {
 fn kubernetes_pods_complete_the_run_and_the_merge_job_ends() {
     let suite = Suite::with_cases(&["a", "b", "c"]);
     suite.add("unexpected", "expect = \"success\"\n", "");
+    make_image(&suite);
     // A program in the place of kubectl that keeps what it is given.
     let bin = suite.repo.path("bin");
     fs::create_dir_all(&bin).unwrap();
@@ -99,7 +109,7 @@ fn workflow_commands(workflow: &str, job: &str, next: Option<&str>) -> Vec<Strin
 fn on_machine(suite: &Suite, machine: &str, command: &str) -> RunOutput {
     let folder = suite.repo.path(machine);
     let mut shell: Command = suite.repo.command("bash");
-    shell.args(["-e", "-c", command]).current_dir(folder).env("PATH", image_path());
+    shell.args(["-e", "-c", command]).current_dir(folder).env("PATH", image_path(suite));
     run(&mut shell)
 }
 
@@ -131,7 +141,7 @@ fn workflow_of_github_works_on_machines_without_a_shared_folder() {
     let workflow = suite.repo.read(".github/workflows/eval.yml");
     assert!(workflow.contains("SOME_KEY: ${{ secrets.SOME_KEY }}"), "{workflow}");
     assert!(workflow.contains("- run: \"./install it\"") && !workflow.contains("|| true"), "{workflow}");
-    assert!(runner().is_file());
+    make_image(&suite);
     for machine in ["planner", "one", "two", "merger"] {
         copy(&suite, "eval/cases", &format!("{machine}/eval/cases"));
     }
