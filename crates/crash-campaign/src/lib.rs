@@ -117,11 +117,10 @@ pub fn main() -> ExitCode {
     let runner = cli.runner.unwrap_or_else(|| sibling("runner"));
     let runner = runner.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", runner.display()));
     let build = disk_state::hash_file(&runner);
-    let kept = match &cli.command {
-        CampaignCommand::Run(RunArgs { resume: Some(file), .. }) => {
-            Some(file.with_added_extension("d").join(&build))
-        }
-        _ => None,
+    let kept = if let CampaignCommand::Run(RunArgs { resume: Some(file), .. }) = &cli.command {
+        Some(file.with_added_extension("d").join(&build))
+    } else {
+        None
     };
     let templates = cli.templates.or(kept).unwrap_or_else(|| folder.path().join("templates"));
     std::fs::create_dir_all(&templates).expect("a folder for scenarios");

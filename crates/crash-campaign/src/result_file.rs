@@ -32,10 +32,10 @@ impl ResultFile {
         // A line may be incomplete after a crash of the campaign.
         let values = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         values
-            .filter(|value| value["build"] == self.build.as_str())
+            .filter(|value| value.get("build").and_then(Value::as_str) == Some(self.build.as_str()))
             .filter_map(|value| {
-                let point = PointSpec::parse(value["point"].as_str()?)?;
-                Some((point, PointVerdict::parse(value["verdict"].as_str()?)?))
+                let text = |name: &str| value.get(name).and_then(Value::as_str);
+                Some((PointSpec::parse(text("point")?)?, PointVerdict::parse(text("verdict")?)?))
             })
             .collect()
     }

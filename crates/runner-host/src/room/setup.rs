@@ -150,7 +150,9 @@ mod tests {
     #[test]
     fn a_copy_that_a_crash_interrupted_is_made_again() {
         let folder = tempfile::tempdir().unwrap();
-        let git = Git::create(&folder.path().join("work")).unwrap();
+        let work = folder.path().join("work");
+        fs::create_dir(&work).unwrap();
+        let git = Git::create(&work).unwrap();
         let room = folder.path().join("room");
         let write = |path: &Path, text: &str| {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
