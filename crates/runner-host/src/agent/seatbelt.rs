@@ -27,7 +27,7 @@ const DEVICES: [&str; 7] =
 /// The socket by which programs resolve names. All others belong to services that could start a program.
 const RESOLVER: &str = "/private/var/run/mDNSResponder";
 
-/// A working `sandbox-exec`.
+/// A `sandbox-exec` that works on this system.
 #[derive(Clone, Debug)]
 pub(crate) struct Seatbelt {
     program: PathBuf,

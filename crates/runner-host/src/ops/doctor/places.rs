@@ -79,10 +79,12 @@ fn write_check(git: &Git) -> DoctorCheck {
     match refuse_read_only(&folders) {
         Ok(()) => DoctorCheck::ok("repository", git.root().display().to_string()),
         Err(error) => {
-            let place = match &error {
-                Error::Refused(UserError::ReadOnly(path)) => path.display().to_string(),
-                _ => git.root().display().to_string(),
+            let closed = if let Error::Refused(UserError::ReadOnly(path)) = &error {
+                path.as_path()
+            } else {
+                git.root()
             };
+            let place = closed.display();
             let fix =
                 format!("allow it: chmod u+w {place}, or take it over: sudo chown -R \"$USER\" {place}");
             DoctorCheck::problem("repository", error.to_string(), fix)
