@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     supervise::deny_inspection();
-    supervise::seal_descriptors();
     if supervise::is_supervisor() {
         return supervise::run_supervisor();
     }

@@ -93,20 +93,6 @@ pub fn deny_inspection() {
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
-/// Keeps the programs that this process starts from inheriting the descriptors that its own parent left open. Called before the
-/// process has threads.
-pub fn seal_descriptors() {
-    let listed = ["/proc/self/fd", "/dev/fd"].iter().find_map(|folder| std::fs::read_dir(folder).ok());
-    let numbers = listed.into_iter().flatten().flatten().filter_map(|entry| {
-        entry.file_name().to_str().and_then(|name| name.parse::<std::os::fd::RawFd>().ok())
-    });
-    for number in numbers.filter(|number| *number > 2) {
-        #[expect(unsafe_code, reason = "the descriptor was just listed, and no other thread can close it")]
-        let descriptor = unsafe { std::os::fd::BorrowedFd::borrow_raw(number) };
-        let _ = rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::CLOEXEC);
-    }
-}
-
 /// Kills every process whose environment has this variable with this value, and all of its descendants.
 ///
 /// This is for recovery: it finds what is left of a session when both the runner and its supervisor were killed. The value
