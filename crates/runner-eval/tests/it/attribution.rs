@@ -238,7 +238,7 @@ fn too_much_memory_ends_the_trial() {
 const ATTACK: &str = r#"
 work=$PWD; loot=$work/loot; : > "$loot"
 cat ../../../results/_runs/*/key ../../../cases/*/solution.toml /var/tmp/left /dev/shm/left /tmp/left "$HOME/left" 2>/dev/null | grep -vxF "$work" >> "$loot"
-for other in ../*; do [ "$(realpath "$other")" = "$work" ] || ls -d "$other"/* >> "$loot" 2>/dev/null; done
+for other in ../*; do case $other in ../"$(basename "$work")"*) ;; *) ls -d "$other"/* >> "$loot" 2>/dev/null;; esac; done
 grep -ls 's[i]gnature' /proc/[0-9]*/environ /proc/[0-9]*/cmdline >> "$loot" 2>/dev/null
 for place in /var/tmp /dev/shm /tmp "$HOME"; do echo "$work" > "$place/left"; done 2>/dev/null
 for n in 01 02 03 04; do mkdir -p ../../../results/attacker/r.case.t$n.a1 ../../../results/attacker/r.case.t$n.a2; done 2>/dev/null

@@ -243,7 +243,7 @@ fn tasks_of_other_frameworks_become_cases() {
     std::fs::create_dir_all(suite.repo.path("eval/cases")).unwrap();
     suite.eval(&["import", "harbor", "tasks/hello", "tasks/steps"]).ok();
     suite.eval(&["import", "terminal-bench", "tasks/bench"]).ok();
-    assert!(suite.repo.read("eval/cases/steps/case.toml").contains("## Step 2: two"));
+    assert!(suite.repo.read("eval/cases/steps/plan/plan.json").contains("\"id\": \"two\""));
     assert!(!suite.repo.path("eval/cases/hello/fixture/Dockerfile").exists());
     let lint = suite.eval(&["lint", "--trials", "1", "--jobs", "2"]);
     assert_eq!(lint.code, Some(0), "{}", lint.stdout);

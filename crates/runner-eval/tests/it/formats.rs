@@ -159,10 +159,10 @@ fn harbor_job_has_a_result_per_trial() {
 
 /// A root file system with a few programs of this machine and their libraries.
 fn small_rootfs(folder: &Path) {
-    let programs = ["sh", "git", "unshare", "prlimit", "cat", "touch", "ls", "mkdir", "rm"];
+    let programs = ["sh", "git", "unshare", "prlimit", "cat", "true", "touch", "ls", "mkdir", "rm"];
     // The runner is mounted; only its libraries must be in the image.
-    let list = "ldd \"$0\" | grep -o '/[^ ]*'; for name in \"$@\"; do path=$(command -v $name); echo $path; ldd $path | grep -o '/[^ ]*'; done";
-    let output = Command::new("sh").arg("-c").arg(list).arg(runner()).args(programs).output().unwrap();
+    let list = "ldd \"$0\" | grep -o '/[^ ]*'; for name in \"$@\"; do path=$(type -P $name); echo $path; ldd $path | grep -o '/[^ ]*'; done";
+    let output = Command::new("bash").arg("-c").arg(list).arg(runner()).args(programs).output().unwrap();
     for path in String::from_utf8(output.stdout).unwrap().lines() {
         let target = folder.join(path.trim_start_matches('/'));
         fs::create_dir_all(target.parent().unwrap()).unwrap();

@@ -81,6 +81,8 @@ fn add_steps(case: &mut ImportedCase, path: &Path, task: &Table, steps: &[Value]
         case.goal = format!("# {}\n\nDo the steps of the plan, one after the other.\n", case.id);
     }
     case.options = json!({ "script": TEST_SCRIPT, "steps": options });
+    // Steps have solutions of their own; one for the whole task is for those that have none.
+    case.solution = existing(path.join("solution/solve.sh"));
     Ok(())
 }
 
