@@ -201,7 +201,7 @@ pub fn run_status(facts: &RunFacts<'_>) -> RunStatus {
             ended(facts, &latest, stop.clone())
         }
         (_, Some(wait)) => waiting(wait, &latest),
-        (Some(_), None) | (None, None) => open(facts, &latest),
+        (Some(_) | None, None) => open(facts, &latest),
     }
 }
 

@@ -323,7 +323,8 @@ pub fn processes_of(folder: &Path) -> Vec<String> {
 fn collect_leftovers(folder: &Path, leftovers: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        let others = ["runner/aside", ".runner/iterations", "runner/room/tree", "runner/room/cache"];
+        let others =
+            ["runner/aside", ".runner/iterations", "runner/room/tree", "runner/room/cache", "runner/session"];
         if others.iter().any(|folder| path.ends_with(folder)) {
             continue;
         }

@@ -20,6 +20,8 @@ export function evidenceRow(name: string, event: Json): RowParts | null {
       return commandRow(event, `check ${text(event.check)}, ${phaseText(event)}`);
     case "check_ended":
       return checkRow(event);
+    case "heldout_ended":
+      return heldoutRow(event);
     case "review_started": {
       const round = object(event.round);
       const nth = `round ${String(round.nth)} of ${String(round.of)}`;
@@ -65,6 +67,21 @@ function guardRow(event: Json, passed: string, failed: string): RowParts {
 }
 
 /** Before the work a check is meant to fail: that is no failure of the iteration. */
+function heldoutRow(event: Json): RowParts {
+  const check = `Held-out check ${text(event.check)} of ${text(event.node)}`;
+  if (event.result === null) {
+    return { glyph: "·", kind: "end", title: `${check} before the work: ${text(event.red)}`, tone: "" };
+  }
+  const isFine = text(event.result) === "pass";
+  return {
+    glyph: isFine ? "✓" : "✗",
+    kind: "end",
+    title: `${check} ${isFine ? "passed" : "failed"}`,
+    tone: isFine ? "pass" : "fail",
+    isFailure: !isFine,
+  };
+}
+
 function checkRow(event: Json): RowParts {
   const [name, exit] = [text(event.check), text(event.exit)];
   if (text(event.phase) === "red") {

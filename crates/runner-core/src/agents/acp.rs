@@ -294,7 +294,7 @@ mod tests {
         (events, transcript.conclude(facts))
     }
 
-    fn update(update: Value) -> Value {
+    fn update(update: &Value) -> Value {
         json!({ "type": "update", "update": update })
     }
 
@@ -307,7 +307,7 @@ mod tests {
         let call = |part: Value| {
             let mut part = part;
             insert(&mut part, "toolCallId", json!("c"));
-            update(part)
+            update(&part)
         };
         let lines = [
             call(
@@ -336,7 +336,7 @@ mod tests {
             "sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "a.txt", "kind": "edit",
             "status": "completed", "locations": [{ "path": "/r/a.txt" }],
         });
-        let (events, _) = parsed(&[update(end)]);
+        let (events, _) = parsed(&[update(&end)]);
         assert_eq!(events.len(), 2, "{events:?}");
         assert!(matches!(&events[1], AgentEventKind::Edit { state: ActivityState::Done, .. }), "{events:?}");
     }
@@ -345,10 +345,10 @@ mod tests {
     fn the_answer_is_the_last_message_if_it_is_an_object() {
         let chunk = |text: &str| {
             update(
-                json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } }),
+                &json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } }),
             )
         };
-        let tool = update(json!({ "sessionUpdate": "plan", "entries": [] }));
+        let tool = update(&json!({ "sessionUpdate": "plan", "entries": [] }));
         let answer =
             |lines: &[Value]| parsed(lines).1.answer.map(|answer| String::from_utf8(answer).unwrap());
         let object = Some(r#"{"a":1}"#.to_owned());
@@ -385,10 +385,10 @@ mod tests {
     fn tokens_and_cost_mean_what_they_mean_for_every_agent() {
         let lines = [
             update(
-                json!({ "sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": { "amount": 0.5, "currency": "EUR" } }),
+                &json!({ "sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": { "amount": 0.5, "currency": "EUR" } }),
             ),
             update(
-                json!({ "sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": { "amount": 0.25, "currency": "USD" } }),
+                &json!({ "sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": { "amount": 0.25, "currency": "USD" } }),
             ),
             json!({ "type": "ended", "stop_reason": "end_turn", "usage": {
                 "totalTokens": 1050, "inputTokens": 800, "cachedReadTokens": 200, "outputTokens": 40, "thoughtTokens": 10,

@@ -143,10 +143,13 @@ mod tests {
         assert_eq!(point_states(&node(true), None, &state(&[])), [Prose, Prose, Prose]);
         assert_eq!(point_states(&node(false), Some(&two), &state(&[])), [Pending, Pending, Prose]);
         assert_eq!(
-            point_states(&node(false), Some(&two), &state(&[red.clone()])),
+            point_states(&node(false), Some(&two), &state(std::slice::from_ref(&red))),
             [Pending, Unproven, Prose]
         );
-        assert_eq!(point_states(&node(true), Some(&two), &state(&[red.clone()])), [Proven, Unproven, Prose]);
+        assert_eq!(
+            point_states(&node(true), Some(&two), &state(std::slice::from_ref(&red))),
+            [Proven, Unproven, Prose]
+        );
         let other = TaskProof { digest: Sha256::of(b"other"), ..red };
         assert_eq!(point_states(&node(true), Some(&two), &state(&[other])), [Unproven, Unproven, Prose]);
     }
@@ -173,7 +176,7 @@ mod tests {
             tree.root().children[0].acceptance.len()
         );
         let all = BTreeMap::from([(NodeId::root(), two)]);
-        assert_eq!(coverage(&tree, &all, &state(&[red.clone()])).pending, 2);
+        assert_eq!(coverage(&tree, &all, &state(std::slice::from_ref(&red))).pending, 2);
         let guard = crate::model::run_state::RecordedGuardRun {
             guard: crate::model::run_state::GuardResult::Pass,
             exit: "0".to_owned(),

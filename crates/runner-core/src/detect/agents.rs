@@ -46,7 +46,7 @@ struct PresetLogin {
     command: Option<&'static str>,
 }
 
-const PRESET_LOGINS: [PresetLogin; 5] = [
+const PRESET_LOGINS: [PresetLogin; 7] = [
     PresetLogin {
         agent: "opencode",
         variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
@@ -76,6 +76,18 @@ const PRESET_LOGINS: [PresetLogin; 5] = [
         variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"],
         files: &[".pi/agent/auth.json"],
         command: Some("pi"),
+    },
+    PresetLogin {
+        agent: "kilo",
+        variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
+        files: &[".local/share/kilo/auth.json"],
+        command: Some("kilo auth login"),
+    },
+    PresetLogin {
+        agent: "grok",
+        variables: &["XAI_API_KEY"],
+        files: &[".grok/auth.json"],
+        command: Some("grok"),
     },
 ];
 

@@ -259,6 +259,7 @@ fn a_large_prompt_within_the_budget_is_not_cut() {
 #[test]
 fn sections_are_shortened_and_then_dropped_in_a_fixed_order() {
     let mut snapshot = snapshot();
+    snapshot.goal = "g".repeat(4000);
     snapshot.memory.assumptions = "a".repeat(8000);
     snapshot.memory.questions = "q".repeat(8000);
     let whole = prompt(&snapshot).unwrap().text.len();

@@ -46,7 +46,7 @@ pub enum PlanFormat {
     OpenSpec,
     /// tasks.md of a Kiro spec.
     Kiro,
-    /// issues.jsonl of beads.
+    /// The file `issues.jsonl` that beads keeps.
     Beads,
 }
 

@@ -58,7 +58,7 @@ impl PlanProblemKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProsePoint {
     pub task: String,
-    /// From 1.
+    /// The number of the criterion in its task, from 1.
     pub point: usize,
     pub text: String,
 }

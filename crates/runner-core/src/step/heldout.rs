@@ -118,7 +118,7 @@ impl CheckEvidence {
         for task in &job.task.heldout {
             let is_own = own == Some(&task.node);
             let has_red = self.heldout_red.iter().any(|red| red.node == task.node);
-            if !has_red && !(is_own && matches!(self.heldout, HeldoutGreen::Ended { .. })) {
+            if !(has_red || is_own && matches!(self.heldout, HeldoutGreen::Ended { .. })) {
                 continue;
             }
             let record = |check: &HeldoutCheck| HeldoutRecord {

@@ -68,34 +68,8 @@ impl Settling<'_> {
             last_guard: Some(self.decision.guard),
             last_node: self.job.target.node().cloned(),
             last_outcome: Some(outcome),
-            failures_in_row: match outcome.class() {
-                OutcomeClass::Answered => 0,
-                // A task that is too large for one session is no failure of the run.
-                OutcomeClass::TooLarge if matches!(self.job.target, SessionTarget::Leaf(_)) => {
-                    before.failures_in_row
-                }
-                // The loop stopped and the user saw it: the next command starts to count again.
-                OutcomeClass::TooLarge | OutcomeClass::Failure if matches!(next, NextAction::Stop(_)) => 0,
-                OutcomeClass::TooLarge | OutcomeClass::Failure => before.failures_in_row.saturating_add(1),
-                OutcomeClass::TimeLimit
-                | OutcomeClass::Budget
-                | OutcomeClass::Interrupted
-                | OutcomeClass::Transient
-                | OutcomeClass::UsageLimit
-                | OutcomeClass::NeedsUser => before.failures_in_row,
-            },
-            transients_in_row: match outcome.class() {
-                OutcomeClass::Transient | OutcomeClass::UsageLimit => {
-                    before.transients_in_row.saturating_add(1)
-                }
-                OutcomeClass::Interrupted => before.transients_in_row,
-                OutcomeClass::Answered
-                | OutcomeClass::TimeLimit
-                | OutcomeClass::Budget
-                | OutcomeClass::TooLarge
-                | OutcomeClass::Failure
-                | OutcomeClass::NeedsUser => 0,
-            },
+            failures_in_row: self.failures_in_row(next),
+            transients_in_row: self.transients_in_row(),
             node_history: self.node_history(tree),
             repair: self.pending_repair(),
             replanned: self.replanned(),
@@ -167,6 +141,40 @@ impl Settling<'_> {
         all.retain(|spent| is_open_leaf(tree, &spent.node) && *spent != nothing(&spent.node));
         all.sort_by(|one, other| one.node.cmp(&other.node));
         all
+    }
+
+    /// How many sessions in a row failed, after this one.
+    fn failures_in_row(&self, next: &NextAction) -> u32 {
+        let before = self.snapshot.state.failures_in_row;
+        match self.decision.outcome.class() {
+            OutcomeClass::Answered => 0,
+            // A task that is too large for one session is no failure of the run.
+            OutcomeClass::TooLarge if matches!(self.job.target, SessionTarget::Leaf(_)) => before,
+            // The loop stopped and the user saw it: the next command starts to count again.
+            OutcomeClass::TooLarge | OutcomeClass::Failure if matches!(next, NextAction::Stop(_)) => 0,
+            OutcomeClass::TooLarge | OutcomeClass::Failure => before.saturating_add(1),
+            OutcomeClass::TimeLimit
+            | OutcomeClass::Budget
+            | OutcomeClass::Interrupted
+            | OutcomeClass::Transient
+            | OutcomeClass::UsageLimit
+            | OutcomeClass::NeedsUser => before,
+        }
+    }
+
+    /// How many sessions in a row the provider refused for a while, after this one.
+    fn transients_in_row(&self) -> u32 {
+        let before = self.snapshot.state.transients_in_row;
+        match self.decision.outcome.class() {
+            OutcomeClass::Transient | OutcomeClass::UsageLimit => before.saturating_add(1),
+            OutcomeClass::Interrupted => before,
+            OutcomeClass::Answered
+            | OutcomeClass::TimeLimit
+            | OutcomeClass::Budget
+            | OutcomeClass::TooLarge
+            | OutcomeClass::Failure
+            | OutcomeClass::NeedsUser => 0,
+        }
     }
 
     /// The iteration in words: the agent's summary, or what was wrong with its answer, or why no answer came.

@@ -233,19 +233,9 @@ impl SessionLimits {
     }
 }
 
-/// Decides the next step. It depends on the snapshot and the command alone; an error is one that the user must fix.
-pub fn plan(snapshot: &Snapshot, request: SessionRequest) -> Result<NextStep, PromptError> {
-    if request == SessionRequest::Next && recheck::is_due(snapshot) {
-        return Ok(NextStep::Milestone(Box::new(GuardJob::new(GuardOccasion::Milestone, snapshot))));
-    }
-    let PlannedSession { target, selected } = match next_session(snapshot, request) {
-        Ok(session) => session,
-        Err(StopReason::Complete) if request == SessionRequest::Next && final_check::is_due(snapshot) => {
-            return Ok(NextStep::FinalCheck(Box::new(GuardJob::new(GuardOccasion::Final, snapshot))));
-        }
-        Err(stop) => return Ok(NextStep::Stop(stop)),
-    };
-    let attempt = match (&target, &selected) {
+/// Which attempt the session is.
+fn attempt_at(target: &SessionTarget, selected: Option<&SelectedLeaf<'_>>) -> Ordinal {
+    match (target, selected) {
         (SessionTarget::Leaf(_) | SessionTarget::Split(_), Some(selected)) => {
             Ordinal { nth: selected.leaf.attempts.saturating_add(1), of: selected.leaf.max_attempts }
         }
@@ -259,7 +249,22 @@ pub fn plan(snapshot: &Snapshot, request: SessionRequest) -> Result<NextStep, Pr
             | SessionTarget::Plan(_),
             _,
         ) => Ordinal { nth: 1, of: 1 },
+    }
+}
+
+/// Decides the next step. It depends on the snapshot and the command alone; an error is one that the user must fix.
+pub fn plan(snapshot: &Snapshot, request: SessionRequest) -> Result<NextStep, PromptError> {
+    if request == SessionRequest::Next && recheck::is_due(snapshot) {
+        return Ok(NextStep::Milestone(Box::new(GuardJob::new(GuardOccasion::Milestone, snapshot))));
+    }
+    let PlannedSession { target, selected } = match next_session(snapshot, request) {
+        Ok(session) => session,
+        Err(StopReason::Complete) if request == SessionRequest::Next && final_check::is_due(snapshot) => {
+            return Ok(NextStep::FinalCheck(Box::new(GuardJob::new(GuardOccasion::Final, snapshot))));
+        }
+        Err(stop) => return Ok(NextStep::Stop(stop)),
     };
+    let attempt = attempt_at(&target, selected.as_ref());
     let path = match (&selected, &target) {
         (Some(selected), _) => selected.path.clone(),
         (None, SessionTarget::Repair(repair)) => snapshot.tree.path_to(&repair.node).unwrap_or_default(),

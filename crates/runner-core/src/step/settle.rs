@@ -3,21 +3,18 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::attempt::{FileChanges, GuardExit, GuardRun, ProviderError, SessionExit};
-use super::backoff::{Backoff, Wait};
+use super::attempt::{FileChanges, GuardExit, GuardRun};
 use super::checks::{CheckEvidence, GreenRun};
-use super::escalation::{LeafRef, choose_agent};
 use super::evidence::Evidence;
 use super::heldout::HeldoutGreen;
 use super::interpret::{Claim, SessionFinding};
 use super::merge::PlanEdit;
 use super::meta::IterationMeta;
-use super::outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
-use super::plan::{Job, REPAIRS_MAX, SessionMode, SessionTarget, leaf_of};
+use super::outcome::{NextAction, Outcome};
+use super::plan::{Job, REPAIRS_MAX, SessionMode, SessionTarget};
 use super::review::{ReviewEvidence, ReviewPlan};
 use super::snapshot::Snapshot;
 use super::unchanged::{DoneProof, done_proof};
-use crate::config::{OnTimeout, OnUsageLimit};
 use crate::model::agent_output::AgentStatus;
 use crate::model::id::NodeId;
 use crate::model::repo_path::RepoPath;
@@ -186,7 +183,7 @@ pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, evidence: &Evidence
 }
 
 fn decide<'a>(snapshot: &Snapshot, job: &'a Job, claim: &'a Claim, evidence: &Evidence) -> Decision<'a> {
-    use LeafUpdate::{Charge, GrantAttempts, Unchanged};
+    use LeafUpdate::{Charge, Unchanged};
     match (&claim.finding, &job.target) {
         (SessionFinding::NoAnswer { outcome, .. }, _) => {
             Decision::discard(*outcome, AgentStatus::Retry, Unchanged)
@@ -211,49 +208,60 @@ fn decide<'a>(snapshot: &Snapshot, job: &'a Job, claim: &'a Claim, evidence: &Ev
             SessionFinding::InvalidTree { .. } | SessionFinding::RuleViolations { .. },
             SessionTarget::Repair(repair),
         ) => Decision::discard(failed_repair(repair), AgentStatus::Retry, Unchanged),
-        (SessionFinding::Accepted { answer, tree, edits }, target) => {
+        (SessionFinding::Accepted { answer, tree, edits }, _) => {
             let plan = AcceptedPlan { tree, edits };
-            match (target, answer.status) {
-                // The rejected plan is not lost as long as a repair may still succeed.
-                (SessionTarget::Repair(repair), status @ AgentStatus::Retry) if edits.is_empty() => {
-                    Decision::discard(failed_repair(repair), status, Unchanged)
-                }
-                (SessionTarget::Repair(repair), status) => {
-                    let is_granted =
-                        repair.mode == SessionMode::Replan && is_rewritten(snapshot, tree, &repair.node);
-                    let leaf = if is_granted { GrantAttempts(&repair.node) } else { Unchanged };
-                    Decision::accept(Outcome::Repaired, status, plan, leaf)
-                }
-                (SessionTarget::Replan(_), status @ AgentStatus::Decomposed) => {
-                    Decision::accept(Outcome::Replanned, status, plan, Unchanged)
-                }
-                (SessionTarget::Replan(node), status) if is_rewritten(snapshot, tree, node) => {
-                    Decision::accept(Outcome::Replanned, status, plan, GrantAttempts(node))
-                }
-                (SessionTarget::Replan(_), status) => {
-                    Decision::discard(Outcome::ReplanRefused, status, Unchanged)
-                }
-                (SessionTarget::Plan(_), status @ AgentStatus::Retry) => {
-                    Decision::discard(Outcome::PlanQuestions, status, Unchanged)
-                }
-                (SessionTarget::Plan(_), status @ (AgentStatus::Done | AgentStatus::Decomposed)) => {
-                    Decision::accept(Outcome::Planned, status, plan, Unchanged)
-                }
-                (SessionTarget::Leaf(_), status @ AgentStatus::Retry) => {
-                    Decision::accept(Outcome::Retry, status, plan, Charge)
-                }
-                (SessionTarget::Split(_), status @ (AgentStatus::Done | AgentStatus::Retry)) => {
-                    Decision::discard(Outcome::SplitRefused, status, Charge)
-                }
-                (SessionTarget::Leaf(_) | SessionTarget::Split(_), status @ AgentStatus::Decomposed) => {
-                    Decision::accept(Outcome::Decomposed, status, plan, Unchanged)
-                }
+            match (&job.target, answer.status) {
                 (SessionTarget::Leaf(_), AgentStatus::Done) => {
                     let proof = done_proof(snapshot, job, claim, &evidence.checks, tree);
                     let decision = decide_done(plan, evidence, proof);
                     with_review(decision, plan, job, &evidence.review)
                 }
+                (target, status) => decide_plan(snapshot, target, status, plan),
             }
+        }
+    }
+}
+
+/// Decides about an accepted plan that no guard has to confirm.
+fn decide_plan<'a>(
+    snapshot: &Snapshot,
+    target: &'a SessionTarget,
+    status: AgentStatus,
+    plan: AcceptedPlan<'a>,
+) -> Decision<'a> {
+    use LeafUpdate::{Charge, GrantAttempts, Unchanged};
+    match (target, status) {
+        // The rejected plan is not lost as long as a repair may still succeed.
+        (SessionTarget::Repair(repair), AgentStatus::Retry) if plan.edits.is_empty() => {
+            Decision::discard(failed_repair(repair), status, Unchanged)
+        }
+        (SessionTarget::Repair(repair), _) => {
+            let is_granted =
+                repair.mode == SessionMode::Replan && is_rewritten(snapshot, plan.tree, &repair.node);
+            let leaf = if is_granted { GrantAttempts(&repair.node) } else { Unchanged };
+            Decision::accept(Outcome::Repaired, status, plan, leaf)
+        }
+        (SessionTarget::Replan(_), AgentStatus::Decomposed) => {
+            Decision::accept(Outcome::Replanned, status, plan, Unchanged)
+        }
+        (SessionTarget::Replan(node), _) if is_rewritten(snapshot, plan.tree, node) => {
+            Decision::accept(Outcome::Replanned, status, plan, GrantAttempts(node))
+        }
+        (SessionTarget::Replan(_), _) => Decision::discard(Outcome::ReplanRefused, status, Unchanged),
+        (SessionTarget::Plan(_), AgentStatus::Retry) => {
+            Decision::discard(Outcome::PlanQuestions, status, Unchanged)
+        }
+        (SessionTarget::Plan(_), AgentStatus::Done | AgentStatus::Decomposed) => {
+            Decision::accept(Outcome::Planned, status, plan, Unchanged)
+        }
+        (SessionTarget::Split(_), AgentStatus::Done | AgentStatus::Retry) => {
+            Decision::discard(Outcome::SplitRefused, status, Charge)
+        }
+        (SessionTarget::Leaf(_) | SessionTarget::Split(_), AgentStatus::Decomposed) => {
+            Decision::accept(Outcome::Decomposed, status, plan, Unchanged)
+        }
+        (SessionTarget::Leaf(_), AgentStatus::Retry | AgentStatus::Done) => {
+            Decision::accept(Outcome::Retry, status, plan, Charge)
         }
     }
 }
@@ -393,118 +401,5 @@ impl Settling<'_> {
             restore.extend(planned.flat_map(|(node, left)| left.paths(node)));
         }
         restore
-    }
-
-    /// What the loop does after the iteration.
-    fn next_action(&self, tree: &Tree) -> NextAction {
-        match self.action_by_outcome() {
-            NextAction::Go => self.stalled(tree).map_or(NextAction::Go, NextAction::Stop),
-            action @ (NextAction::Wait(_) | NextAction::Stop(_) | NextAction::Unknown) => action,
-        }
-    }
-
-    /// What the loop does after an iteration with this outcome, whatever came before.
-    fn action_by_outcome(&self) -> NextAction {
-        let outcome = self.decision.outcome;
-        match outcome.class() {
-            OutcomeClass::Answered => match (&self.job.target, outcome) {
-                (SessionTarget::Replan(node), Outcome::ReplanRefused) => {
-                    NextAction::Stop(StopReason::Stuck { node: node.clone() })
-                }
-                (_, _) => NextAction::Go,
-            },
-            // The next session is not planned: the budget is used up.
-            OutcomeClass::Budget => NextAction::Go,
-            OutcomeClass::TimeLimit => match self.snapshot.config.on_timeout {
-                OnTimeout::Retry if self.timeouts_in_row() < TIMEOUTS_MAX => NextAction::Go,
-                OnTimeout::Retry | OnTimeout::Stop => NextAction::Stop(StopReason::TimeLimit { outcome }),
-            },
-            OutcomeClass::Interrupted => match self.interruption() {
-                Interruption::Crash => NextAction::Go,
-                by @ (Interruption::Int | Interruption::Term | Interruption::Hup) => {
-                    NextAction::Stop(StopReason::Interrupted { by })
-                }
-            },
-            OutcomeClass::Transient => NextAction::Wait(self.wait()),
-            OutcomeClass::UsageLimit => self.after_usage_limit(),
-            OutcomeClass::NeedsUser => NextAction::Stop(StopReason::NeedsUser { outcome }),
-            OutcomeClass::TooLarge if matches!(self.job.target, SessionTarget::Leaf(_)) => NextAction::Go,
-            OutcomeClass::TooLarge | OutcomeClass::Failure => {
-                match self.snapshot.state.failures_in_row.saturating_add(1) {
-                    in_row if in_row >= FAILURES_MAX => {
-                        NextAction::Stop(StopReason::Failures { outcome, in_row })
-                    }
-                    _ => NextAction::Go,
-                }
-            }
-        }
-    }
-
-    fn interruption(&self) -> Interruption {
-        match (&self.claim.exit, self.evidence.interruption()) {
-            (SessionExit::Interrupted { by }, _) => *by,
-            (_, Some(by)) => by,
-            (_, None) => Interruption::Crash,
-        }
-    }
-
-    /// Continues with the next agent of the ladder that has no limit, or waits for the agent whose limit ends first. There is no
-    /// other reviewer: its limit is waited for.
-    fn after_usage_limit(&self) -> NextAction {
-        if self.failed_review().is_some() {
-            return NextAction::Wait(self.wait());
-        }
-        let limits = self.usage_limits();
-        let path = self.snapshot.tree.path_to(leaf_of(&self.job.target)).unwrap_or_default();
-        let leaf = path.last().map(|leaf| LeafRef::of(leaf, &self.snapshot.state));
-        let choice = choose_agent(&self.snapshot.config, &limits, leaf);
-        match choice.limit {
-            None if self.snapshot.config.on_usage_limit == OnUsageLimit::Next => NextAction::Go,
-            None => NextAction::Wait(self.wait()),
-            Some(limit) => {
-                let backoff = Backoff {
-                    agent: limit.agent,
-                    outcome: Outcome::UsageLimit,
-                    resets_unix_secs: limit.resets_unix_secs,
-                    ..self.backoff()
-                };
-                NextAction::Wait(backoff.into_wait())
-            }
-        }
-    }
-
-    /// The wait for the agent that failed.
-    fn wait(&self) -> Wait {
-        let exit = self.failing_exit();
-        let retry_after_secs = match exit {
-            SessionExit::Provider { fault: ProviderError::RateLimited { retry_after_secs } } => {
-                *retry_after_secs
-            }
-            SessionExit::Provider { .. }
-            | SessionExit::Finished { .. }
-            | SessionExit::Killed { .. }
-            | SessionExit::TimedOut
-            | SessionExit::Idle
-            | SessionExit::OverBudget
-            | SessionExit::Interrupted { .. }
-            | SessionExit::NotStarted { .. } => None,
-        };
-        Backoff { retry_after_secs, resets_unix_secs: exit.resets_unix_secs(), ..self.backoff() }.into_wait()
-    }
-
-    fn failing_exit(&self) -> &SessionExit {
-        self.failed_review().unwrap_or(&self.claim.exit)
-    }
-
-    /// A backoff for the agent that failed, about which nothing is known but the failure itself.
-    fn backoff(&self) -> Backoff {
-        Backoff {
-            agent: self.failing_agent(),
-            outcome: self.failing_exit().without_answer(),
-            failures_in_row: self.snapshot.state.transients_in_row.saturating_add(1),
-            retry_after_secs: None,
-            resets_unix_secs: None,
-            wait_max_secs: self.snapshot.config.usage_wait_max_secs,
-        }
     }
 }

@@ -49,6 +49,22 @@ struct ProtectedPaths {
     restored: Vec<RepoPath>,
 }
 
+/// An outcome that does not follow from the recorded results, with the rule that this violates.
+fn outcome_difference(expected: Outcome, found: Outcome) -> Difference {
+    let line = |outcome: Outcome| format!("{}: {outcome}", Trailer::Outcome);
+    let is_of_review = [found, expected]
+        .iter()
+        .any(|outcome| matches!(outcome, Outcome::ReviewFailed | Outcome::ReviewRefused));
+    let rule = if expected == Outcome::Unconfirmed && found == Outcome::Passed {
+        Rule::Confirmation
+    } else if is_of_review {
+        Rule::Review
+    } else {
+        Rule::Outcome
+    };
+    Difference::new(rule, line(expected), line(found))
+}
+
 impl IterationAudit<'_> {
     /// Settles the iteration again and compares tree, state and message.
     pub(super) fn differences(&self, unchecked: &mut Vec<String>) -> Vec<Difference> {
@@ -99,20 +115,7 @@ impl IterationAudit<'_> {
             | SessionFinding::InvalidTree { .. }
             | SessionFinding::NoAnswer { .. }
             | SessionFinding::Accepted { .. } => {
-                let line = |outcome: Outcome| format!("{}: {outcome}", Trailer::Outcome);
-                let is_confirmation =
-                    transition.outcome == Outcome::Unconfirmed && outcome == Outcome::Passed;
-                let is_of_review = [outcome, transition.outcome]
-                    .iter()
-                    .any(|outcome| matches!(outcome, Outcome::ReviewFailed | Outcome::ReviewRefused));
-                let rule = if is_confirmation {
-                    Rule::Confirmation
-                } else if is_of_review {
-                    Rule::Review
-                } else {
-                    Rule::Outcome
-                };
-                vec![Difference::new(rule, line(transition.outcome), line(outcome))]
+                vec![outcome_difference(transition.outcome, outcome)]
             }
         }
     }

@@ -16,9 +16,10 @@ use crate::step::{
     Annotation, Attempt, ChangeScope, CheckEvidence, CheckResult, Claim, CostSource, Evidence, FileChanges,
     GreenRun, GuardExit, GuardPlace, GuardRun, HeldoutEnd, HeldoutGreen, Interruption, Job, JobChecks,
     KeyReport, LeftFile, NoteList, Outcome, PlanningChanges, ProtectedPath, ProviderError, ReviewEvidence,
-    SessionExit, SessionFinding, SessionTarget, Snapshot, Usage, interpret,
+    SUMMARY_BYTES_MAX, SessionExit, SessionFinding, SessionTarget, Snapshot, Usage, interpret,
 };
 use crate::strict::canonical_json;
+use crate::text::head;
 
 /// The results of an iteration that its commit records.
 #[derive(Clone, Debug)]
@@ -42,7 +43,7 @@ pub(super) struct RecordedFacts<'c> {
 /// What the trailers of a commit say about checks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedChecks<'c> {
-    /// Of the task.
+    /// Those of the task itself.
     pub(super) task: &'c [CheckRecord],
     /// Of tasks above it.
     pub(super) above: &'c [RedRecord],
@@ -118,11 +119,11 @@ fn recorded_answer<'c>(snapshot: &'c Snapshot, facts: &RecordedFacts<'c>) -> Rec
         Outcome::Retry => (AgentStatus::Retry, facts.tree),
         Outcome::Decomposed => (AgentStatus::Decomposed, facts.tree),
         Outcome::Repaired | Outcome::Replanned | Outcome::Planned => (facts.status, facts.tree),
-        Outcome::PlanQuestions => (AgentStatus::Retry, before),
+        Outcome::PlanQuestions | Outcome::RepairFailed => (AgentStatus::Retry, before),
         Outcome::ReplanRefused | Outcome::SplitRefused => (facts.status, before),
         _ => (AgentStatus::Done, before),
     };
-    let summary = facts.state.last_summary.clone().unwrap_or_default();
+    let summary = recorded_summary(facts.state.last_summary.as_ref());
     RecordedAnswer { output: AgentOutput { status, summary }, tree }
 }
 
@@ -215,6 +216,19 @@ struct RecordedFinding {
     notes: NoteList,
 }
 
+/// Whether a failed repair answered `retry` and left no plan of its own: then the summary is its answer, and not what was
+/// wrong with its plan.
+fn gave_up(facts: &RecordedFacts<'_>) -> bool {
+    let wrong = facts.state.repair.as_ref().map(|repair| repair.errors.join("\n")).unwrap_or_default();
+    let wrong = head(&wrong, SUMMARY_BYTES_MAX);
+    facts.state.last_summary.as_deref().is_some_and(|summary| summary != wrong)
+}
+
+/// The summary of an answer. An answer always has one; that of a session whose guard could not start is not recorded.
+fn recorded_summary(recorded: Option<&String>) -> String {
+    recorded.filter(|summary| !summary.is_empty()).cloned().unwrap_or_else(|| "not recorded".to_owned())
+}
+
 /// The finding of a session without an accepted answer; `None` if the answer was accepted.
 #[expect(clippy::wildcard_enum_match_arm, reason = "every other outcome is one without an answer")]
 fn recorded_finding(
@@ -224,7 +238,7 @@ fn recorded_finding(
 ) -> Option<RecordedFinding> {
     let state = facts.state;
     let repair = state.repair.as_ref();
-    let summary = history.map(|history| history.summary.clone()).unwrap_or_default();
+    let summary = recorded_summary(history.map(|history| &history.summary));
     let answer = AgentOutput { status: AgentStatus::Retry, summary };
     let rejected = repair.map(|repair| repair.rejected.clone()).unwrap_or_default();
     let repair_notes =
@@ -245,6 +259,7 @@ fn recorded_finding(
             },
             notes: repair_notes.unwrap_or_default(),
         }),
+        Outcome::RepairFailed if gave_up(facts) => None,
         Outcome::RepairFailed => Some(violations(answer, rejected, repair_notes)),
         Outcome::RepairAbandoned => {
             let texts = state.last_summary.iter().cloned().collect();

@@ -59,7 +59,7 @@ struct ImportedCase {
     id: String,
     goal: String,
     initial: InitialFiles,
-    /// What becomes `hidden/<name>`.
+    /// Entries of the folder `hidden/`.
     hidden: Vec<HiddenEntry>,
     /// Options of the judge, as `hidden/options.json`.
     options: JsonValue,

@@ -231,8 +231,8 @@ mod tests {
         assert_eq!(
             agent_names(),
             [
-                "codex", "claude", "opencode", "gemini", "qwen", "copilot", "pi", "case", "oracle", "nop",
-                "exit0", "cheat"
+                "codex", "claude", "opencode", "gemini", "qwen", "copilot", "pi", "kilo", "grok", "case",
+                "oracle", "nop", "exit0", "cheat"
             ]
         );
     }

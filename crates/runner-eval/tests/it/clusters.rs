@@ -88,7 +88,7 @@ fn kubernetes_pods_complete_the_run_and_the_merge_job_ends() {
     let merged = run_pod(&suite, merge, None).ok();
     assert!(merged.stdout.contains("results=8") && merged.stdout.contains("missing=0"), "{}", merged.stdout);
     // The same command submits again, and nothing is repeated.
-    run(&mut suite
+    run(suite
         .command(&arguments)
         .env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())))
     .ok();

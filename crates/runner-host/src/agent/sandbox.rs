@@ -15,7 +15,6 @@ use runner_core::agents::{AgentSandbox, AgentSpec, RepositoryAccess, can_launch_
 use runner_core::config::{Executor, NetworkAccess, ProtectPolicy};
 use runner_core::layout::Doc;
 use runner_core::step::Job;
-use serde::{Deserialize, Serialize};
 
 use crate::agent::command::PreparedCommand;
 use crate::agent::sandbox_program::NoSandbox;
@@ -26,34 +25,6 @@ use crate::repo::heldout_folder;
 use crate::repo::paths::RUNNER_FOLDERS;
 use crate::room::users_caches;
 use supervise::{ExitReason, executables, socket_scope};
-
-/// The sandbox of a session, as recorded in meta.json.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum SandboxKind {
-    #[default]
-    None,
-    /// The agent's own sandbox, around the commands that it runs.
-    Own,
-    /// Around the agent, or only around its commands if the agent must be able to reach its login.
-    Bubblewrap,
-    /// The same on macOS.
-    Seatbelt,
-    /// A container around the agent.
-    Podman,
-}
-
-impl SandboxKind {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Own => "own",
-            Self::Bubblewrap => "bubblewrap",
-            Self::Seatbelt => "seatbelt",
-            Self::Podman => "podman",
-        }
-    }
-}
 
 /// How the agent inside the sandbox ended. Bubblewrap reports a signal as exit code 128 + n, as a shell does.
 pub(crate) fn exit_inside_sandbox(exit: ExitReason) -> ExitReason {

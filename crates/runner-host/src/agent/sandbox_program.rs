@@ -8,7 +8,8 @@ use runner_core::text::one_line;
 use supervise::{ExitReason, executables};
 
 use super::podman::Podman;
-use super::sandbox::{Bubblewrap, SandboxKind, SandboxSpec, bubblewrap_fix, exit_inside_sandbox};
+use super::sandbox::{Bubblewrap, SandboxSpec, bubblewrap_fix, exit_inside_sandbox};
+use super::sandbox_kind::SandboxKind;
 use super::seatbelt::{SEATBELT_FIX, Seatbelt};
 use crate::agent::command::PreparedCommand;
 

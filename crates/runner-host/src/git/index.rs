@@ -164,11 +164,12 @@ impl Git {
             request.extend(path);
             request.push(0);
         }
-        self.call(&["-c", checksum, "update-index", "-z", "--replace", "--index-info"])
-            .index(index)
-            .input(&request)
-            .run()
-            .map(drop)
+        let words = ["-c", checksum, "update-index", "-z", "--replace", "--index-info"];
+        let written = self.call(&words).index(index).input(&request).run().or_else(|error| {
+            // As in `write_tree_with`: a file that git cannot convert need not be read to write an index.
+            self.call_unconverted(&words)?.index(index).input(&request).run().map_err(|_| error)
+        });
+        written.map(drop)
     }
 
     /// Updates the cached file times of an index; entries whose files differ stay as they are.
@@ -196,7 +197,11 @@ impl Git {
     fn write_tree_with(&self, checksum: &str, index: &Path) -> Result<TreeId, Error> {
         // In a partial clone, files that the run does not touch may be on the remote only.
         let missing: &[&str] = if self.settings().has_promisor() { &["--missing-ok"] } else { &[] };
-        self.call(&[["-c", checksum, "write-tree"].as_slice(), missing].concat()).index(index).run_for_tree()
+        let words = [["-c", checksum, "write-tree"].as_slice(), missing].concat();
+        self.call(&words).index(index).run_for_tree().or_else(|error| {
+            // Git reads a file again that changed just before the index was written, and fails if it cannot convert it.
+            self.call_unconverted(&words)?.index(index).run_for_tree().map_err(|_| error)
+        })
     }
 
     /// Stores an index as a tree. The index is written again later.

@@ -11,7 +11,7 @@ use runner_core::model::repo_path::RepoPath;
 use runner_core::step::{FileAction, FileNotice};
 
 use super::log_retention::RECORDS;
-use crate::agent::sandbox::SandboxKind;
+use crate::agent::sandbox_kind::SandboxKind;
 use crate::fs::atomic::{self, FileStamp};
 use crate::git::Git;
 

@@ -26,7 +26,7 @@ use super::redacted_docs::redact_documents;
 use super::restored_index::RestoredIndex;
 use super::session_files::{answer_path, read_answer, read_left_file};
 use super::stored_attempt::StoredAttempt;
-use crate::agent::sandbox::SandboxKind;
+use crate::agent::sandbox_kind::SandboxKind;
 use crate::error::Error;
 use crate::failpoint;
 use crate::fs::atomic::{self, FileStamp};
@@ -91,18 +91,24 @@ pub(super) struct EndedSession {
     pub(super) identity: SessionIdentity,
 }
 
+/// The agent's answer, which the log gets as well.
+fn recorded_answer(git: &Git, setup: &IterationSetup, job: &Job) -> LeftFile {
+    let answer = read_answer(&answer_path(git, job));
+    match &answer {
+        LeftFile::Bytes(bytes) => setup.dir.write_log("output.json", bytes),
+        // What the agent itself put there is no answer.
+        LeftFile::Missing | LeftFile::NotAFile | LeftFile::TooLarge(_) => setup.dir.remove_log("output.json"),
+    }
+    answer
+}
+
 impl EndedSession {
     /// Stores what the session left as git objects, records that in the journal, and returns it as values. From then on the
     /// iteration depends on nothing that another process can change.
     pub(super) fn store(self, git: &Git, job: &Job) -> Result<(OpenIteration, Attempt), Error> {
         let Self { setup, mut entry, outcome, restored, identity } = self;
         atomic::create_folders(git.root(), &git.paths().context())?;
-        let answer = read_answer(&answer_path(git, job));
-        match &answer {
-            LeftFile::Bytes(bytes) => setup.dir.write_log("output.json", bytes),
-            // What the agent itself put there is no answer.
-            _ => setup.dir.remove_log("output.json"),
-        }
+        let answer = recorded_answer(git, &setup, job);
         let redacted = redact_documents(git, &setup)?;
         let tree = read_left_file(&git.paths().doc(Doc::Tree), BYTES_MAX as u64);
         let StagedChanges { changed: mut staged, mut notices, withheld, with_keys } =

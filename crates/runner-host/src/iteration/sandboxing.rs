@@ -9,8 +9,9 @@ use runner_core::step::{Event, Job};
 use crate::agent::claude_file_hook;
 use crate::agent::command::PreparedCommand;
 use crate::agent::sandbox::{
-    Bubblewrap, SandboxKind, SandboxSpec, SocketScope, TEMP_DIR_VARIABLES, obstacle, writable_folders,
+    Bubblewrap, SandboxSpec, SocketScope, TEMP_DIR_VARIABLES, obstacle, writable_folders,
 };
+use crate::agent::sandbox_kind::SandboxKind;
 use crate::agent::sandbox_program::{AgentWrapping, NoSandbox, SandboxProgram};
 use crate::error::{Error, UserError};
 use crate::fs::atomic;

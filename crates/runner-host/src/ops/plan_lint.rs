@@ -39,7 +39,7 @@ pub struct PlanLint {
     pub prose: Vec<ProsePoint>,
     pub coverage: Coverage,
     pub estimate: Option<PlanEstimate>,
-    /// The open leaves.
+    /// How many open leaves the plan has.
     pub tasks: usize,
     /// How many checks ran.
     pub checks: usize,

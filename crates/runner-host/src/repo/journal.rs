@@ -14,7 +14,7 @@ use runner_core::strict::canonical_json;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::sandbox::SandboxKind;
+use crate::agent::sandbox_kind::SandboxKind;
 use crate::clock::boot_id;
 use crate::error::Error;
 use crate::fs::atomic;

@@ -19,7 +19,7 @@ use runner_core::model::object_id::CommitId;
 use runner_core::step::RestoreReport;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::sandbox::SandboxKind;
+use crate::agent::sandbox_kind::SandboxKind;
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::Git;

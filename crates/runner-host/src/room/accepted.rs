@@ -113,7 +113,7 @@ mod tests {
         let roots = [at("target"), at("moved"), at("renamed"), at("added")];
         let accepted = AcceptedFiles::read(&roots);
         let time = at("target/rewritten").metadata().unwrap().modified().unwrap();
-        fs::write(at("target/rewritten"), "bulit").unwrap();
+        fs::write(at("target/rewritten"), "wrong").unwrap();
         let file = fs::File::options().write(true).open(at("target/rewritten")).unwrap();
         file.set_times(fs::FileTimes::new().set_modified(time)).unwrap();
         fs::write(at("target/added"), "x").unwrap();

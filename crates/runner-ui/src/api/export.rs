@@ -51,7 +51,7 @@ pub struct IterationExport {
     pub detail: IterationDetail,
     /// Null where the commits are missing.
     pub diff: Option<DiffView>,
-    /// By path.
+    /// By the path of the file.
     pub patches: BTreeMap<String, DiffPatch>,
     /// By the name of the log in addresses.
     pub logs: BTreeMap<String, LogExport>,

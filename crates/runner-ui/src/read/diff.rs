@@ -174,7 +174,7 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
 #[derive(Debug)]
 pub(crate) struct WholeDiff {
     pub(crate) view: DiffView,
-    /// By path.
+    /// By the path of the file.
     pub(crate) patches: BTreeMap<String, DiffPatch>,
 }
 

@@ -204,7 +204,7 @@ impl RunReader {
             let head = format!("{}  {count}", plain(&file.path));
             lines.push(StyledLine::new(Glyph::Arrow, Some(TextRole::Strong), head));
             let patch = diff::file_patch(&self.project, run, iter, &file.path, diff::CONTEXT_LINES);
-            lines.extend(patch.into_iter().flat_map(|patch| patch.lines).filter_map(diff_line));
+            lines.extend(patch.into_iter().flat_map(|patch| patch.lines).filter_map(|line| diff_line(&line)));
         }
         lines
     }
@@ -223,7 +223,7 @@ impl RunReader {
 }
 
 /// A line of a patch; none for the header of a file.
-fn diff_line(line: DiffLine) -> Option<StyledLine> {
+fn diff_line(line: &DiffLine) -> Option<StyledLine> {
     let text = plain(&line.text);
     Some(match line.kind {
         DiffKind::Head => return None,

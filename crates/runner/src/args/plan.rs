@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 /// Make, check, edit, approve, import or export the plan
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  runner plan make                 # an agent writes the plan, and asks what it must know
+  runner plan make                 # an agent asks, then writes the plan
   runner plan lint                 # run its checks: each must fail now
   runner plan edit                 # change it in your editor
   runner plan approve              # record your consent
@@ -82,7 +82,7 @@ pub(crate) struct PlanEditArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner plan approve
-  runner config set plan.approval required && runner start   # make runs wait for it")]
+  runner config set plan.approval required   # then 'runner start'")]
 pub(crate) struct PlanApproveArgs {}
 
 /// Add the items of a checklist or task file to the plan, as one commit

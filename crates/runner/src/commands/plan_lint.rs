@@ -39,10 +39,10 @@ fn name(problem: &PlanProblem) -> String {
 
 fn estimate_text(estimate: &PlanEstimate) -> String {
     let time = format!("P50 {}, P90 {}", duration(estimate.secs.p50), duration(estimate.secs.p90));
-    let cost = estimate
-        .microdollars
-        .map(|cost| format!("P50 {}, P90 {}", dollars(cost.p50), dollars(cost.p90)))
-        .unwrap_or_else(|| "unknown".to_owned());
+    let cost = estimate.microdollars.map_or_else(
+        || "unknown".to_owned(),
+        |cost| format!("P50 {}, P90 {}", dollars(cost.p50), dollars(cost.p90)),
+    );
     let samples = counted(estimate.samples, "passed task", "passed tasks");
     format!("cost {cost}; time {time}; from {samples} in this repository")
 }

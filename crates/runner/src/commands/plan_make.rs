@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use runner_core::config::Budget;
+use runner_core::model::tree::Tree;
 use runner_core::runs::edit::{Question, UserEdit, clean_text};
 use runner_core::step::{Outcome, StopReason};
 use runner_host::ops::edit::{EditSession, questions};
@@ -58,7 +59,7 @@ fn read(dir: &Path, last: LoopOutput) -> Result<PlanMakeOutput, CommandError> {
     Ok(PlanMakeOutput {
         outcome: state.and_then(|state| state.last_outcome),
         summary: state.and_then(|state| state.last_summary.clone()).unwrap_or_default(),
-        tasks: inspection.docs.tree.valid().map_or(0, |tree| tree.node_count()),
+        tasks: inspection.docs.tree.valid().map_or(0, Tree::node_count),
         questions: open,
         last,
     })

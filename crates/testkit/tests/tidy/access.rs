@@ -42,6 +42,8 @@ const RULES: &[AccessRule] = &[
             "crates/runner-eval/src/execution/worker.rs",
             // The scripted agent, which is an untrusted child process itself.
             "crates/runner-host/src/agent/scripted_agent.rs",
+            // The client of an ACP agent, which is an untrusted child process itself, in the sandbox of the agent.
+            "crates/runner-host/src/agent/acp_client.rs",
             // The user's own signing program, with the user's own agent and key.
             "crates/runner-host/src/ops/signing.rs",
             "crates/runner-host/src/ops/signed_tip.rs",

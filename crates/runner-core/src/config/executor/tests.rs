@@ -63,7 +63,7 @@ fn keys_of_another_kind_are_reported() {
         (
             "kind = \"comand\"\ncommand = [\"a\"]",
             "line 2: `executor.kind` is invalid: unknown variant `comand`, expected one of `codex`, `claude`, \
-             `command`, `script`",
+             `acp`, `command`, `script`",
         ),
         (
             "kind = \"claude\"\ncontext_budget_tokens = 5000",
@@ -76,7 +76,7 @@ fn keys_of_another_kind_are_reported() {
         (
             "kind = \"command\"\npreset = \"aider\"",
             "line 3: `executor.preset` is invalid: unknown preset `aider`, expected one of `opencode`, `gemini`, \
-             `qwen`, `copilot`, `pi`",
+             `qwen`, `copilot`, `pi`, `kilo`, `grok`",
         ),
     ] {
         assert_eq!(problems(bad), [problem], "{bad}");

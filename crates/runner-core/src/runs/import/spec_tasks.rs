@@ -60,10 +60,8 @@ fn common_boxes(text: &str) -> (String, Vec<usize>) {
 
 fn clean(entries: &mut [PlanEntry], format: PlanFormat, optional: &[usize]) {
     for entry in entries {
-        let numbered = match format {
-            PlanFormat::SpecKit => spec_kit_number(&entry.title),
-            _ => outline_number(&entry.title),
-        };
+        let is_spec_kit = format == PlanFormat::SpecKit;
+        let numbered = if is_spec_kit { spec_kit_number(&entry.title) } else { outline_number(&entry.title) };
         if let Some((number, title)) = numbered {
             entry.name = Some(number.to_owned());
             entry.title = title.to_owned();

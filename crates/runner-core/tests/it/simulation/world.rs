@@ -3,6 +3,7 @@
 //! A crash loses a journal entry that was written but not yet flushed; everything else is durable.
 
 mod heldout;
+mod loop_world;
 mod sessions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,15 +23,16 @@ use runner_core::model::user_notes::UserNotes;
 use runner_core::prompt::PromptError;
 use runner_core::step::{
     Attempt, ChangeScope, CheckRun, Event, FileChanges, GuardExit, GuardJob, GuardOccasion, GuardRecord,
-    GuardRun, HeldoutId, HeldoutRun, Interruption, IterationWorld, Job, LeftFile, LoadedRun, LoopWait,
-    LoopWorld, Memory, NextStep, NodeFiles, PassedChecks, PastIteration, ProtectedPath, ProviderError,
-    RecordContent, RedResults, ReviewJob, ReviewRun, SessionExit, SessionResult, Snapshot, StopReason,
-    Transition, Usage, WaitResult, WaitSince, World, plan, resume,
+    GuardRun, HeldoutId, HeldoutRun, Interruption, IterationWorld, Job, LeftFile, LoadedRun, Memory,
+    NextStep, NodeFiles, PassedChecks, PastIteration, ProtectedPath, ProviderError, RecordContent,
+    RedResults, ReviewJob, ReviewRun, SessionExit, SessionResult, Snapshot, Transition, Usage, World, plan,
+    resume,
 };
 use runner_core::step::{GuardPlace, PlanningChanges, SessionRequest};
 use runner_core::strict::BoundedInt;
 
 use heldout::{heldout, heldout_run};
+use sessions::usage;
 
 use super::agent::{self, Temper};
 use super::oracle::Oracle;
@@ -479,52 +481,3 @@ fn commit_id(nth: usize) -> CommitId {
 /// How many events of each name were validated against the schema so far.
 static VALIDATED: Mutex<BTreeMap<&str, u32>> = Mutex::new(BTreeMap::new());
 const VALIDATED_MAX: u32 = 30;
-
-/// The usage that a session reports; many report nothing, or only a part.
-fn usage(exit: &SessionExit, random: &mut Random) -> Usage {
-    let is_of_provider = matches!(exit, SessionExit::Provider { .. });
-    if matches!(exit, SessionExit::NotStarted { .. }) || random.percent(if is_of_provider { 60 } else { 15 })
-    {
-        return Usage::default();
-    }
-    let mut some = |chance, most: usize| {
-        let count = u64::try_from(random.below(most)).unwrap();
-        random.percent(chance).then_some(count)
-    };
-    Usage {
-        input_tokens: some(90, 40),
-        cached_input_tokens: some(50, 60),
-        output_tokens: some(90, 10),
-        cost_microdollars: some(40, 90),
-        ..Usage::default()
-    }
-}
-
-impl LoopWorld for Sim {
-    fn end_of(&mut self, wait: &LoopWait) -> Result<u64, Broken> {
-        Ok(wait.wait.end_ms(0))
-    }
-
-    fn wait_for_next(&mut self, wait: Option<&LoopWait>) -> Result<WaitResult, Broken> {
-        if let Some(LoopWait { wait, since }) = wait {
-            let state = self.state();
-            match since {
-                WaitSince::LastCommit => assert_eq!(state.wait.as_ref(), Some(wait), "the wait is recorded"),
-                WaitSince::Now => {
-                    assert!(state.wait.is_some(), "the outage is recorded");
-                    assert!((10..=3600).contains(&wait.secs.get()), "its waits grow within bounds");
-                    self.oracle.seen.branches.insert("outage continued");
-                }
-            }
-            if self.is_fresh {
-                self.oracle.seen.branches.insert("wait continued");
-            }
-        }
-        self.is_fresh = false;
-        self.may_crash()?;
-        if self.random.percent(1) {
-            return Ok(WaitResult::Stop(StopReason::UserStop));
-        }
-        Ok(if wait.is_some() { WaitResult::Waited } else { WaitResult::Immediate })
-    }
-}

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use supervise::executables;
 
+use runner_core::layout::RUNNER_DIR;
+
 use super::TrialAttempt;
-use crate::execution::process::{CommandSandbox, CommandSpec, InheritedVariables};
+use crate::execution::process::{CommandResult, CommandSandbox, CommandSpec, InheritedVariables};
 use crate::execution::sandbox::SandboxAccess;
 
 /// The file in a result.
@@ -35,7 +37,7 @@ impl TrialAttempt<'_> {
         let options = ["diff", "--binary", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames"];
         let mut arguments: Vec<String> = options.map(str::to_owned).into();
         arguments.extend([base, "HEAD".to_owned(), "--".to_owned(), ".".to_owned()]);
-        arguments.push(":(exclude).runner".to_owned());
+        arguments.push(format!(":(exclude){RUNNER_DIR}"));
         if let Some(patch) = self.git_output(&arguments) {
             let _ = fs::write(self.staging.join(PATCH_FILE), patch);
         }
@@ -64,7 +66,7 @@ impl TrialAttempt<'_> {
             sandbox,
             ..CommandSpec::new(argv)
         };
-        let result = self.commands.run(&spec).ok().filter(|result| result.is_success())?;
+        let result = self.commands.run(&spec).ok().filter(CommandResult::is_success)?;
         let is_complete = u64::try_from(result.stdout.len()).is_ok_and(|length| length < PATCH_BYTES_MAX);
         is_complete.then_some(result.stdout)
     }

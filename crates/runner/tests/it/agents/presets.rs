@@ -22,7 +22,7 @@ do.final = "I wrote it."
 
 /// Whether the program reports its usage.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum ReportedUsage {
+enum PresetUsage {
     Tokens,
     Nothing,
 }
@@ -38,7 +38,7 @@ fn setup(preset: &str, model: &str, url: &str) -> RunBuilder {
 }
 
 /// Runs a session that works inside the sandbox, whose output is parsed, and that leaves no processes behind.
-fn works(preset: &str, model: &str, path: &str, reported: ReportedUsage) {
+fn works(preset: &str, model: &str, path: &str, reported: PresetUsage) {
     let server = model_of(SCRIPT);
     let setup = setup(preset, model, &format!("{}{path}", server.url()));
     let sandbox = started(&setup.executor_keys("").guard("grep -qx hello hello.txt"));
@@ -53,7 +53,7 @@ fn works(preset: &str, model: &str, path: &str, reported: ReportedUsage) {
     assert_eq!(meta["sandbox"], "bubblewrap");
     assert_eq!(
         meta["usage"]["input_tokens"].as_u64() >= Some(1000),
-        reported == ReportedUsage::Tokens,
+        reported == PresetUsage::Tokens,
         "{}",
         meta["usage"]
     );
@@ -68,37 +68,37 @@ fn works(preset: &str, model: &str, path: &str, reported: ReportedUsage) {
 
 #[test]
 fn opencode_works() {
-    works("opencode", "scripted", "/v1", ReportedUsage::Tokens);
+    works("opencode", "scripted", "/v1", PresetUsage::Tokens);
 }
 
 #[test]
 fn gemini_works() {
-    works("gemini", "gemini-2.5-flash", "", ReportedUsage::Tokens);
+    works("gemini", "gemini-2.5-flash", "", PresetUsage::Tokens);
 }
 
 #[test]
 fn qwen_works() {
-    works("qwen", "scripted", "/v1", ReportedUsage::Tokens);
+    works("qwen", "scripted", "/v1", PresetUsage::Tokens);
 }
 
 #[test]
 fn copilot_works() {
-    works("copilot", "scripted", "/v1", ReportedUsage::Nothing);
+    works("copilot", "scripted", "/v1", PresetUsage::Nothing);
 }
 
 #[test]
 fn pi_works() {
-    works("pi", "scripted", "/v1", ReportedUsage::Tokens);
+    works("pi", "scripted", "/v1", PresetUsage::Tokens);
 }
 
 #[test]
 fn kilo_works() {
-    works("kilo", "scripted", "/v1", ReportedUsage::Tokens);
+    works("kilo", "scripted", "/v1", PresetUsage::Tokens);
 }
 
 #[test]
 fn grok_works() {
-    works("grok", "scripted", "/v1", ReportedUsage::Tokens);
+    works("grok", "scripted", "/v1", PresetUsage::Tokens);
 }
 
 /// Shows the environment of its commands to the model, after the time that an MCP server needs to start.

@@ -36,7 +36,7 @@ const SCENARIO: &str = r#"
 
     [[session]]
     when = { mode = "repair" }
-    answer = { status = "retry", summary = "fixed" }
+    answer = { status = "done", summary = "fixed" }
     [[session]]
     when = { node = "a", attempts = 0 }
     answer = { status = "done", summary = "broken" }

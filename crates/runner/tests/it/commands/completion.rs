@@ -74,6 +74,7 @@ fn programs_path(sandbox: &TestRepo) -> String {
 }
 
 /// Whether a shell is installed. CI installs all of them; elsewhere the test says what it left out.
+#[expect(clippy::print_stderr, reason = "a test that left something out must say so")]
 fn is_installed(sandbox: &TestRepo, shell: &str) -> bool {
     let found = run(sandbox.command("sh").args(["-c", &format!("command -v {shell}")])).code == Some(0);
     if !found {

@@ -188,3 +188,23 @@ impl World for Sim {
         Ok(commit_id(self.commits.len()))
     }
 }
+
+/// The usage that a session reports; many report nothing, or only a part.
+pub(super) fn usage(exit: &SessionExit, random: &mut Random) -> Usage {
+    let is_of_provider = matches!(exit, SessionExit::Provider { .. });
+    if matches!(exit, SessionExit::NotStarted { .. }) || random.percent(if is_of_provider { 60 } else { 15 })
+    {
+        return Usage::default();
+    }
+    let mut some = |chance, most: usize| {
+        let count = u64::try_from(random.below(most)).unwrap();
+        random.percent(chance).then_some(count)
+    };
+    Usage {
+        input_tokens: some(90, 40),
+        cached_input_tokens: some(50, 60),
+        output_tokens: some(90, 10),
+        cost_microdollars: some(40, 90),
+        ..Usage::default()
+    }
+}
