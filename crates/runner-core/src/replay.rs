@@ -123,7 +123,7 @@ pub fn replay(recording: &Recording) -> ReplayResult {
 #[must_use]
 pub enum ReplayProgress {
     Same,
-    /// A difference was found, so later commits say nothing.
+    /// A difference was found, so later commits cannot be compared.
     Differs,
 }
 

@@ -145,7 +145,7 @@ pub trait UntypedValue {
     fn read<T: DeserializeOwned>(self) -> Result<T, String>;
 }
 
-/// A deserializer for an object where a scalar is expected. It always fails, with a message that says what was expected:
+/// A deserializer for an object where a scalar is expected. It always fails, with what was expected:
 /// serde's enums would accept `{"done": null}` as `"done"`.
 struct ObjectWhereScalarExpected;
 

@@ -21,7 +21,7 @@ pub struct Coverage {
     pub pending: usize,
     /// Decided by checks that did not fail for a reason that counts before the work.
     pub unproven: usize,
-    /// Decided by no check: an agent says so.
+    /// Decided by no check, but by an agent.
     pub prose: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Files of named recipes with dependencies: justfiles and makefiles, parsed as far as their text says what runs.
+//! Files of named recipes with dependencies: justfiles and makefiles, parsed as far as their text shows what runs.
 
 use std::collections::BTreeMap;
 

@@ -16,7 +16,7 @@ pub struct Environment {
     pub locks: Vec<LockFile>,
 }
 
-/// A program, and what it says about its version.
+/// A program, and the version that it prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolVersion {

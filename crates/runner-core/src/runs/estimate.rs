@@ -29,7 +29,7 @@ pub struct PlanEstimate {
     pub microdollars: Option<Quantiles>,
 }
 
-/// Fewer samples say nothing about the spread.
+/// Fewer samples do not show the spread.
 pub const SAMPLES_MIN: usize = 5;
 const RESAMPLES: usize = 2_000;
 

@@ -18,7 +18,7 @@ pub fn message(run: &RunId, from: &RunId, iter: IterationNumber) -> String {
         .to_string()
 }
 
-/// The run and the iteration that a message says a fork goes on from.
+/// The run and the iteration that a fork continues, by its message.
 pub fn origin(message: &[u8]) -> Option<(RunId, IterationNumber)> {
     let text = String::from_utf8_lossy(message);
     MessageParts::parse(&text).fork_origin()

@@ -29,7 +29,7 @@ pub struct PlanProblem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanProblemKind {
-    /// A task that says nothing about when it is done.
+    /// A task without a criterion for when it is done.
     Empty,
     TooLarge,
     SharedDestination,

@@ -12,7 +12,7 @@ use crate::model::tree::{Node, Tree, path_text, user_edit_violations};
 
 const HELP: &str = "<!--
 The plan of this run. Save and close to commit it. No change, no commit.
-- {#id} behind a title says which task it is; leave it out for a new task.
+- {#id} behind a title identifies the task; leave it out for a new task.
 - Text below a title is its goal. A list below `Acceptance:` holds its
   acceptance criteria.
 - Order and nesting are the plan's. Delete a task to remove it. Tasks with [x]
@@ -148,7 +148,7 @@ impl<'t> TextReader<'t> {
         }
     }
 
-    /// Refuses boxes that say something else about a task than the runner does.
+    /// Refuses boxes that disagree with the state of a task.
     fn check_status(&mut self, entry: &PlanEntry, known: Option<&Node>) {
         let has_passed = known.is_some_and(|known| known.passes);
         match (entry.status, has_passed) {

@@ -70,7 +70,7 @@ pub struct DocumentSources<'a> {
     pub last: Option<&'a LastRunnerCommit>,
 }
 
-/// What the runner's last commit of a run says about the plan.
+/// The plan in the runner's last commit of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastRunnerCommit {
     /// GOAL.md.
@@ -130,7 +130,7 @@ pub struct StartDocuments {
     pub goal_unwritten: bool,
     /// What the run protects from its agents.
     pub protection: Protection,
-    /// Whether the goal changed, and the root of the plan still says what it said before.
+    /// Whether the goal changed, and the root of the plan still has the old one.
     pub has_stale_root: bool,
     /// The repository's own instructions for agents.
     pub instructions: Option<PinnedInstructions>,
@@ -386,14 +386,14 @@ fn committed_goal(sources: DocumentSources<'_>) -> Option<GoalSummary> {
     Goal::parse(bytes).ok().map(|goal| goal.summary())
 }
 
-fn says(root: &Node, goal: &GoalSummary) -> bool {
+fn has_goal(root: &Node, goal: &GoalSummary) -> bool {
     root.title == goal.title && root.goal == goal.goal && root.acceptance == goal.acceptance
 }
 
-/// The tree with a root that says the new goal, if the root is still an open leaf that says the old one. Its attempts stay.
+/// The tree with the new goal in its root, if the root is still an open leaf with the old one. Its attempts stay.
 fn reseeded(before: Tree, goal: &Goal<'_>, sources: DocumentSources<'_>) -> Tree {
     let root = before.root();
-    let is_seed = committed_goal(sources).is_some_and(|old| says(root, &old));
+    let is_seed = committed_goal(sources).is_some_and(|old| has_goal(root, &old));
     if !is_seed || !root.is_leaf() || root.passes {
         return before;
     }
@@ -404,7 +404,7 @@ fn reseeded(before: Tree, goal: &Goal<'_>, sources: DocumentSources<'_>) -> Tree
 fn has_stale_root(goal: &Goal<'_>, tree: &Tree, sources: DocumentSources<'_>) -> bool {
     let new = goal.summary();
     let is_changed = committed_goal(sources).is_some_and(|old| old != new);
-    is_changed && !tree.root().passes && !says(tree.root(), &new)
+    is_changed && !tree.root().passes && !has_goal(tree.root(), &new)
 }
 
 /// Whether a run has no iteration yet and its tree is still the one from its goal: then a new goal gives a new tree.

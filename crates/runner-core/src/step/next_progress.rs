@@ -86,7 +86,7 @@ impl Settling<'_> {
         if is_same_task { state.progress.green_checks } else { 0 }
     }
 
-    /// The stop of a run in which no task passed for too long. A run that is stuck says that instead.
+    /// The stop of a run in which no task passed for too long. A stuck run has that reason instead.
     pub(super) fn stalled(&self, tree: &Tree) -> Option<StopReason> {
         let config = &self.snapshot.config;
         let iterations = self.iterations_without_pass()?;

@@ -329,7 +329,7 @@ impl Auditor {
             differences.push(Difference::new(Rule::Message, parts.subject, shown(parts.body)));
         }
         let state = self.docs.state.as_ref();
-        // What stands below the first start is not the run's, whatever it says.
+        // What stands below the first start is not the run's, whatever it contains.
         let is_continued = self.is_started();
         let fresh = RunState::new(Some(self.run.clone()));
         let before = if is_continued { state } else { Some(&fresh) };

@@ -40,7 +40,7 @@ pub(super) struct RecordedFacts<'c> {
     pub(super) annotated: AnnotatedFiles,
 }
 
-/// What the trailers of a commit say about checks.
+/// What the trailers of a commit record about checks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedChecks<'c> {
     /// Those of the task itself.

@@ -53,7 +53,7 @@ impl SetupProposal {
 }
 
 /// Proposes a configuration: the one in the work tree, or that of the newest run, with what the user asked for; or else one
-/// from the files of the repository and the programs on the PATH. To replace existing files means to detect anew.
+/// from the files of the repository and the programs on the PATH. To replace existing files means to detect again.
 pub fn propose(dir: &Path, existing: ExistingFiles, request: &ConfigRequest) -> Result<SetupProposal, Error> {
     let git = Git::open(dir)?;
     match existing {

@@ -2,7 +2,7 @@
 //! before its next session, or which the next command commits.
 //!
 //! A file is removed after its edit is committed. A crash in between must not commit it twice: before the commit, the file
-//! says how many notes there were. Notes are only ever added, and only under the lock, so more notes than that mean that
+//! has the number of notes. Notes are only ever added, and only under the lock, so more notes than that mean that
 //! it is committed.
 
 use std::fs;

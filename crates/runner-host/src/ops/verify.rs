@@ -418,7 +418,7 @@ fn check_files(
     Ok(files)
 }
 
-/// The tree that the guard must have seen, if the commit's message says that it ran.
+/// The tree that the guard must have seen, if it ran by the commit's message.
 fn recorded_candidate(
     git: &Git,
     batch: &mut CatFileBatch,

@@ -25,7 +25,7 @@ pub struct LogLine {
     pub text: String,
 }
 
-/// The lines of a log that say what failed: an assertion, a panic, an error of a compiler.
+/// The lines of a log that show what failed: an assertion, a panic, an error of a compiler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FailureExcerpt {
     /// The number of the first line, from 0.
@@ -39,7 +39,7 @@ pub struct FailureExcerpt {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AttemptEvidence {
     pub iter: u32,
-    /// The line that says what failed.
+    /// The line with the failure.
     pub failure: Option<String>,
     /// Whether the newest attempt failed with the same line.
     pub is_same: bool,

@@ -1,4 +1,4 @@
-//! Finds the lines of a log that say what failed: the assertion with its values, not only the name of the test.
+//! Finds the lines of a log that show what failed: the assertion with its values, not only the name of the test.
 
 use std::io;
 

@@ -253,7 +253,7 @@ impl CommandOutput for PassRerunOutput<'_> {
 }
 
 impl VerifyOutput {
-    /// What the audit comes to. A pass that cannot be repeated is a violation of what its commit says.
+    /// What the audit comes to. A pass that cannot be repeated is a violation of what its commit records.
     fn verdict(&self) -> Verdict {
         match self.audit.verdict() {
             Verdict::Verified | Verdict::Partial if !self.reruns.iter().all(PassRerun::has_passed) => {

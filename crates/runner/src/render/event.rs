@@ -271,7 +271,7 @@ fn no_sandbox_text(why: &str) -> String {
     format!("the agent runs without a sandbox, with all rights of your user: {}", clean(why))
 }
 
-/// Why a pass of this run says less than one in a room.
+/// Why a pass of this run proves less than one in a room.
 fn in_place_text(why: &str) -> String {
     format!("the guard runs in the work tree, without a sandbox: {}", clean(why))
 }

@@ -1,4 +1,4 @@
-//! The errors of a tree, each with a message that says what to change.
+//! The errors of a tree, each with what to change.
 
 use std::fmt;
 use std::ops::RangeInclusive;

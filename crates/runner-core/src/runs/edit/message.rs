@@ -44,7 +44,7 @@ fn subject(edit: &UserEdit) -> EditSubject {
     }
 }
 
-/// The edit in one line for people; empty if the subject says it all.
+/// The edit in one line for people; empty if the subject has everything.
 fn body(edit: &UserEdit) -> String {
     let text = match edit {
         UserEdit::Add { under, node, .. } => format!("under {under}: {}", node.title),

@@ -127,7 +127,7 @@ fn task_list_item(line: &str) -> Option<&str> {
     Some(rest.trim()).filter(|text| !text.is_empty())
 }
 
-/// The issues that a line says must come first: `Depends on #3, #4`, `Blocked by #3`.
+/// The issues that must come first by a line: `Depends on #3, #4`, `Blocked by #3`.
 fn dependencies(line: &str) -> Vec<u64> {
     let lower = line.to_ascii_lowercase();
     let starts = ["depends on", "blocked by"].into_iter().filter_map(|words| lower.split_once(words));
