@@ -110,7 +110,7 @@ export interface LogLine {
   text: string;
 }
 
-/** The lines of a log that say what failed: an assertion, a panic, an error of a compiler. */
+/** The lines of a log that show what failed: an assertion, a panic, an error of a compiler. */
 export interface FailureExcerpt {
   /** The number of the first line, from 0. */
   line: number;
@@ -122,7 +122,7 @@ export interface FailureExcerpt {
 /** One attempt at a task. */
 export interface AttemptEvidence {
   iter: number;
-  /** The line that says what failed. */
+  /** The line with the failure. */
   failure: string | null;
   /** Whether the newest attempt failed with the same line. */
   is_same: boolean;
@@ -201,7 +201,7 @@ export interface Coverage {
   pending: number;
   /** Decided by checks that did not fail for a reason that counts before the work. */
   unproven: number;
-  /** Decided by no check: an agent says so. */
+  /** Decided by no check, but by an agent. */
   prose: number;
 }
 
@@ -572,7 +572,7 @@ export interface IterationExport {
   detail: IterationDetail;
   /** Null where the commits are missing. */
   diff: DiffView | null;
-  /** By path. */
+  /** By the path of the file. */
   patches: Record<string, DiffPatch>;
   /** By the name of the log in addresses. */
   logs: Record<string, LogExport>;

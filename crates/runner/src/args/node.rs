@@ -201,7 +201,7 @@ pub(crate) enum NodeCheckCommand {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner node check add login --name rejects --command 'cargo test --test login'
-  runner node check add login --name form --command 'npx vitest run t/form.ts' \\
+  runner node check add login --name form --command 'npx vitest t/form.ts' \\
     --file t/form.ts=/tmp/form.ts --covers 1,3")]
 pub(crate) struct CheckAddArgs {
     /// Id of the task

@@ -95,7 +95,7 @@ pub(crate) struct PlanApproveArgs {}
   runner plan import PLAN.md --dry-run   # show the resulting tree
   runner plan import PLAN.md
   runner plan import prd.json --under api
-  gh issue list --label night --json number,title,body,labels,state | runner plan import -
+  gh issue list --json number,title,body,labels,state | runner plan import -
   runner plan import .kiro/specs/search/tasks.md
   runner plan import .beads/issues.jsonl
   runner plan import tasks.json --tag release
