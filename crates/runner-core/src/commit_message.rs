@@ -59,6 +59,8 @@ pub enum CommitKind {
 pub enum IterationTarget {
     Node(NodeId),
     Repair,
+    /// The plan itself: `runner plan make`.
+    Plan,
 }
 
 /// What an edit changed, as its subject names it: `node add login`, `answer 2`, `note`.
@@ -67,6 +69,7 @@ pub enum EditSubject {
     Node { verb: NodeVerb, node: NodeId },
     Answer { question: usize },
     Note,
+    PlanApproval,
 }
 
 /// The subcommands of `runner node` that make a commit.
@@ -101,6 +104,7 @@ impl fmt::Display for EditSubject {
             Self::Node { verb, node } => write!(f, "node {} {node}", verb.as_str()),
             Self::Answer { question } => write!(f, "answer {question}"),
             Self::Note => f.write_str("note"),
+            Self::PlanApproval => f.write_str("plan approve"),
         }
     }
 }
@@ -123,6 +127,7 @@ impl EditSubject {
                 (question.to_string() == *number).then_some(Self::Answer { question })
             }
             ["note"] => Some(Self::Note),
+            ["plan", "approve"] => Some(Self::PlanApproval),
             _ => None,
         }
     }
@@ -137,6 +142,7 @@ impl fmt::Display for CommitKind {
                 match target {
                     IterationTarget::Node(node) => write!(f, "node {node}")?,
                     IterationTarget::Repair => f.write_str("repair")?,
+                    IterationTarget::Plan => f.write_str("plan")?,
                 }
                 write!(f, " status={} guard={}", status.as_str(), guard.as_str())
             }
@@ -179,6 +185,9 @@ impl CommitKind {
             }
             ["run", run, "iter", iter, "repair", status, guard] => {
                 iteration(run, iter, IterationTarget::Repair, status, guard)
+            }
+            ["run", run, "iter", iter, "plan", status, guard] => {
+                iteration(run, iter, IterationTarget::Plan, status, guard)
             }
             ["run", run, "baseline", guard] => {
                 Some(Self::Baseline { run_id: RunId::new(*run).ok()?, guard: guard_result(guard)? })
@@ -228,7 +237,7 @@ impl CommitKind {
     pub fn node(&self) -> Option<&NodeId> {
         match self {
             Self::Iteration { target: IterationTarget::Node(node), .. } => Some(node),
-            Self::Iteration { target: IterationTarget::Repair, .. }
+            Self::Iteration { target: IterationTarget::Repair | IterationTarget::Plan, .. }
             | Self::Start { .. }
             | Self::Baseline { .. }
             | Self::Final { .. }

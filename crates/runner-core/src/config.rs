@@ -212,6 +212,18 @@ pub enum ProtectPolicy {
 pub struct PlanConfig {
     /// What to do when an agent removes open tasks: "refuse" it, or "record" it and accept.
     pub removal: RemovalPolicy,
+    /// Whether a run waits for your consent: "off", or "required": no session begins until `runner plan approve` recorded it
+    /// for the plan as it is.
+    pub approval: ApprovalPolicy,
+}
+
+/// Whether the user must approve a plan before the first session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum ApprovalPolicy {
+    Off,
+    Required,
 }
 
 /// What to do when an agent removes nodes.
@@ -263,7 +275,7 @@ impl Default for Config {
                 sockets: Vec::new(),
             },
             checks: ChecksConfig::default(),
-            plan: PlanConfig { removal: RemovalPolicy::Refuse },
+            plan: PlanConfig { removal: RemovalPolicy::Refuse, approval: ApprovalPolicy::Off },
             git: GitConfig { filters: Vec::new() },
             hooks: HooksConfig::default(),
             notify: NotifyConfig::default(),
@@ -366,7 +378,7 @@ impl GuardConfig {
 
 impl PlanConfig {
     fn take(table: &mut TomlTable<'_>, mut plan: Self) -> Self {
-        read_keys!(table, plan: removal);
+        read_keys!(table, plan: removal, approval);
         plan
     }
 }

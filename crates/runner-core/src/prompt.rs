@@ -217,7 +217,10 @@ fn template_values(
     };
     let unconfirmed = match target {
         SessionTarget::Leaf(node) => pending_claim(snapshot, node),
-        SessionTarget::Replan(_) | SessionTarget::Split(_) | SessionTarget::Repair(_) => None,
+        SessionTarget::Replan(_)
+        | SessionTarget::Split(_)
+        | SessionTarget::Plan(_)
+        | SessionTarget::Repair(_) => None,
     };
     let protected = protected_names(&snapshot.protection());
     let instructions = snapshot.state.instructions.as_ref();
@@ -276,7 +279,10 @@ fn section_texts(
     let node_id = selected.map(|selected| &selected.leaf.id);
     let repair = match target {
         SessionTarget::Repair(repair) => Some(repair),
-        SessionTarget::Leaf(_) | SessionTarget::Replan(_) | SessionTarget::Split(_) => None,
+        SessionTarget::Leaf(_)
+        | SessionTarget::Replan(_)
+        | SessionTarget::Split(_)
+        | SessionTarget::Plan(_) => None,
     };
     let errors = repair.map(|repair| {
         repair.error_lines().iter().map(|error| format!("- {}\n", one_line(error))).collect::<String>()
@@ -338,7 +344,10 @@ fn node_json(leaf: &Node) -> String {
 fn checks_of<'s>(snapshot: &'s Snapshot, target: &SessionTarget) -> Option<&'s TaskChecks> {
     match target {
         SessionTarget::Leaf(node) => snapshot.node_files.checks.get(node),
-        SessionTarget::Split(_) | SessionTarget::Replan(_) | SessionTarget::Repair(_) => None,
+        SessionTarget::Split(_)
+        | SessionTarget::Replan(_)
+        | SessionTarget::Plan(_)
+        | SessionTarget::Repair(_) => None,
     }
 }
 

@@ -13,7 +13,7 @@ mod tests;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::config::OnStuck;
+use crate::config::{ApprovalPolicy, OnStuck};
 use crate::format::counted;
 use crate::labels::Label;
 use crate::layout::Doc;
@@ -229,9 +229,12 @@ fn on_stuck(facts: &RunFacts<'_>) -> OnStuck {
     facts.documents.config.map_or(OnStuck::Stop, |config| config.on_stuck)
 }
 
-/// The limit of the configuration that keeps the next iteration from starting.
+/// The missing approval or the limit of the configuration that keeps the next iteration from starting.
 fn limit_reached(facts: &RunFacts<'_>, leaf: &Node) -> Option<StopReason> {
     let (config, state) = (facts.documents.config?, facts.documents.state?);
+    if config.plan.approval == ApprovalPolicy::Required && state.plan_approval.is_none() {
+        return Some(StopReason::NotApproved);
+    }
     let max = u32::try_from(config.max_iterations.get()).unwrap_or(u32::MAX);
     if state.counted_iterations() >= max {
         return Some(StopReason::MaxIterations { max });
@@ -250,7 +253,9 @@ fn still_applies(facts: &RunFacts<'_>, stop: &StopReason) -> bool {
         | StopReason::Stuck { .. }
         | StopReason::NotReproducible { .. }
         | StopReason::Regressed { .. } => false,
-        StopReason::MaxIterations { .. } | StopReason::Budget { .. } => config.is_none() || state.is_none(),
+        StopReason::MaxIterations { .. } | StopReason::Budget { .. } | StopReason::NotApproved => {
+            config.is_none() || state.is_none()
+        }
         StopReason::LoopIterations { .. }
         | StopReason::LoopBudget { .. }
         | StopReason::Stalled { .. }
@@ -406,6 +411,7 @@ fn ended(facts: &RunFacts<'_>, latest: &LatestEvents<'_>, reason: StopReason) ->
         | StopReason::LoopBudget { .. }
         | StopReason::Budget { .. }
         | StopReason::VacuousChecks { .. }
+        | StopReason::NotApproved
         | StopReason::UserStop
         | StopReason::Unknown => Vec::new(),
     };

@@ -48,12 +48,12 @@ mod unchanged;
 
 pub use annotations::Annotation;
 pub use attempt::{
-    Attempt, ChangeScope, CostSource, FileChanges, GuardExit, GuardRun, KeyReport, LeftFile, ProtectedPath,
-    ProviderError, SessionExit, Usage,
+    Attempt, ChangeScope, CostSource, FileChanges, GuardExit, GuardRun, KeyReport, LeftFile, PlanningChanges,
+    ProtectedPath, ProviderError, SessionExit, Usage,
 };
 pub use backoff::{Backoff, Wait};
 pub use baseline::{RedBaselineAnswer, RunStart, begin_loop, begin_step};
-pub use checks::{CheckEvidence, CheckPhase, CheckResult, CheckRun, GreenRun, JobChecks};
+pub use checks::{CheckEvidence, CheckPhase, CheckResult, CheckRun, GreenRun, JobChecks, run_red_checks};
 pub use escalation::{AgentChoice, LeafRef, UsageLimit, choose_agent, next_agent, pending_wait};
 pub use event::{Event, GuardEnd, RecordedEvent, SessionCheck};
 pub use evidence::Evidence;
@@ -66,12 +66,13 @@ pub use left_checks::{BlockedDestination, LeftChecks};
 pub use loop_limits::LoopLimits;
 pub use memory_rules::{MemoryChange, memory_change};
 pub use merge::{EditKind, PlanEdit, merge, plan_edits};
+pub(crate) use message::{session_request, target_name};
 pub use meta::{IterationMeta, RecordedIteration};
 pub use next_state::{GUARD_OUTPUT_BYTES_MAX, NoteList, SUMMARY_BYTES_MAX};
 pub use outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
 pub use plan::{
     Job, NextStep, Ordinal, REPAIRS_MAX, SelectedTask, SessionLimits, SessionMode, SessionPermissions,
-    SessionTarget, plan, stuck_after,
+    SessionRequest, SessionTarget, check_job, plan, stuck_after,
 };
 pub use recheck::{PassedChecks, PastIteration};
 pub use recorded_guard::{GuardJob, GuardOccasion, GuardRecord};
@@ -79,7 +80,7 @@ pub use regression::{RecordContent, RecordFile, RegressionTask};
 pub use review::{ReviewEvidence, ReviewJob, ReviewPlan, ReviewReport, ReviewRun};
 pub use settle::{AttemptCharge, FAILURES_MAX, TIMEOUTS_MAX, Transition, settle};
 pub use snapshot::{Artifact, Memory, NodeFiles, Snapshot, SnapshotInputs, SnapshotSource, TEXT_BYTES_MAX};
-pub use tree_rules::{Violation, tree_violations};
+pub use tree_rules::{QUESTIONS_MAX, Violation, tree_violations};
 pub(crate) use unchanged::pending_claim;
 
 use crate::model::checks::{Check, TaskProof};
@@ -222,6 +223,7 @@ pub enum WaitSince {
 pub struct LoadedRun {
     pub commit: CommitId,
     pub snapshot: Snapshot,
+    pub request: SessionRequest,
 }
 
 /// What happened between two iterations.
@@ -257,7 +259,7 @@ pub struct CompletedIteration {
 
 /// Runs one iteration: at most one session, one run of the guard and one review, and one commit, unless an outage only continues.
 pub fn step<W: World>(world: &mut W, run: &LoadedRun) -> Result<StepResult, W::Error> {
-    let job = match plan(&run.snapshot)? {
+    let job = match plan(&run.snapshot, run.request)? {
         NextStep::Stop(stop) => return Ok(StepResult::Stopped(stop)),
         NextStep::Milestone(job) => return Ok(recheck::run_milestone(world, run, &job)?.into_result()),
         NextStep::FinalCheck(job) => return Ok(final_check::run(world, run, &job)?.into_result()),
@@ -441,7 +443,7 @@ impl ContinuedOutage {
 
 /// What a loop does first: the rest of a recorded wait, if the agent that it is about is still the next one.
 fn first_action<W: World>(world: &mut W, snapshot: &Snapshot) -> Result<NextAction, W::Error> {
-    let job = match plan(snapshot)? {
+    let job = match plan(snapshot, SessionRequest::Next)? {
         NextStep::Stop(stop) => return Ok(NextAction::Stop(stop)),
         NextStep::Milestone(_) | NextStep::FinalCheck(_) => return Ok(NextAction::Go),
         NextStep::Work(job) => job,
@@ -457,7 +459,7 @@ fn first_action<W: World>(world: &mut W, snapshot: &Snapshot) -> Result<NextActi
 /// Why a loop ends after its last iteration: the run may have ended with it.
 fn stop_at_limit<W: World>(world: &mut W, limit: StopReason) -> Result<StopReason, W::Error> {
     let run = world.load()?;
-    let end = match plan(&run.snapshot)? {
+    let end = match plan(&run.snapshot, run.request)? {
         NextStep::Stop(stop) => RecordedEnd::Stop(stop),
         NextStep::FinalCheck(job) => final_check::run(world, &run, &job)?,
         NextStep::Milestone(_) | NextStep::Work(_) => RecordedEnd::Go,

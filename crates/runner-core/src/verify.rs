@@ -5,6 +5,7 @@
 //! guard's output cannot be derived; they are taken from the commit and must be the same wherever the commit holds them.
 //! Nothing here reads git: the host passes the commits in one by one, oldest first.
 
+mod approval;
 mod auditor;
 mod checks;
 mod compare;

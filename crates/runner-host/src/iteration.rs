@@ -41,4 +41,5 @@ mod wait;
 pub use event_log::EventSink;
 pub(crate) use hooks::program as hook_program;
 pub use red_baseline::RedBaselineChoice;
+pub(crate) use red_check::StubFile;
 pub use repo_world::RepoWorld;

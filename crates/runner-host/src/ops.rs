@@ -20,6 +20,7 @@ pub mod land;
 pub mod new_run;
 pub mod pass_rerun;
 pub mod pause;
+pub mod plan_lint;
 pub mod preflight;
 pub mod pull_request;
 pub mod replay;

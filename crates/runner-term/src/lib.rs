@@ -6,6 +6,7 @@
 pub mod agent_event_line;
 pub mod cli_docs;
 pub mod completion;
+pub mod editor;
 mod error;
 mod global_args;
 pub mod help_pages;

@@ -151,6 +151,21 @@ impl Ui {
         Some(matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes"))
     }
 
+    /// Asks for a line of text on the terminal. None if nobody can answer, or at the end of the input.
+    pub fn ask(&self, question: &str) -> Option<String> {
+        if !self.is_terminal() || !io::stdin().is_terminal() {
+            return None;
+        }
+        write_stdout(question);
+        let mut answer = String::new();
+        let count = io::stdin().read_line(&mut answer).ok()?;
+        if count == 0 {
+            write_stdout("\n");
+            return None;
+        }
+        Some(answer)
+    }
+
     /// Prints an error on standard error and returns its exit code.
     pub fn print_error(&self, error: &CommandError) -> ExitCode {
         if self.error_format == OutputFormat::Json {

@@ -64,7 +64,9 @@ pub(crate) use node::{
 };
 pub(crate) use note::NoteArgs;
 pub(crate) use pause::{PauseArgs, ResumeArgs};
-pub(crate) use plan::{PlanArgs, PlanCommand, PlanExportArgs, PlanFormatArg, PlanImportArgs};
+pub(crate) use plan::{
+    PlanArgs, PlanCommand, PlanEditArgs, PlanExportArgs, PlanFormatArg, PlanImportArgs, PlanLintArgs,
+};
 pub(crate) use questions::{AnswerArgs, QuestionsArgs};
 pub(crate) use replay::ReplayArgs;
 pub(crate) use report::ReportArgs;

@@ -21,6 +21,10 @@ mod node_check_run;
 mod note;
 mod pause;
 mod plan;
+mod plan_approve;
+mod plan_edit;
+mod plan_lint;
+mod plan_make;
 mod questions;
 mod red_question;
 mod replay;
@@ -129,7 +133,7 @@ pub(crate) fn run(cli: &RunnerCli, ui: &Ui) -> Result<Box<dyn CommandOutput>, Co
                 NodeCheckCommand::Run(args) => Box::new(node_check_run::run(dir, args, ui)?),
             },
         },
-        RunnerCommand::Plan(args) => plan::run(dir, args)?,
+        RunnerCommand::Plan(args) => plan::run(dir, args, ui)?,
         RunnerCommand::Questions(args) => Box::new(questions::questions(dir, args)?),
         RunnerCommand::Answer(args) => Box::new(questions::answer(dir, args)?),
         RunnerCommand::Note(args) => Box::new(note::run(dir, args)?),

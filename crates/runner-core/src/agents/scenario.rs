@@ -38,7 +38,7 @@ pub struct Condition {
     pub node: Option<String>,
     /// How many attempts of the node are used.
     pub attempts: Option<u64>,
-    /// `leaf`, `repair`, `replan` or `split`.
+    /// `leaf`, `repair`, `replan`, `split` or `plan`.
     pub mode: Option<String>,
 }
 
@@ -180,7 +180,7 @@ pub struct SessionContext<'a> {
     pub node: &'a str,
     /// How many of its attempts are used.
     pub attempts: u64,
-    /// `leaf`, `repair`, `replan` or `split`.
+    /// `leaf`, `repair`, `replan`, `split` or `plan`.
     pub mode: &'a str,
 }
 

@@ -16,7 +16,11 @@ fn node_id() -> impl Strategy<Value = NodeId> {
 fn kind() -> impl Strategy<Value = CommitKind> {
     let status = prop::sample::select(vec![AgentStatus::Done, AgentStatus::Retry, AgentStatus::Decomposed]);
     let guard = prop::sample::select(vec![GuardResult::Pass, GuardResult::Fail, GuardResult::Skipped]);
-    let target = prop_oneof![node_id().prop_map(IterationTarget::Node), Just(IterationTarget::Repair)];
+    let target = prop_oneof![
+        node_id().prop_map(IterationTarget::Node),
+        Just(IterationTarget::Repair),
+        Just(IterationTarget::Plan)
+    ];
     let iter = (1..=u32::MAX).prop_filter_map("a number", IterationNumber::new);
     let verb = prop::sample::select(NodeVerb::ALL.to_vec());
     let edit = prop_oneof![

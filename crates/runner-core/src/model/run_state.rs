@@ -11,6 +11,7 @@ use crate::layout::Doc;
 use crate::model::agent_output::AgentStatus;
 use crate::model::checks::TaskProof;
 use crate::model::cost::{LeafSpending, RunSpending};
+use crate::model::digest::Sha256;
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::instructions::PinnedInstructions;
 use crate::model::progress::Progress;
@@ -112,6 +113,9 @@ pub struct RunState {
     /// What the run protects from its agents, since the last `runner start`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protection: Option<Protection>,
+    /// The digest of the plan that the user approved; null after a change of it that needs another approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan_approval: Option<Sha256>,
     /// The repository's own instructions, as the last `runner start` found them; every prompt contains them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<PinnedInstructions>,
@@ -240,6 +244,7 @@ impl RunState {
             ratchet: Ratchet::default(),
             review: ReviewState::default(),
             protection: None,
+            plan_approval: None,
             instructions: None,
             semantics: SEMANTICS,
         }
@@ -280,6 +285,7 @@ impl RunState {
             ratchet: fields.optional_object("ratchet").unwrap_or(fresh.ratchet),
             review: fields.optional_object("review").unwrap_or(fresh.review),
             protection: fields.optional_object("protection").unwrap_or(fresh.protection),
+            plan_approval: fields.optional("plan_approval").or(fresh.plan_approval),
             instructions: fields.optional_object("instructions").unwrap_or(fresh.instructions),
             semantics: fields.required("semantics").map_or(fresh.semantics, U32Count::get),
         };

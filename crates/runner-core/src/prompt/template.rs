@@ -13,12 +13,13 @@ use crate::model::tools::ToolsError;
 use crate::strict::nearest;
 
 /// The built-in templates by file name. A file of the same name in `.runner/prompts/` overrides one.
-pub const BUILT_IN: [(&str, &str); 25] = [
+pub const BUILT_IN: [(&str, &str); 26] = [
     ("contract.md", include_str!("../../templates/contract.md")),
     ("leaf.md", include_str!("../../templates/leaf.md")),
     ("repair.md", include_str!("../../templates/repair.md")),
     ("replan.md", include_str!("../../templates/replan.md")),
     ("split.md", include_str!("../../templates/split.md")),
+    ("plan.md", include_str!("../../templates/plan.md")),
     ("project.md", include_str!("../../templates/project.md")),
     ("instructions.md", include_str!("../../templates/instructions.md")),
     ("goal.md", include_str!("../../templates/goal.md")),

@@ -7,7 +7,7 @@ use crate::model::repo_path::RepoPath;
 use crate::model::run_state::{GuardResult, NodeHistory, PendingRepair, RecordedGuardRun, RunState};
 use crate::model::tree::{Node, Tree};
 use crate::model::user_notes::{UserNote, UserNotes};
-use crate::step::{Memory, NextStep, NodeFiles, Outcome, SessionMode, plan};
+use crate::step::{Memory, NextStep, NodeFiles, Outcome, SessionMode, SessionRequest, plan};
 use crate::strict::BoundedInt;
 
 fn node(name: &str, children: Vec<Node>) -> Node {
@@ -86,7 +86,7 @@ fn replan(snapshot: &Snapshot) -> Snapshot {
 }
 
 fn prompt(snapshot: &Snapshot) -> Result<Prompt, PromptError> {
-    match plan(snapshot)? {
+    match plan(snapshot, SessionRequest::Next)? {
         NextStep::Work(job) => Ok(job.prompt),
         step @ (NextStep::Stop(_) | NextStep::Milestone(_) | NextStep::FinalCheck(_)) => panic!("{step:?}"),
     }

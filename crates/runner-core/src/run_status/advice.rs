@@ -131,6 +131,11 @@ pub(super) fn after_stop(reason: &StopReason, run: Option<RunRef<'_>>) -> Vec<Ne
             start_after_edit(),
             continue_loop(),
         ],
+        StopReason::NotApproved => vec![
+            command("runner plan lint", "see whether the plan is sound"),
+            command("runner plan approve", "approve it as it is"),
+            continue_loop(),
+        ],
         StopReason::LoopBudget { spent: None, .. } => vec![
             command("runner log @", "see what the agent reported"),
             command("runner loop", "continue without that limit"),

@@ -67,6 +67,7 @@ pub(super) fn stopped(facts: &RunFacts<'_>, reason: &StopReason) -> String {
             let names: Vec<&str> = checks.iter().map(CheckName::as_str).collect();
             format!("checks of `{node}` do not fail before the work: {}", names.join(", "))
         }
+        StopReason::NotApproved => "the plan is not approved ([plan] approval)".to_owned(),
         StopReason::Interrupted { by } => match by {
             Interruption::Int => "interrupted (Ctrl-C)",
             Interruption::Term => "interrupted (SIGTERM)",

@@ -11,13 +11,16 @@ mod split_file;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use memory::{Question, questions};
+pub use memory::{Question, added_questions, questions};
 pub use message::message;
 pub use split_file::{SplitPart, parse_split_file};
 
 use crate::layout::Doc;
+use crate::model::digest::Sha256;
 use crate::model::id::NodeId;
+use crate::model::run_state::RunState;
 use crate::model::tree::{Tree, TreeProblem, UserEditError};
+use crate::runs::start::DocSet;
 use crate::strict::DocumentProblem;
 use crate::text::{lines, one_line};
 
@@ -68,6 +71,10 @@ pub enum UserEdit {
     Note {
         text: String,
     },
+    /// Approve the plan with this digest.
+    Approve {
+        plan: Sha256,
+    },
 }
 
 /// A node to add.
@@ -112,6 +119,10 @@ pub struct EditableDocs {
     /// questions.md, which edits only read.
     pub questions: Vec<u8>,
     pub notes: Vec<u8>,
+    /// The digest of the plan, which an approval reads.
+    pub plan: Option<Sha256>,
+    /// The approval in run_state.json.
+    pub approval: Option<Sha256>,
 }
 
 /// Why an edit is not possible.
@@ -158,6 +169,9 @@ pub enum EditError {
     RunnerOwned(Vec<UserEditError>),
     #[error("notes.json is invalid")]
     Notes(Vec<DocumentProblem>),
+    /// The plan is not the one that the approval names.
+    #[error("the plan changed since you saw it")]
+    PlanChanged,
     #[error("no such question: {wanted}")]
     NoSuchQuestion { wanted: usize, count: usize },
 }
@@ -199,11 +213,14 @@ impl UserEdit {
             | Self::Move { .. }
             | Self::Allow { .. } => Doc::Tree,
             Self::Answer { .. } | Self::Note { .. } => Doc::Notes,
+            Self::Approve { .. } => Doc::RunState,
         }
     }
 
-    pub fn changed_doc(&self, after: &EditableDocs) -> (Doc, Vec<u8>) {
+    /// The documents that the edit changes. `state` is the run state after it.
+    pub fn changed_docs(&self, after: &EditableDocs, state: &RunState) -> DocSet {
         let bytes = match self {
+            Self::Approve { .. } => state.to_bytes(),
             Self::Answer { .. } | Self::Note { .. } => after.notes.clone(),
             Self::Add { .. }
             | Self::Edit { .. }
@@ -212,7 +229,7 @@ impl UserEdit {
             | Self::Move { .. }
             | Self::Allow { .. } => after.tree.bytes().to_vec(),
         };
-        (self.doc(), bytes)
+        DocSet::from([(self.doc(), bytes), (Doc::RunState, state.to_bytes())])
     }
 
     /// The node that the edit changes.
@@ -224,7 +241,19 @@ impl UserEdit {
             | Self::Remove { node }
             | Self::Move { node, .. }
             | Self::Allow { node, .. } => Some(node),
-            Self::Answer { .. } | Self::Note { .. } => None,
+            Self::Answer { .. } | Self::Note { .. } | Self::Approve { .. } => None,
+        }
+    }
+
+    /// Whether the edit changes the plan that an approval is about. More attempts do not.
+    fn changes_plan(&self) -> bool {
+        match self {
+            Self::Add { .. }
+            | Self::Edit { .. }
+            | Self::Split { .. }
+            | Self::Remove { .. }
+            | Self::Move { .. } => true,
+            Self::Allow { .. } | Self::Answer { .. } | Self::Note { .. } | Self::Approve { .. } => false,
         }
     }
 
@@ -237,6 +266,8 @@ impl UserEdit {
                 after.notes = memory::add_answer(&before.notes, &before.questions, *question, text)?;
             }
             Self::Note { text } => after.notes = memory::add_note(&before.notes, text)?,
+            Self::Approve { plan } if before.plan == Some(*plan) => after.approval = Some(*plan),
+            Self::Approve { .. } => return Err(EditError::PlanChanged),
             Self::Add { .. }
             | Self::Edit { .. }
             | Self::Split { .. }
@@ -244,7 +275,13 @@ impl UserEdit {
             | Self::Move { .. }
             | Self::Allow { .. } => after.tree = plan::apply(&before.tree, self)?,
         }
-        if after == *before { Err(EditError::Nothing) } else { Ok(after) }
+        if after == *before {
+            return Err(EditError::Nothing);
+        }
+        if self.changes_plan() {
+            after.approval = None;
+        }
+        Ok(after)
     }
 
     /// Refuses texts that are empty or too long.
@@ -266,7 +303,7 @@ impl UserEdit {
                 }
                 check_lengths([text])
             }
-            Self::Remove { .. } | Self::Move { .. } | Self::Allow { .. } => Ok(()),
+            Self::Remove { .. } | Self::Move { .. } | Self::Allow { .. } | Self::Approve { .. } => Ok(()),
         }
     }
 }

@@ -4,11 +4,14 @@
 //! or imported as open work if the user wants that. Dependencies become order, because the leftmost open leaf is always
 //! next.
 
+mod beads;
+mod github;
 mod insert;
 mod json;
 mod markdown;
 mod markdown_lines;
 mod prd;
+mod spec_tasks;
 mod task_master;
 mod topo_sort;
 mod write;
@@ -32,16 +35,40 @@ pub enum PlanFormat {
     /// User stories as JSON.
     Prd,
     TaskMaster,
+    /// GitHub issues, as `gh issue list --json` prints them.
+    Github,
+    /// tasks.md of Spec Kit.
+    SpecKit,
+    /// tasks.md of an OpenSpec change.
+    OpenSpec,
+    /// tasks.md of a Kiro spec.
+    Kiro,
+    /// issues.jsonl of beads.
+    Beads,
 }
 
 impl PlanFormat {
-    pub const ALL: [Self; 3] = [Self::Markdown, Self::Prd, Self::TaskMaster];
+    pub const ALL: [Self; 8] = [
+        Self::Markdown,
+        Self::Prd,
+        Self::TaskMaster,
+        Self::Github,
+        Self::SpecKit,
+        Self::OpenSpec,
+        Self::Kiro,
+        Self::Beads,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Markdown => "markdown",
             Self::Prd => "prd",
             Self::TaskMaster => "task-master",
+            Self::Github => "github",
+            Self::SpecKit => "spec-kit",
+            Self::OpenSpec => "open-spec",
+            Self::Kiro => "kiro",
+            Self::Beads => "beads",
         }
     }
 }
@@ -153,11 +180,17 @@ pub fn parse_plan(bytes: &[u8], options: ImportOptions<'_>) -> Result<ImportedPl
         PlanFormat::Markdown => markdown::parse(text),
         PlanFormat::Prd => prd::parse(text),
         PlanFormat::TaskMaster => task_master::parse(text, options.tag),
+        PlanFormat::Github => github::parse(text),
+        PlanFormat::SpecKit | PlanFormat::OpenSpec | PlanFormat::Kiro => spec_tasks::parse(text, format),
+        PlanFormat::Beads => beads::parse(text),
     }
 }
 
 /// Detects the format: by the file's extension or its first character, and for JSON by its keys.
 fn detect(name: &str, text: &str) -> Result<PlanFormat, Vec<PlanError>> {
+    if beads::is_beads(name, text) {
+        return Ok(PlanFormat::Beads);
+    }
     let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     let is_json = match extension.as_deref() {
         Some("md" | "markdown" | "txt") => false,
@@ -165,15 +198,17 @@ fn detect(name: &str, text: &str) -> Result<PlanFormat, Vec<PlanError>> {
         Some(_) | None => text.trim_start().starts_with(['{', '[']),
     };
     if !is_json {
-        return Ok(PlanFormat::Markdown);
+        return Ok(spec_tasks::detect(name, text).unwrap_or(PlanFormat::Markdown));
     }
     let top = json::top_level(text).map_err(|error| vec![error])?;
-    if prd::is_prd(&top) {
+    if github::is_github(&top) {
+        Ok(PlanFormat::Github)
+    } else if prd::is_prd(&top) {
         Ok(PlanFormat::Prd)
     } else if task_master::is_task_master(text) {
         Ok(PlanFormat::TaskMaster)
     } else {
-        let reason = "the file is JSON, but has neither `userStories` (prd) nor `tasks` (task-master)";
+        let reason = "the file is JSON, but has neither `userStories` (prd), nor `tasks` (task-master), nor a list of issues";
         Err(vec![PlanError::new(1, reason)])
     }
 }
@@ -203,7 +238,7 @@ mod tests {
     fn files_that_are_not_plans_are_reported_with_line_and_reason() {
         assert_eq!(
             format("x.json", "{\n\"a\": 1}"),
-            Err("line 1: the file is JSON, but has neither `userStories` (prd) nor `tasks` (task-master)"
+            Err("line 1: the file is JSON, but has neither `userStories` (prd), nor `tasks` (task-master), nor a list of issues"
                 .to_owned())
         );
         assert!(format("x.json", "{\n\"a\": }").unwrap_err().starts_with("line 2: "));

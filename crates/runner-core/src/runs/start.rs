@@ -11,6 +11,8 @@ use crate::commit_message::{CommitKind, CommitMessage, Trailer};
 use crate::config::Config;
 use crate::guard_files::{self, RepoFiles};
 use crate::layout::{Doc, DocOwner, complete_gitignore};
+use crate::model::checks::TaskChecks;
+use crate::model::digest::Sha256;
 use crate::model::goal::{Goal, GoalError, GoalSummary};
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::instructions::PinnedInstructions;
@@ -19,6 +21,7 @@ use crate::model::run_state::RunState;
 use crate::model::tree::{Node, Tree, TreeProblem, UserEditError, user_edit_violations};
 use crate::model::user_notes::UserNotes;
 use crate::runs::import::{ImportedTree, InsertError, PlanFormat, PlanImport, insert_plan};
+use crate::runs::plan_digest::plan_digest;
 use crate::strict::DocumentProblem;
 
 /// Documents by name; a missing one has no entry.
@@ -33,12 +36,22 @@ pub struct StartOptions {
     pub keep_plan: bool,
     /// A plan to import into the tree.
     pub plan: Option<PlanImport>,
+    /// The tree that an edit of the whole plan results in.
+    pub rewrite: Option<PlanRewrite>,
     /// The goal of a new run, which replaces the goal of the run before it.
     pub new_goal: Option<String>,
     /// The id of a new run.
     pub id: Option<RunId>,
     /// The text of config.toml for a new run.
     pub config: Option<String>,
+}
+
+/// An edit of the whole plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanRewrite {
+    /// The tree that the user edited.
+    pub before: Tree,
+    pub after: Tree,
 }
 
 /// The versions of the documents to choose from.
@@ -51,6 +64,17 @@ pub struct DocumentSources<'a> {
     pub tip: Option<&'a DocSet>,
     /// Whether HEAD is on the run's branch.
     pub on_branch: bool,
+    /// The approved plan, if the plan of the run's branch is approved.
+    pub approved: Option<&'a ApprovedPlan>,
+}
+
+/// What decides whether an approval outlives a start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovedPlan {
+    /// The digest of the plan in the runner's last commit.
+    pub digest: Sha256,
+    /// The checks that the start leaves.
+    pub checks: BTreeMap<NodeId, TaskChecks>,
 }
 
 /// Why a run cannot be started.
@@ -61,6 +85,9 @@ pub enum StartError {
     /// A goal was given, but the file already has another one.
     #[error("GOAL.md already has a goal")]
     GoalTaken,
+    /// A goal was given, but the run here is complete; it stays with its own goal.
+    #[error("the run here is complete and keeps its goal")]
+    RunComplete { goal: String },
     #[error("the goal is empty")]
     GoalEmpty,
     #[error("config.toml has {}", count(.0.len(), "error"))]
@@ -76,6 +103,9 @@ pub enum StartError {
     TreeEdit(Vec<UserEditError>),
     #[error(transparent)]
     Plan(#[from] InsertError),
+    /// The plan is not the one that the user edited.
+    #[error("the plan changed while you edited it")]
+    PlanMoved,
     /// Local changes that the switch to the run's branch would overwrite.
     #[error("local changes would be overwritten by the files of the run's branch")]
     WouldLose(Vec<Doc>),
@@ -89,6 +119,8 @@ pub struct StartDocuments {
     pub goal_unwritten: bool,
     /// What the run protects from its agents.
     pub protection: Protection,
+    /// Whether the goal changed, and the root of the plan still says what it said before.
+    pub has_stale_root: bool,
     /// The repository's own instructions for agents.
     pub instructions: Option<PinnedInstructions>,
     /// The result of a plan's import.
@@ -142,7 +174,13 @@ pub fn goal_file(work: &DocSet, options: &StartOptions) -> Result<Vec<u8>, Start
     let Some(existing) = existing else { return Ok(format!("{text}\n").into()) };
     let goal = Goal::parse(existing)?;
     if goal.is_written() && goal.body().trim() != text.trim() {
-        return Err(StartError::GoalTaken);
+        let tree = work.get(&Doc::Tree).and_then(|tree| Tree::decode(tree).ok());
+        let is_complete = tree.is_some_and(|tree| tree.root().passes);
+        return Err(if is_complete {
+            StartError::RunComplete { goal: text.to_owned() }
+        } else {
+            StartError::GoalTaken
+        });
     }
     if goal.is_written() {
         return Ok(existing.clone());
@@ -172,7 +210,10 @@ pub fn compose(
         Some(plan) => Some(insert_plan(&tree, plan, config.max_attempts_default.as_u32())?),
         None => None,
     };
-    let tree = imported.as_ref().map_or(&tree, |imported| &imported.tree);
+    let tree = match &options.rewrite {
+        Some(rewrite) => rewritten(&tree, rewrite)?,
+        None => imported.as_ref().map_or(&tree, |imported| &imported.tree),
+    };
     let protection = guard_files::protection(&config.guard, repo);
     let instructions = PinnedInstructions::of(&config.executor.instructions, repo);
 
@@ -185,8 +226,14 @@ pub fn compose(
             Doc::Tree => tree.bytes().to_vec(),
             Doc::RunState => {
                 let state = choose_run_state(id, sources)?;
-                let protection = Some(protection.clone());
-                RunState { protection, instructions: instructions.clone(), ..state }.to_bytes()
+                let plan_approval = state.plan_approval.filter(|_| is_still_approved(tree, sources));
+                RunState {
+                    protection: Some(protection.clone()),
+                    plan_approval,
+                    instructions: instructions.clone(),
+                    ..state
+                }
+                .to_bytes()
             }
             Doc::Gitattributes | Doc::TreeSchema | Doc::OutputSchema | Doc::ToolsSchema => doc.scaffold(),
             Doc::Notes => choose_notes(sources)?.to_bytes(),
@@ -196,7 +243,18 @@ pub fn compose(
         };
         docs.insert(doc, bytes);
     }
-    Ok(StartDocuments { docs, goal_unwritten: !goal.is_written(), protection, instructions, imported })
+    let has_stale_root = has_stale_root(&goal, tree, sources);
+    let goal_unwritten = !goal.is_written();
+    Ok(StartDocuments { docs, goal_unwritten, protection, has_stale_root, instructions, imported })
+}
+
+/// The tree of an edit, if the plan is still the one that the user edited.
+fn rewritten<'r>(tree: &Tree, rewrite: &'r PlanRewrite) -> Result<&'r Tree, StartError> {
+    if *tree != rewrite.before {
+        return Err(StartError::PlanMoved);
+    }
+    let violations = user_edit_violations(tree, &rewrite.after);
+    if violations.is_empty() { Ok(&rewrite.after) } else { Err(StartError::TreeEdit(violations)) }
 }
 
 /// How many attempts a new node has.
@@ -269,7 +327,11 @@ fn choose_tree(
     if let Some(committed) = sources.tip.and_then(|tip| tip.get(&Doc::Tree)) {
         let before = Tree::decode(committed).map_err(StartError::Tree)?;
         let Some(edited) = work.filter(|edited| sources.on_branch && *edited != committed) else {
-            return Ok(if is_untouched_seed(&before, sources) { seed(goal, config) } else { before });
+            return Ok(if is_untouched_seed(&before, sources) {
+                seed(goal, config)
+            } else {
+                reseeded(before, goal, sources)
+            });
         };
         let after = Tree::decode_and_sort(edited).map_err(StartError::Tree)?;
         let violations = user_edit_violations(&before, &after);
@@ -292,6 +354,33 @@ fn seed(goal: &Goal<'_>, config: &Config) -> Tree {
     seeded_tree(NodeId::root(), goal.summary(), config, Vec::new())
 }
 
+/// The goal on the run's branch.
+fn committed_goal(sources: DocumentSources<'_>) -> Option<GoalSummary> {
+    let bytes = sources.tip?.get(&Doc::Goal)?;
+    Goal::parse(bytes).ok().map(|goal| goal.summary())
+}
+
+fn says(root: &Node, goal: &GoalSummary) -> bool {
+    root.title == goal.title && root.goal == goal.goal && root.acceptance == goal.acceptance
+}
+
+/// The tree with a root that says the new goal, if the root is still an open leaf that says the old one. Its attempts stay.
+fn reseeded(before: Tree, goal: &Goal<'_>, sources: DocumentSources<'_>) -> Tree {
+    let root = before.root();
+    let is_seed = committed_goal(sources).is_some_and(|old| says(root, &old));
+    if !is_seed || !root.is_leaf() || root.passes {
+        return before;
+    }
+    let GoalSummary { title, goal, acceptance } = goal.summary();
+    Tree::new(Node { title, goal, acceptance, ..root.clone() }).unwrap_or(before)
+}
+
+fn has_stale_root(goal: &Goal<'_>, tree: &Tree, sources: DocumentSources<'_>) -> bool {
+    let new = goal.summary();
+    let is_changed = committed_goal(sources).is_some_and(|old| old != new);
+    is_changed && !tree.root().passes && !says(tree.root(), &new)
+}
+
 /// Whether a run has no iteration yet and its tree is still the one from its goal: then a new goal gives a new tree.
 fn is_untouched_seed(tree: &Tree, sources: DocumentSources<'_>) -> bool {
     let committed = |doc| sources.tip.and_then(|tip| tip.get(&doc));
@@ -304,6 +393,11 @@ fn is_untouched_seed(tree: &Tree, sources: DocumentSources<'_>) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether the plan is still the one that the runner's last commit has.
+fn is_still_approved(tree: &Tree, sources: DocumentSources<'_>) -> bool {
+    sources.approved.is_some_and(|approved| plan_digest(tree, &approved.checks) == approved.digest)
 }
 
 /// The open descendants of a node, with their attempts reset.

@@ -35,6 +35,9 @@ pub struct Attempt {
     /// Memory files in which the session changed earlier text, which the runner restored.
     #[serde(default)]
     pub memory: Vec<RepoPath>,
+    /// In a planning session: what it changed outside `.runner/`, and how many questions it added.
+    #[serde(default)]
+    pub planning: PlanningChanges,
     /// Keys in what the session wrote.
     #[serde(default, skip_serializing_if = "KeyReport::is_empty")]
     pub keys: KeyReport,
@@ -42,6 +45,17 @@ pub struct Attempt {
     pub usage: Usage,
     /// How many processes of the session were still running at its end and were killed.
     pub processes_left: u32,
+}
+
+/// What a planning session did besides its plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanningChanges {
+    /// The files outside `.runner/` that it changed. They are not kept.
+    #[serde(default)]
+    pub discarded: Vec<RepoPath>,
+    /// How many questions it added to questions.md.
+    #[serde(default)]
+    pub questions: u32,
 }
 
 /// A file as a session left it.

@@ -49,7 +49,9 @@ pub fn begin_loop<W: LoopWorld>(world: &mut W) -> Result<RunStart, W::Error> {
 /// Runs the guard on the untouched repository and commits its result. Meanwhile the repository may have changed, so
 /// the state is loaded again.
 fn run_baseline<W: World>(world: &mut W, run: LoadedRun) -> Result<RunStart, W::Error> {
-    let NextStep::Work(_) = plan(&run.snapshot)? else { return Ok(RunStart::Ready(Box::new(run))) };
+    let NextStep::Work(_) = plan(&run.snapshot, run.request)? else {
+        return Ok(RunStart::Ready(Box::new(run)));
+    };
     let job = GuardJob::new(GuardOccasion::Baseline, &run.snapshot);
     world.announce(&Event::BaselineStarted { command: job.guard.command.clone() });
     let guard = world.run_recorded_guard(&run, &job)?;
@@ -95,7 +97,7 @@ mod tests {
     use crate::step::CheckRun;
     use crate::step::{Attempt, Interruption, IterationWorld, PassedChecks, PastIteration, Transition};
     use crate::step::{GuardExit, Job, ReviewJob, ReviewRun};
-    use crate::step::{GuardPlace, RoomLevel};
+    use crate::step::{GuardPlace, RoomLevel, SessionRequest};
     use crate::verify;
 
     /// A repository that no agent has touched.
@@ -153,7 +155,11 @@ mod tests {
 
     impl World for Untouched {
         fn load(&mut self) -> Result<LoadedRun, PromptError> {
-            Ok(LoadedRun { commit: commit_id(), snapshot: self.snapshot.clone() })
+            Ok(LoadedRun {
+                commit: commit_id(),
+                snapshot: self.snapshot.clone(),
+                request: SessionRequest::Next,
+            })
         }
 
         fn run_red_check(&mut self, _: &LoadedRun, _: &Job, _: &Check) -> Result<CheckRun, PromptError> {
@@ -240,7 +246,11 @@ mod tests {
     }
 
     fn ready(world: &Untouched) -> RunStart {
-        RunStart::Ready(Box::new(LoadedRun { commit: commit_id(), snapshot: world.snapshot.clone() }))
+        RunStart::Ready(Box::new(LoadedRun {
+            commit: commit_id(),
+            snapshot: world.snapshot.clone(),
+            request: SessionRequest::Next,
+        }))
     }
 
     #[test]

@@ -188,6 +188,19 @@ pub(super) fn red_first<W: World>(world: &mut W, run: &LoadedRun, job: &Job) -> 
     Ok(RedFirst::Ready(Some(proof)))
 }
 
+/// Runs the checks of a job's task as before the first session, each that counts twice; or why they did not run to their end.
+pub fn run_red_checks<W: World>(
+    world: &mut W,
+    run: &LoadedRun,
+    job: &Job,
+) -> Result<Result<TaskProof, StopReason>, W::Error> {
+    Ok(match red_first(world, run, job)? {
+        RedFirst::Ready(Some(proof)) => Ok(proof),
+        RedFirst::Ready(None) => Err(StopReason::Unknown),
+        RedFirst::Stop(stop) => Err(stop),
+    })
+}
+
 /// One run of a check before the work.
 enum RedRun {
     Ended { red: RedKind, exit: CheckExit },

@@ -80,6 +80,7 @@ impl OccasionKind {
             | StopReason::Failures { .. }
             | StopReason::NeedsUser { .. }
             | StopReason::VacuousChecks { .. }
+            | StopReason::NotApproved
             | StopReason::Interrupted { .. }
             | StopReason::UserStop
             | StopReason::Unknown => Self::Stop,

@@ -12,7 +12,7 @@ use super::next_state::NoteList;
 use super::outcome::Outcome;
 use super::plan::{Job, SessionTarget};
 use super::snapshot::Snapshot;
-use super::tree_rules::{Violation, tree_violations};
+use super::tree_rules::{Violation, question_violation, tree_violations};
 use crate::config::ProtectPolicy;
 use crate::model::agent_output::{AgentOutput, AgentStatus};
 use crate::model::checks::CheckFilePath;
@@ -113,6 +113,8 @@ pub struct ProtectedReport {
     pub unpinned: Vec<RepoPath>,
     /// Memory files in which the session changed earlier text: the runner restored it.
     pub memory: Vec<RepoPath>,
+    /// Files outside `.runner/` that a planning session changed: they are not kept.
+    pub discarded: Vec<RepoPath>,
     /// Keys in what the session wrote.
     pub keys: KeyReport,
 }
@@ -150,15 +152,28 @@ impl SessionFinding {
 /// Parses what a session left, strictly, and checks it against all rules at once.
 pub fn interpret(snapshot: &Snapshot, job: &Job, attempt: Attempt) -> Claim {
     let protected = protected_report(snapshot, job, attempt.protected);
-    let protected = ProtectedReport { memory: attempt.memory, keys: attempt.keys, ..protected };
+    let protected = ProtectedReport {
+        memory: attempt.memory,
+        discarded: attempt.planning.discarded,
+        keys: attempt.keys,
+        ..protected
+    };
     let finding = match parse_answer(&attempt.exit, &attempt.answer) {
         Ok(answer) => {
-            let left = LeftState { tree: &attempt.tree, protected: &protected, checks: &attempt.new_checks };
+            let left = LeftState {
+                tree: &attempt.tree,
+                protected: &protected,
+                checks: &attempt.new_checks,
+                questions: attempt.planning.questions,
+            };
             check_tree(snapshot, job, answer, &left)
         }
         Err(no_answer) => no_answer,
     };
     let Attempt { exit, work, changes, new_checks, usage, processes_left, .. } = attempt;
+    // A planning session does no work: what it changed outside of the plan is not kept.
+    let is_planning = matches!(job.target, SessionTarget::Plan(_));
+    let work = if is_planning { ChangeScope::Decompose } else { work };
     let notes = finding.notes();
     let is_work = |path: &&RepoPath| !is_runner_path(&path.to_bytes()) && !job.is_destination(path);
     let restored = protected.restore.iter().filter(is_work).count();
@@ -192,6 +207,7 @@ struct LeftState<'a> {
     tree: &'a LeftFile,
     protected: &'a ProtectedReport,
     checks: &'a BTreeMap<NodeId, LeftChecks>,
+    questions: u32,
 }
 
 fn check_tree(snapshot: &Snapshot, job: &Job, answer: AgentOutput, state: &LeftState<'_>) -> SessionFinding {
@@ -213,6 +229,9 @@ fn check_tree(snapshot: &Snapshot, job: &Job, answer: AgentOutput, state: &LeftS
     let mut violations = tree_violations(before, &agent_tree, &job.target, answer.status, removal);
     violations.extend(growth_violations(before, &agent_tree, &snapshot.config.limits));
     violations.extend(check_violations(&agent_tree, state.checks));
+    if matches!(job.target, SessionTarget::Plan(_)) {
+        violations.extend(question_violation(answer.status, state.questions));
+    }
     violations.extend(of_files);
     if !violations.is_empty() {
         return SessionFinding::RuleViolations { answer, rejected: rejected_text(left), violations };

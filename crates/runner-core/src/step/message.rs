@@ -1,6 +1,7 @@
 //! The message of an iteration's commit. It depends on state and results alone, so that `verify` can derive it again.
 
 use super::annotations::Annotation;
+use super::plan::{SessionRequest, SessionTarget};
 use super::settle::Settling;
 use crate::commit_message::{CommitKind, CommitMessage, IterationTarget, Trailer};
 use crate::model::digest::Sha256;
@@ -11,14 +12,30 @@ use crate::text::{head, lines};
 /// The most bytes of the summary in the message; run_state.json holds more of it.
 const BODY_BYTES_MAX: usize = 2000;
 
+/// What the subject calls the target of a session.
+pub(crate) fn target_name(target: &SessionTarget) -> IterationTarget {
+    match target {
+        SessionTarget::Leaf(node) | SessionTarget::Replan(node) | SessionTarget::Split(node) => {
+            IterationTarget::Node(node.clone())
+        }
+        SessionTarget::Plan(_) => IterationTarget::Plan,
+        SessionTarget::Repair(_) => IterationTarget::Repair,
+    }
+}
+
+/// What the user's command asked of the session of a commit.
+pub(crate) fn session_request(kind: &CommitKind) -> SessionRequest {
+    let is_plan = matches!(kind, CommitKind::Iteration { target: IterationTarget::Plan, .. });
+    if is_plan { SessionRequest::Plan } else { SessionRequest::Next }
+}
+
 impl Settling<'_> {
     pub(super) fn message(&self, state: &RunState, tree: Sha256, annotations: &[Annotation]) -> String {
         let decision = &self.decision;
-        let node = self.job.target.node();
         let kind = CommitKind::Iteration {
             run_id: self.job.run_id.clone(),
             iter: self.job.iteration,
-            target: node.map_or(IterationTarget::Repair, |node| IterationTarget::Node(node.clone())),
+            target: target_name(&self.job.target),
             status: decision.status,
             guard: decision.guard,
         };

@@ -57,6 +57,9 @@ impl Settling<'_> {
     fn iterations_without_pass(&self) -> Option<u32> {
         let before = self.snapshot.state.progress.iterations_without_pass;
         let outcome = self.decision.outcome;
+        if matches!(self.job.target, SessionTarget::Plan(_)) {
+            return None;
+        }
         match outcome.class() {
             _ if outcome == Outcome::Passed || self.has_check_turned_green() => Some(0),
             OutcomeClass::Transient

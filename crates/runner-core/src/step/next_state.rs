@@ -113,6 +113,8 @@ impl Settling<'_> {
             ratchet: recheck::next_ratchet(self.snapshot, tree),
             review: self.next_review_state(tree),
             protection: before.protection.clone(),
+            // What agents add while they work is the approved plan's own growth; another plan is not.
+            plan_approval: before.plan_approval.filter(|_| outcome != Outcome::Planned),
             instructions: before.instructions.clone(),
             semantics: SEMANTICS,
         }
@@ -292,7 +294,7 @@ impl Settling<'_> {
             (SessionTarget::Repair(last), Outcome::RepairFailed) => {
                 Some(pending(&last.node, last.mode, last.tries.saturating_add(1)))
             }
-            (_, Outcome::Repaired | Outcome::RepairAbandoned) => None,
+            (_, Outcome::Repaired | Outcome::RepairAbandoned | Outcome::Planned) => None,
             (_, _) => self.snapshot.state.repair.clone(),
         }
     }

@@ -30,6 +30,11 @@ pub enum Outcome {
     Replanned,
     ReplanRefused,
     SplitRefused,
+    /// A planning session wrote the plan.
+    Planned,
+    /// A planning session has questions that the user must answer first.
+    PlanQuestions,
+    PlanRejected,
     TimedOut,
     IdleTimeout,
     GuardTimedOut,
@@ -69,7 +74,7 @@ pub enum OutcomeClass {
 }
 
 impl Outcome {
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 34] = [
         Self::Passed,
         Self::Unconfirmed,
         Self::ChecksFailed,
@@ -85,6 +90,9 @@ impl Outcome {
         Self::Replanned,
         Self::ReplanRefused,
         Self::SplitRefused,
+        Self::Planned,
+        Self::PlanQuestions,
+        Self::PlanRejected,
         Self::TimedOut,
         Self::IdleTimeout,
         Self::GuardTimedOut,
@@ -120,6 +128,9 @@ impl Outcome {
             Self::Replanned => "replanned",
             Self::ReplanRefused => "replan_refused",
             Self::SplitRefused => "split_refused",
+            Self::Planned => "planned",
+            Self::PlanQuestions => "plan_questions",
+            Self::PlanRejected => "plan_rejected",
             Self::TimedOut => "timed_out",
             Self::IdleTimeout => "idle_timeout",
             Self::GuardTimedOut => "guard_timed_out",
@@ -159,7 +170,10 @@ impl Outcome {
             | Self::RepairAbandoned
             | Self::Replanned
             | Self::ReplanRefused
-            | Self::SplitRefused => OutcomeClass::Answered,
+            | Self::SplitRefused
+            | Self::Planned
+            | Self::PlanQuestions
+            | Self::PlanRejected => OutcomeClass::Answered,
             Self::TimedOut | Self::IdleTimeout | Self::GuardTimedOut => OutcomeClass::TimeLimit,
             Self::Interrupted => OutcomeClass::Interrupted,
             Self::RateLimited | Self::Overloaded | Self::Disconnected => OutcomeClass::Transient,
@@ -194,7 +208,10 @@ impl Outcome {
             | Self::RepairAbandoned
             | Self::Replanned
             | Self::ReplanRefused
-            | Self::SplitRefused => return None,
+            | Self::SplitRefused
+            | Self::Planned
+            | Self::PlanQuestions
+            | Self::PlanRejected => return None,
             Self::TimedOut => "the agent reached the time limit of the iteration (`iteration_timeout_secs`)",
             Self::IdleTimeout => {
                 "the agent produced no output, changed no file and used no CPU time for too long (`idle_timeout_secs`)"
@@ -346,6 +363,8 @@ pub enum StopReason {
     NeedsUser { outcome: Outcome },
     /// Checks of a task do not fail before the work begins, and the configuration requires it.
     VacuousChecks { node: NodeId, checks: Vec<CheckName> },
+    /// `[plan] approval` is "required", and the user has not approved the plan as it is.
+    NotApproved,
     /// A signal interrupted the runner.
     Interrupted { by: Interruption },
     /// The user asked to stop after the current iteration.
@@ -372,6 +391,7 @@ impl StopReason {
             Self::Failures { .. } => "failures",
             Self::NeedsUser { .. } => "needs_user",
             Self::VacuousChecks { .. } => "vacuous_checks",
+            Self::NotApproved => "not_approved",
             Self::Interrupted { .. } => "interrupted",
             Self::UserStop => "user_stop",
             Self::Unknown => "unknown",
@@ -387,6 +407,7 @@ impl StopReason {
             | Self::VacuousChecks { .. }
             | Self::Interrupted { by: Interruption::Crash }
             | Self::Unknown => 1,
+            Self::NotApproved => 2,
             Self::Stuck { .. } | Self::NotReproducible { .. } | Self::Regressed { .. } => 3,
             Self::MaxIterations { .. }
             | Self::LoopIterations { .. }
@@ -417,76 +438,4 @@ pub enum NextAction {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_outcome_is_listed_once_under_its_name() {
-        for outcome in Outcome::ALL {
-            assert_eq!(Outcome::from_name(outcome.as_str()), Some(outcome));
-            assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.as_str());
-        }
-        let mut sorted = Outcome::ALL;
-        sorted.sort_unstable();
-        assert_eq!(sorted, Outcome::ALL, "in the order of the type");
-        assert_eq!(Outcome::from_name("fine"), None);
-    }
-
-    #[test]
-    fn every_stop_has_the_exit_code_of_the_contract() {
-        let node = NodeId::root();
-        for (stop, code) in [
-            (StopReason::Complete, 0),
-            (StopReason::Stuck { node }, 3),
-            (StopReason::NotReproducible { exit: "1".to_owned() }, 3),
-            (StopReason::MaxIterations { max: 1 }, 4),
-            (StopReason::LoopIterations { max: 1 }, 4),
-            (StopReason::LoopBudget { limit: BudgetLimit::RunUsd, spent: None, max: 1 }, 4),
-            (StopReason::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 2, max: 1 }, 4),
-            (StopReason::Stalled { iterations: 12 }, 4),
-            (StopReason::TimeLimit { outcome: Outcome::IdleTimeout }, 4),
-            (StopReason::Failures { outcome: Outcome::NoAnswer, in_row: 3 }, 1),
-            (StopReason::NeedsUser { outcome: Outcome::NotLoggedIn }, 1),
-            (StopReason::VacuousChecks { node: NodeId::root(), checks: Vec::new() }, 1),
-            (StopReason::Interrupted { by: Interruption::Int }, 130),
-            (StopReason::Interrupted { by: Interruption::Term }, 143),
-            (StopReason::Interrupted { by: Interruption::Hup }, 129),
-            (StopReason::UserStop, 130),
-        ] {
-            assert_eq!(stop.exit_code(), code, "{stop:?}");
-            assert_eq!(serde_json::to_value(&stop).unwrap()["reason"], stop.as_str());
-        }
-    }
-
-    #[test]
-    fn the_documented_failures_match_the_code() {
-        let page = include_str!("../../../../docs/reference/failures.md");
-        let (_, table) = page.rsplit_once("\n\n").unwrap();
-        assert_eq!(Outcome::failure_table(), table);
-    }
-
-    #[test]
-    fn every_failure_is_documented_with_the_exit_code_of_its_stop_reason() {
-        let table = Outcome::failure_table();
-        let mut rows = table.lines().skip(2).map(|row| row.trim_matches(['|', ' ']).split(" | "));
-        for outcome in Outcome::ALL {
-            let stops = match outcome.class() {
-                OutcomeClass::Answered => continue,
-                OutcomeClass::TimeLimit => vec![StopReason::TimeLimit { outcome }],
-                OutcomeClass::Interrupted => [Interruption::Int, Interruption::Term, Interruption::Hup]
-                    .map(|by| StopReason::Interrupted { by })
-                    .to_vec(),
-                OutcomeClass::Transient | OutcomeClass::UsageLimit => Vec::new(),
-                OutcomeClass::TooLarge | OutcomeClass::Failure => {
-                    vec![StopReason::Failures { outcome, in_row: 3 }]
-                }
-                OutcomeClass::NeedsUser => vec![StopReason::NeedsUser { outcome }],
-            };
-            let codes: Vec<String> = stops.iter().map(|stop| stop.exit_code().to_string()).collect();
-            let codes = if codes.is_empty() { "none".to_owned() } else { codes.join(", ") };
-            let mut row = rows.next().unwrap();
-            assert_eq!((row.next(), row.last()), (Some(&*format!("`{outcome}`")), Some(&*codes)));
-        }
-        assert_eq!(rows.count(), 0, "an answer is not a failure");
-    }
-}
+mod tests;

@@ -12,7 +12,8 @@ use super::recorded_guard::{GuardJob, GuardOccasion};
 use super::review::{self, ReviewPlan};
 use super::settle::Transition;
 use super::snapshot::Snapshot;
-use crate::config::{Config, GuardConfig, NetworkAccess, OnStuck};
+use crate::config::{ApprovalPolicy, Config, GuardConfig, NetworkAccess, OnStuck, VacuousPolicy};
+use crate::model::checks::TaskChecks;
 use crate::model::cost::{ReachedLimit, money_left, reached};
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::protection::Protection;
@@ -38,6 +39,8 @@ pub enum SessionMode {
     Replan,
     /// Split a leaf that did not fit into one session.
     Split,
+    /// Write the plan, and nothing else.
+    Plan,
     /// Review work that would pass.
     Review,
 }
@@ -49,6 +52,7 @@ impl SessionMode {
             Self::Repair => "repair",
             Self::Replan => "replan",
             Self::Split => "split",
+            Self::Plan => "plan",
             Self::Review => "review",
         }
     }
@@ -62,6 +66,8 @@ pub enum SessionTarget {
     /// Rewrite or split this leaf.
     Replan(NodeId),
     Split(NodeId),
+    /// Write the plan below the root, whose id this is.
+    Plan(NodeId),
     /// Repair this rejected tree; no leaf is selected.
     Repair(Box<PendingRepair>),
 }
@@ -72,13 +78,14 @@ impl SessionTarget {
             Self::Leaf(_) => SessionMode::Leaf,
             Self::Replan(_) => SessionMode::Replan,
             Self::Split(_) => SessionMode::Split,
+            Self::Plan(_) => SessionMode::Plan,
             Self::Repair(_) => SessionMode::Repair,
         }
     }
 
     pub fn node(&self) -> Option<&NodeId> {
         match self {
-            Self::Leaf(node) | Self::Replan(node) | Self::Split(node) => Some(node),
+            Self::Leaf(node) | Self::Replan(node) | Self::Split(node) | Self::Plan(node) => Some(node),
             Self::Repair(_) => None,
         }
     }
@@ -87,9 +94,23 @@ impl SessionTarget {
 /// The leaf that a session is charged to: a repair belongs to the leaf whose session left the rejected tree.
 pub(super) fn leaf_of(target: &SessionTarget) -> &NodeId {
     match target {
-        SessionTarget::Leaf(node) | SessionTarget::Replan(node) | SessionTarget::Split(node) => node,
+        SessionTarget::Leaf(node)
+        | SessionTarget::Replan(node)
+        | SessionTarget::Split(node)
+        | SessionTarget::Plan(node) => node,
         SessionTarget::Repair(repair) => &repair.node,
     }
+}
+
+/// What the user's command asks of the next session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionRequest {
+    /// The session that is due: what `step` and `loop` run.
+    #[default]
+    Next,
+    /// A session that writes the plan: what `plan make` runs.
+    Plan,
 }
 
 /// The next step of a run.
@@ -198,14 +219,14 @@ impl SessionLimits {
     }
 }
 
-/// Decides the next step. It depends on the snapshot alone; an error is one that the user must fix.
-pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
-    if recheck::is_due(snapshot) {
+/// Decides the next step. It depends on the snapshot and the command alone; an error is one that the user must fix.
+pub fn plan(snapshot: &Snapshot, request: SessionRequest) -> Result<NextStep, PromptError> {
+    if request == SessionRequest::Next && recheck::is_due(snapshot) {
         return Ok(NextStep::Milestone(Box::new(GuardJob::new(GuardOccasion::Milestone, snapshot))));
     }
-    let PlannedSession { target, selected } = match next_session(snapshot) {
+    let PlannedSession { target, selected } = match next_session(snapshot, request) {
         Ok(session) => session,
-        Err(StopReason::Complete) if final_check::is_due(snapshot) => {
+        Err(StopReason::Complete) if request == SessionRequest::Next && final_check::is_due(snapshot) => {
             return Ok(NextStep::FinalCheck(Box::new(GuardJob::new(GuardOccasion::Final, snapshot))));
         }
         Err(stop) => return Ok(NextStep::Stop(stop)),
@@ -217,14 +238,24 @@ pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
         (SessionTarget::Repair(repair), _) => {
             Ordinal { nth: repair.tries.saturating_add(1), of: REPAIRS_MAX }
         }
-        (SessionTarget::Leaf(_) | SessionTarget::Replan(_) | SessionTarget::Split(_), _) => {
-            Ordinal { nth: 1, of: 1 }
-        }
+        (
+            SessionTarget::Leaf(_)
+            | SessionTarget::Replan(_)
+            | SessionTarget::Split(_)
+            | SessionTarget::Plan(_),
+            _,
+        ) => Ordinal { nth: 1, of: 1 },
     };
     let path = match (&selected, &target) {
         (Some(selected), _) => selected.path.clone(),
         (None, SessionTarget::Repair(repair)) => snapshot.tree.path_to(&repair.node).unwrap_or_default(),
-        (None, SessionTarget::Leaf(_) | SessionTarget::Replan(_) | SessionTarget::Split(_)) => Vec::new(),
+        (
+            None,
+            SessionTarget::Leaf(_)
+            | SessionTarget::Replan(_)
+            | SessionTarget::Split(_)
+            | SessionTarget::Plan(_),
+        ) => Vec::new(),
     };
     let (agent, tools) = agent_and_tools(snapshot, &path)?;
     let leaf = target.node().and_then(|node| snapshot.state.spent_on(node));
@@ -252,6 +283,18 @@ pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
     };
     review::check_template(snapshot, &job)?;
     Ok(NextStep::Work(Box::new(job)))
+}
+
+/// A job that runs the checks of a task outside of an iteration, whatever limits the run has reached; none for a run that is
+/// complete.
+pub fn check_job(snapshot: &Snapshot, node: &NodeId, task: TaskChecks) -> Result<Option<Job>, PromptError> {
+    let mut unlimited = snapshot.clone();
+    unlimited.config.budget = Config::default().budget;
+    unlimited.state.progress.outages = u32::MAX;
+    let NextStep::Work(mut job) = plan(&unlimited, SessionRequest::Plan)? else { return Ok(None) };
+    job.task.checks =
+        Some(JobChecks { node: node.clone(), task, red: None, vacuous: VacuousPolicy::Annotate });
+    Ok(Some(*job))
 }
 
 /// The agent for the node at the end of this path, and the tools that it may use there, with the network that the
@@ -286,35 +329,23 @@ struct PlannedSession<'t> {
 pub fn stuck_after(snapshot: &Snapshot, transition: &Transition) -> Option<StopReason> {
     let tree = transition.tree.clone();
     let after = Snapshot { tree, state: transition.state.clone(), ..snapshot.clone() };
-    match next_session(&after) {
+    match next_session(&after, SessionRequest::Next) {
         Err(stop @ StopReason::Stuck { .. }) => Some(stop),
         Err(_) | Ok(_) => None,
     }
 }
 
 /// The next session, or the first reason to stop, in a fixed order.
-fn next_session(snapshot: &Snapshot) -> Result<PlannedSession<'_>, StopReason> {
+fn next_session(snapshot: &Snapshot, request: SessionRequest) -> Result<PlannedSession<'_>, StopReason> {
     let state = &snapshot.state;
-    let can_replan = |selected: &SelectedLeaf<'_>| {
-        snapshot.config.on_stuck == OnStuck::Replan && !state.replanned.contains(&selected.leaf.id)
-    };
-    let must_split =
-        |selected: &SelectedLeaf<'_>| state.progress.must_split.as_ref() == Some(&selected.leaf.id);
-    let session = match (next_selection(&snapshot.tree, snapshot.config.on_stuck), &state.repair) {
-        (Selection::Complete, _) => return Err(StopReason::Complete),
-        (Selection::Leaf(_) | Selection::Stuck(_), Some(repair)) => {
-            PlannedSession { target: SessionTarget::Repair(Box::new(repair.clone())), selected: None }
+    let session = match request {
+        SessionRequest::Next => due_session(snapshot)?,
+        SessionRequest::Plan if snapshot.tree.root().passes => return Err(StopReason::Complete),
+        SessionRequest::Plan => {
+            let root = snapshot.tree.root();
+            let selected = SelectedLeaf { path: vec![root], leaf: root };
+            PlannedSession { target: SessionTarget::Plan(root.id.clone()), selected: Some(selected) }
         }
-        (Selection::Leaf(leaf), None) if must_split(&leaf) => {
-            PlannedSession { target: SessionTarget::Split(leaf.leaf.id.clone()), selected: Some(leaf) }
-        }
-        (Selection::Leaf(leaf), None) => {
-            PlannedSession { target: SessionTarget::Leaf(leaf.leaf.id.clone()), selected: Some(leaf) }
-        }
-        (Selection::Stuck(leaf), None) if can_replan(&leaf) => {
-            PlannedSession { target: SessionTarget::Replan(leaf.leaf.id.clone()), selected: Some(leaf) }
-        }
-        (Selection::Stuck(leaf), None) => return Err(StopReason::Stuck { node: leaf.leaf.id.clone() }),
     };
     let max = snapshot.config.max_iterations.as_u32();
     if state.counted_iterations() >= max {
@@ -328,4 +359,35 @@ fn next_session(snapshot: &Snapshot) -> Result<PlannedSession<'_>, StopReason> {
         }
         None => Ok(session),
     }
+}
+
+/// The session that the plan calls for. A plan that the user must approve first calls for none.
+fn due_session(snapshot: &Snapshot) -> Result<PlannedSession<'_>, StopReason> {
+    let state = &snapshot.state;
+    let can_replan = |selected: &SelectedLeaf<'_>| {
+        snapshot.config.on_stuck == OnStuck::Replan && !state.replanned.contains(&selected.leaf.id)
+    };
+    let must_split =
+        |selected: &SelectedLeaf<'_>| state.progress.must_split.as_ref() == Some(&selected.leaf.id);
+    let is_unapproved =
+        snapshot.config.plan.approval == ApprovalPolicy::Required && state.plan_approval.is_none();
+    Ok(match (next_selection(&snapshot.tree, snapshot.config.on_stuck), &state.repair) {
+        (Selection::Complete, _) => return Err(StopReason::Complete),
+        (Selection::Leaf(_) | Selection::Stuck(_), _) if is_unapproved => {
+            return Err(StopReason::NotApproved);
+        }
+        (Selection::Leaf(_) | Selection::Stuck(_), Some(repair)) => {
+            PlannedSession { target: SessionTarget::Repair(Box::new(repair.clone())), selected: None }
+        }
+        (Selection::Leaf(leaf), None) if must_split(&leaf) => {
+            PlannedSession { target: SessionTarget::Split(leaf.leaf.id.clone()), selected: Some(leaf) }
+        }
+        (Selection::Leaf(leaf), None) => {
+            PlannedSession { target: SessionTarget::Leaf(leaf.leaf.id.clone()), selected: Some(leaf) }
+        }
+        (Selection::Stuck(leaf), None) if can_replan(&leaf) => {
+            PlannedSession { target: SessionTarget::Replan(leaf.leaf.id.clone()), selected: Some(leaf) }
+        }
+        (Selection::Stuck(leaf), None) => return Err(StopReason::Stuck { node: leaf.leaf.id.clone() }),
+    })
 }

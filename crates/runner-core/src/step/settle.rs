@@ -199,6 +199,10 @@ fn decide<'a>(snapshot: &Snapshot, job: &'a Job, claim: &'a Claim, evidence: &Ev
         (SessionFinding::RuleViolations { .. }, SessionTarget::Leaf(_) | SessionTarget::Split(_)) => {
             Decision::discard(Outcome::RuleViolation, AgentStatus::Retry, Charge)
         }
+        (
+            SessionFinding::InvalidTree { .. } | SessionFinding::RuleViolations { .. },
+            SessionTarget::Plan(_),
+        ) => Decision::discard(Outcome::PlanRejected, AgentStatus::Retry, Unchanged),
         (SessionFinding::RuleViolations { .. }, SessionTarget::Replan(_)) => {
             Decision::discard(Outcome::ReplanRefused, AgentStatus::Retry, Unchanged)
         }
@@ -227,6 +231,12 @@ fn decide<'a>(snapshot: &Snapshot, job: &'a Job, claim: &'a Claim, evidence: &Ev
                 }
                 (SessionTarget::Replan(_), status) => {
                     Decision::discard(Outcome::ReplanRefused, status, Unchanged)
+                }
+                (SessionTarget::Plan(_), status @ AgentStatus::Retry) => {
+                    Decision::discard(Outcome::PlanQuestions, status, Unchanged)
+                }
+                (SessionTarget::Plan(_), status @ (AgentStatus::Done | AgentStatus::Decomposed)) => {
+                    Decision::accept(Outcome::Planned, status, plan, Unchanged)
                 }
                 (SessionTarget::Leaf(_), status @ AgentStatus::Retry) => {
                     Decision::accept(Outcome::Retry, status, plan, Charge)
@@ -361,6 +371,14 @@ impl Settling<'_> {
         let mut restore = self.claim.restored_files(tree);
         if self.decision.outcome != Outcome::Passed {
             restore.extend(self.job.destinations());
+        }
+        // Nothing of a planning session is kept but its plan and its notes.
+        restore.extend(self.claim.protected.discarded.iter().cloned());
+        let is_rejected_plan =
+            matches!(self.job.target, SessionTarget::Plan(_)) && self.decision.outcome != Outcome::Planned;
+        if is_rejected_plan {
+            let planned = self.claim.new_checks.iter().filter(|(node, _)| tree.path_to(node).is_some());
+            restore.extend(planned.flat_map(|(node, left)| left.paths(node)));
         }
         restore
     }

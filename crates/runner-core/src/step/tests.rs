@@ -57,14 +57,14 @@ fn snapshot() -> Snapshot {
 }
 
 fn job(snapshot: &Snapshot) -> Job {
-    match plan(snapshot).unwrap() {
+    match plan(snapshot, SessionRequest::Next).unwrap() {
         NextStep::Work(job) => *job,
         step @ (NextStep::Stop(_) | NextStep::Milestone(_) | NextStep::FinalCheck(_)) => panic!("{step:?}"),
     }
 }
 
 fn stop(snapshot: &Snapshot) -> StopReason {
-    match plan(snapshot).unwrap() {
+    match plan(snapshot, SessionRequest::Next).unwrap() {
         step @ (NextStep::Work(_) | NextStep::Milestone(_) | NextStep::FinalCheck(_)) => panic!("{step:?}"),
         NextStep::Stop(stop) => stop,
     }
@@ -87,6 +87,7 @@ fn attempt(status: &str, root: &Node) -> Attempt {
         changes: FileChanges { work_files: 1, runner_files: 0 },
         protected: Vec::new(),
         memory: Vec::new(),
+        planning: PlanningChanges::default(),
         keys: Default::default(),
         usage: Usage::default(),
         new_checks: BTreeMap::new(),
@@ -150,7 +151,7 @@ fn a_run_stops_when_it_is_complete_stuck_or_at_its_limit() {
     });
     all.config.max_iterations = BoundedInt::new(1).unwrap();
     assert!(
-        matches!(plan(&all), Ok(NextStep::FinalCheck(_))),
+        matches!(plan(&all, SessionRequest::Next), Ok(NextStep::FinalCheck(_))),
         "all tasks passed, and nothing was checked since"
     );
     all.config.guard.final_check = false;

@@ -65,6 +65,12 @@ pub enum Violation {
         count: usize,
         max: usize,
     },
+    /// A planning session asked more questions than it may.
+    TooManyQuestions {
+        count: u32,
+    },
+    /// A planning session answered `retry` without a question.
+    MissingQuestions,
     Protected {
         path: RepoPath,
     },
@@ -130,11 +136,32 @@ impl fmt::Display for Violation {
                     "the tree: has {count} nodes, but `max_nodes` is {max}: do the work instead of splitting it"
                 )
             }
+            Self::TooManyQuestions { count } => write!(
+                f,
+                "questions.md: got {count} questions, but at most {QUESTIONS_MAX} are allowed: decide what you can, and record it \
+                 in assumptions.md"
+            ),
+            Self::MissingQuestions => f.write_str(
+                "questions.md: got no question, but the status is `retry`: ask what you must know there, or write the plan and \
+                 answer `decomposed`",
+            ),
             Self::Protected { path } => {
                 write!(f, "`{path}`: is protected and was restored: reach the goal without changing it")
             }
             Self::InvalidChecks { node, problem } => write!(f, "{}: {problem}", checks_path(node)),
         }
+    }
+}
+
+/// How many questions a planning session may ask.
+pub const QUESTIONS_MAX: u32 = 5;
+
+/// What is wrong with the questions of a planning session.
+pub(super) fn question_violation(status: AgentStatus, questions: u32) -> Option<Violation> {
+    match status {
+        _ if questions > QUESTIONS_MAX => Some(Violation::TooManyQuestions { count: questions }),
+        AgentStatus::Retry if questions == 0 => Some(Violation::MissingQuestions),
+        AgentStatus::Retry | AgentStatus::Done | AgentStatus::Decomposed => None,
     }
 }
 
@@ -160,7 +187,9 @@ pub fn tree_violations(
             violations.push(Violation::OpenRemoved { node: old.path(&was.node.id) });
         }
     }
-    if let Some(selected) = target.node().and_then(|id| old.get(id)) {
+    // A planning session may give any open node children, and answers for the plan as a whole.
+    let selected = target.node().filter(|_| !matches!(target, SessionTarget::Plan(_)));
+    if let Some(selected) = selected.and_then(|id| old.get(id)) {
         let node = old.path(&selected.node.id);
         let has_children = new.get(&selected.node.id).map(|is| !is.node.is_leaf());
         violations.extend(match (has_children, status) {

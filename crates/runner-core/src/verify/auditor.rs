@@ -2,15 +2,16 @@
 
 mod guard_record;
 mod last_commit;
+mod user_changes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::last_commit::LastCommit;
-use super::checks::{self, FrozenFile, PlanChange};
+use super::checks::{self, CheckAuthor, FrozenFile, PlanChange};
 use super::compare::{self, Difference, shown};
 use super::documents::DecodedDocuments;
-use super::edit::{self, EditAudit, EditDocuments};
-use super::file_rules::{instructions_difference, protection_difference};
+use super::edit;
+use super::file_rules::{instructions_difference, plan_scope_differences, protection_difference};
 use super::iteration::{IterationAudit, subject_differences};
 use super::snapshot::{self, Files, goal_id, is_runner_path};
 use super::start::{self, ForkStart};
@@ -22,21 +23,25 @@ use crate::checks::coverage::{Coverage, coverage};
 use crate::commit_message::{CommitKind, MessageParts, Trailer};
 use crate::layout::{Doc, RUNNER_DIR};
 use crate::model::agent_output::AgentStatus;
+use crate::model::digest::Sha256;
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RunState;
 use crate::model::tree::Node;
 use crate::runs::start::unseeded_tree;
-use crate::step::{FinalState, GuardOccasion, NextStep, Outcome, StopReason, final_state, plan};
+use crate::step::{
+    FinalState, GuardOccasion, NextStep, Outcome, SessionRequest, StopReason, final_state, plan,
+    session_request,
+};
 
 /// The state of a run after the commits so far, from which the next commit must follow.
 #[derive(Clone, Debug)]
 pub struct Auditor {
     run: RunId,
-    last: LastCommit,
+    pub(super) last: LastCommit,
     pub(super) files: Files,
     pub(super) docs: DecodedDocuments,
-    start: StartState,
+    pub(super) start: StartState,
     /// The protected paths that exist.
     pub(super) protected: BTreeSet<Vec<u8>>,
     /// Commits of the user's own that no commit of the runner's counts yet.
@@ -50,7 +55,7 @@ pub struct Auditor {
 
 /// Whether the run has started, and which protected paths existed then.
 #[derive(Clone, Debug)]
-enum StartState {
+pub(super) enum StartState {
     NotStarted,
     Started {
         protected: BTreeSet<Vec<u8>>,
@@ -90,9 +95,10 @@ impl Auditor {
             (StartState::NotStarted, _) | (_, None) => None,
             (_, Some(state)) => IterationNumber::new(state.next_iter.get() - 1),
         };
+        let approved_plan = docs.approved_plan(&base.files);
         Self {
             run,
-            last: LastCommit { id: base.commit, iter: last_iter },
+            last: LastCommit { id: base.commit, iter: last_iter, approved_plan },
             files: base.files,
             docs,
             start,
@@ -259,13 +265,17 @@ impl Auditor {
     }
 
     fn advance(&mut self, commit: &AuditedCommit, kind: &CommitKind, after: DecodedDocuments) {
-        self.last = LastCommit { id: Some(commit.id.clone()), iter: kind.iter() };
+        self.last.id = Some(commit.id.clone());
+        self.last.iter = kind.iter();
         if matches!(kind, CommitKind::Start { .. }) {
             self.start = StartState::Started { protected: self.protected.clone() };
         } else if matches!(kind, CommitKind::Iteration { .. }) && !self.is_started() {
             self.start = StartState::Started { protected: BTreeSet::new() };
         }
         self.docs = after;
+        if !matches!(kind, CommitKind::User { .. }) {
+            self.last.approved_plan = self.docs.approved_plan(&self.files);
+        }
     }
 
     /// A start that forks the run so far: the rules it violates. From here on the fork is the run.
@@ -324,8 +334,7 @@ impl Auditor {
         let fresh = RunState::new(Some(self.run.clone()));
         let before = if is_continued { state } else { Some(&fresh) };
         if let (Some(before), Some(is)) = (before, &after.state) {
-            let (protection, instructions) = (is.protection.clone(), is.instructions.clone());
-            let expected = RunState { protection, instructions, ..before.clone() };
+            let expected = self.state_after_start(before, is, after.tree.as_ref());
             differences.extend(compare::states(&expected, is));
             differences.extend(protection_difference(commit, is));
             differences.extend(instructions_difference(commit, is));
@@ -343,37 +352,6 @@ impl Auditor {
         differences
     }
 
-    /// What a user's own commit may not do to the runner's documents.
-    fn user_commit_differences(&self, after: &DecodedDocuments) -> Vec<Difference> {
-        let mut differences = Vec::new();
-        if let (Some(was), Some(is)) = (&self.docs.state, &after.state) {
-            differences.extend(compare::states(was, is));
-        }
-        if let (Some(was), Some(is)) = (&self.docs.tree, &after.tree) {
-            differences.extend(edit::user_edit_differences(was, is));
-        }
-        if self.is_started() && after.tree.is_none() && self.docs.tree.is_some() {
-            differences.push(Difference::new(Rule::TreeInvalid, "a tree", "none that can be decoded"));
-        }
-        differences
-    }
-
-    fn edit_differences(&self, context: &CommitContext<'_>) -> Vec<Difference> {
-        let (Some(tree), Some(state)) = (&self.docs.tree, &self.docs.state) else { return Vec::new() };
-        let (Some(new_tree), Some(new_state)) = (&context.after.tree, &context.after.state) else {
-            return Vec::new();
-        };
-        let audit = EditAudit {
-            run: &self.run,
-            commit: context.commit,
-            text: context.text,
-            before: EditDocuments { tree, state, files: context.files_before },
-            after: EditDocuments { tree: new_tree, state: new_state, files: &self.files },
-            user_commits: self.user_commit_count(),
-        };
-        audit.differences()
-    }
-
     /// An iteration: planned and settled again, and compared.
     fn iteration_differences(
         &self,
@@ -384,7 +362,14 @@ impl Auditor {
         let mut differences = self.forbidden_changes(context.commit);
         let change = PlanChange { before: self.docs.tree.as_ref(), after: context.after.tree.as_ref() };
         let (before, after) = (context.files_before, &self.files);
-        differences.extend(checks::frozen_differences(context.commit, before, after, change));
+        let request = session_request(context.kind);
+        let is_plan = request == SessionRequest::Plan;
+        let is_planned = context.parts.value(Trailer::Outcome) == Some(Outcome::Planned.as_str());
+        let author = if is_plan && is_planned { CheckAuthor::Plan } else { CheckAuthor::Session };
+        differences.extend(checks::frozen_differences(context.commit, before, after, change, author));
+        if is_plan {
+            differences.extend(plan_scope_differences(context.commit));
+        }
         differences.extend(self.rewritten_memory(context.files_before));
         let Some(docs) = self.docs.complete() else {
             unchecked
@@ -397,7 +382,7 @@ impl Auditor {
             unchecked.push("what follows from the goal before, which cannot be parsed".to_owned());
             return differences;
         };
-        let job = match plan(&snapshot) {
+        let job = match plan(&snapshot, request) {
             Ok(NextStep::Work(job)) => job,
             Ok(step @ (NextStep::Stop(_) | NextStep::Milestone(_) | NextStep::FinalCheck(_))) => {
                 let reason = match &step {
@@ -434,20 +419,6 @@ impl Auditor {
             differences.extend(audit.differences(unchecked));
         }
         differences
-    }
-
-    /// Whether a protected path existed at the start, or was pinned by a pass.
-    pub(super) fn is_pinned(&self, path: &[u8]) -> bool {
-        let existed_at_start = match &self.start {
-            StartState::NotStarted => false,
-            StartState::Started { protected } | StartState::Unreachable { protected_at_base: protected } => {
-                protected.contains(path)
-            }
-        };
-        let pinned = self.docs.state.as_ref().map(|state| state.pinned.as_slice()).unwrap_or_default();
-        let path = RepoPath::of_bytes(path);
-        let protection = self.docs.state.as_ref().and_then(|state| state.protection.as_ref());
-        existed_at_start || pinned.contains(&path) || protection.is_some_and(|known| known.pins(&path))
     }
 
     /// The user's own commits before this one, unless this one counts them. The first start counts none.

@@ -50,19 +50,38 @@ pub(super) struct PlanChange<'a> {
     pub(super) after: Option<&'a Tree>,
 }
 
+/// Whose checks an iteration may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CheckAuthor {
+    /// Those of tasks that it creates.
+    Session,
+    /// An accepted plan: also those of open tasks that have none.
+    Plan,
+}
+
+fn is_open(tree: Option<&Tree>, node: &NodeId) -> bool {
+    let path = tree.and_then(|tree| tree.path_to(node)).unwrap_or_default();
+    path.last().is_some_and(|node| !node.passes)
+}
+
 /// Checks that an iteration wrote although their task existed before it, or does not exist after it.
 pub(super) fn frozen_differences(
     commit: &AuditedCommit,
     files_before: &Files,
     files_after: &Files,
     plan: PlanChange<'_>,
+    author: CheckAuthor,
 ) -> Vec<Difference> {
     let has = |tree: Option<&Tree>, node: &NodeId| tree.is_some_and(|tree| tree.path_to(node).is_some());
     let toml = |files: &Files, node: &NodeId| files.get(checks_path(node).as_bytes()).cloned();
     let mut differences = Vec::new();
     for CommitChange { path, .. } in &commit.changes {
         let name = RepoPath::of_bytes(path);
-        if frozen_node(path, |node| has(plan.before, node), |node| toml(files_before, node)).is_some() {
+        let is_frozen = |node: &NodeId| {
+            let is_open_without = author == CheckAuthor::Plan && toml(files_before, node).is_none();
+            has(plan.before, node) && !(is_open_without && is_open(plan.before, node))
+        };
+        if frozen_node(path, is_frozen, |node| toml(files_before, node)).is_some() {
             differences.push(Difference::new(
                 Rule::ChecksFrozen,
                 format!("{name} as before"),

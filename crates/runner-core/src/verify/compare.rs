@@ -205,6 +205,7 @@ pub(super) fn violation(violation: &Violation) -> Difference {
         | Violation::PassedGained { .. } => Rule::PassedChanged,
         Violation::Protected { .. } => Rule::ProtectedFile,
         Violation::InvalidChecks { .. } => Rule::ChecksInvalid,
+        Violation::TooManyQuestions { .. } | Violation::MissingQuestions => Rule::PlanScope,
         Violation::OpenRemoved { .. }
         | Violation::RootReplaced { .. }
         | Violation::SelectedRemoved { .. }

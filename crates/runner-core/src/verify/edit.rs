@@ -10,6 +10,7 @@ use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RunState;
 use crate::model::tree::{ForbiddenEdit, Tree, UserEditError, user_edit_violations};
 use crate::runs::edit::{self, EditError, EditableDocs, UserEdit};
+use crate::runs::plan_digest::plan_digest;
 
 /// The documents that an edit changes or must not change.
 #[derive(Clone, Copy, Debug)]
@@ -38,28 +39,39 @@ impl EditAudit<'_> {
             let expected = format!("{} with an edit", Trailer::Edit);
             return vec![Difference::new(Rule::Message, expected, shown(trailer))];
         };
-        let mut differences = scope_differences(self.commit, edit.doc());
+        let approval = self.before.state.plan_approval;
+        let plan =
+            || plan_digest(self.before.tree, &snapshot::all_checks(self.before.files, self.before.tree));
+        let is_approval = matches!(edit, UserEdit::Approve { .. });
         let before = EditableDocs {
             tree: self.before.tree.clone(),
             questions: memory(self.before.files, Doc::Questions),
             notes: memory(self.before.files, Doc::Notes),
+            plan: is_approval.then(plan),
+            approval,
         };
         let expected = match edit.apply(&before) {
             Ok(expected) => expected,
             Err(error) => {
+                let mut differences = scope_differences(self.commit, &[edit.doc()]);
                 differences.extend(refused(&error));
                 return differences;
             }
         };
-        differences.extend(self.content_differences(&expected));
+        // An edit of an approved plan ends its approval, and changes the state for nothing else.
+        let ends_approval = expected.approval != approval;
+        let docs = [edit.doc(), Doc::RunState];
+        let mut differences = scope_differences(self.commit, if ends_approval { &docs } else { &docs[..1] });
+        let state = RunState { plan_approval: expected.approval, ..self.before.state.clone() };
+        differences.extend(self.content_differences(&expected, &state));
         if differences.is_empty() {
-            let message = edit::message(self.run, &edit, &expected, self.before.state, self.user_commits);
+            let message = edit::message(self.run, &edit, &expected, &state, self.user_commits);
             differences.extend(compare::messages(&message, self.text, PromptCheck::Derivable));
         }
         differences
     }
 
-    fn content_differences(&self, expected: &EditableDocs) -> Vec<Difference> {
+    fn content_differences(&self, expected: &EditableDocs, state: &RunState) -> Vec<Difference> {
         let mut differences = Vec::new();
         if let Some(mut difference) = compare::trees(self.before.tree, &expected.tree, self.after.tree) {
             if difference.rule == Rule::TreeRestored {
@@ -77,7 +89,7 @@ impl EditAudit<'_> {
                 ));
             }
         }
-        differences.extend(compare::states(self.before.state, self.after.state));
+        differences.extend(compare::states(state, self.after.state));
         differences
     }
 }
@@ -86,13 +98,16 @@ fn memory(files: &Files, doc: Doc) -> Vec<u8> {
     snapshot::doc(files, doc).unwrap_or_default().to_vec()
 }
 
-/// Files that a commit changed although it may change one document alone.
-pub(super) fn scope_differences(commit: &AuditedCommit, doc: Doc) -> Vec<Difference> {
-    let others = commit.changes.iter().filter(|change| change.path != doc.path().as_bytes());
+/// Files that a commit changed although it may change these documents alone.
+pub(super) fn scope_differences(commit: &AuditedCommit, docs: &[Doc]) -> Vec<Difference> {
+    let is_allowed = |path: &[u8]| docs.iter().any(|doc| doc.path().as_bytes() == path);
+    let names: Vec<&str> = docs.iter().map(|doc| doc.path()).collect();
+    let others = commit.changes.iter().filter(|change| !is_allowed(&change.path));
     others
         .map(|change| {
             let path = RepoPath::of_bytes(&change.path);
-            Difference::new(Rule::EditScope, format!("{} alone", doc.path()), format!("{path} changed"))
+            let expected = format!("{} alone", names.join(" and "));
+            Difference::new(Rule::EditScope, expected, format!("{path} changed"))
         })
         .collect()
 }
@@ -120,6 +135,7 @@ fn refused(error: &EditError) -> Vec<Difference> {
         | EditError::Tree(_)
         | EditError::Notes(_)
         | EditError::NoSuchQuestion { .. } => Rule::PlanEdit,
+        EditError::PlanChanged => Rule::Approval,
     };
     vec![Difference::new(rule, "an edit that the rules allow", shown(&error.to_string()))]
 }

@@ -1,8 +1,8 @@
 //! Rules for the files of a commit: which of them an iteration may change, and what takes effect with a start alone.
 
-use super::auditor::Auditor;
+use super::auditor::{Auditor, StartState};
 use super::compare::{Difference, shown};
-use super::snapshot::{self, Files, may_iteration_change};
+use super::snapshot::{self, Files, is_runner_path, may_iteration_change};
 use super::{AuditedCommit, Rule};
 use crate::commit_message::CommitKind;
 use crate::config::ProtectPolicy;
@@ -46,6 +46,20 @@ impl Auditor {
         changed.collect()
     }
 
+    /// Whether a protected path existed at the start, or was pinned by a pass.
+    pub(super) fn is_pinned(&self, path: &[u8]) -> bool {
+        let existed_at_start = match &self.start {
+            StartState::NotStarted => false,
+            StartState::Started { protected } | StartState::Unreachable { protected_at_base: protected } => {
+                protected.contains(path)
+            }
+        };
+        let pinned = self.docs.state.as_ref().map(|state| state.pinned.as_slice()).unwrap_or_default();
+        let path = RepoPath::of_bytes(path);
+        let protection = self.docs.state.as_ref().and_then(|state| state.protection.as_ref());
+        existed_at_start || pinned.contains(&path) || protection.is_some_and(|known| known.pins(&path))
+    }
+
     /// Memory files in which an iteration changed earlier text.
     pub(super) fn rewritten_memory(&self, files_before: &Files) -> Vec<Difference> {
         let memory = Doc::ALL.into_iter().filter(|doc| doc.owner() == DocOwner::Memory);
@@ -59,6 +73,16 @@ impl Auditor {
         };
         memory.filter(is_rewritten).map(difference).collect()
     }
+}
+
+/// Files outside `.runner/` that a planning session's commit changes: nothing there is its to change.
+pub(super) fn plan_scope_differences(commit: &AuditedCommit) -> Vec<Difference> {
+    let outside = commit.changes.iter().filter(|change| !is_runner_path(&change.path));
+    let changed = outside.map(|change| {
+        let path = RepoPath::of_bytes(&change.path);
+        Difference::new(Rule::PlanScope, format!("{path} as before"), format!("{path} changed"))
+    });
+    changed.collect()
 }
 
 /// A start records exactly what its configuration and its files make protected.

@@ -13,15 +13,15 @@ use crate::config::{ProtectPolicy, RoomMode};
 use crate::layout::{Doc, DocOwner};
 use crate::model::agent_output::AgentStatus;
 use crate::model::checks::CheckRecord;
-use crate::model::id::NodeId;
 use crate::model::object_id::TreeId;
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RunState;
 use crate::model::tree::Tree;
 use crate::prompt;
+use crate::runs::edit::added_questions;
 use crate::step::{
     Annotation, FileChanges, GuardExit, GuardPlace, Job, KeyReport, Outcome, ProtectedPath, RoomLevel,
-    SessionFinding, SessionTarget, Snapshot, Transition, settle,
+    SessionFinding, SessionTarget, Snapshot, Transition, settle, target_name,
 };
 
 /// The documents that the runner itself changes in every iteration.
@@ -71,7 +71,7 @@ impl IterationAudit<'_> {
             checks: &records,
             annotated: self.annotated_files(&parts),
         };
-        let session = reconstruct(self.snapshot, self.job, &facts);
+        let session = reconstruct(self.snapshot, self.job, &facts, self.new_questions());
         let transition = settle(self.snapshot, self.job, &session.claim, &session.evidence);
         let mut of_checks = checks::red_differences(self.job, &records);
         of_checks.extend(checks::green_differences(&session.evidence.checks, outcome));
@@ -107,6 +107,15 @@ impl IterationAudit<'_> {
                 vec![Difference::new(rule, line(transition.outcome), line(outcome))]
             }
         }
+    }
+
+    /// How many questions a planning session added.
+    fn new_questions(&self) -> u32 {
+        if !matches!(self.job.target, SessionTarget::Plan(_)) {
+            return 0;
+        }
+        let after = snapshot::doc(&self.auditor.files, Doc::Questions).unwrap_or_default();
+        added_questions(self.snapshot.memory.questions.as_bytes(), after)
     }
 
     /// How many files the session changed: those that the commit changes, and those that the runner restored.
@@ -256,18 +265,14 @@ pub(super) fn subject_differences(job: &Job, kind: &CommitKind) -> Vec<Differenc
         let expected = format!("iter {}", job.iteration);
         differences.push(Difference::new(Rule::Numbering, expected, format!("iter {iter}")));
     }
-    let expected = match &job.target {
-        SessionTarget::Leaf(node) | SessionTarget::Replan(node) | SessionTarget::Split(node) => Some(node),
-        SessionTarget::Repair(_) => None,
-    };
-    let found = match target {
-        IterationTarget::Node(node) => Some(node),
-        IterationTarget::Repair => None,
-    };
-    if expected != found {
-        let text =
-            |node: Option<&NodeId>| node.map_or_else(|| "repair".to_owned(), |node| format!("node {node}"));
-        differences.push(Difference::new(Rule::Selection, text(expected), text(found)));
+    let expected = target_name(&job.target);
+    if expected != *target {
+        let text = |target: &IterationTarget| match target {
+            IterationTarget::Node(node) => format!("node {node}"),
+            IterationTarget::Repair => "repair".to_owned(),
+            IterationTarget::Plan => "plan".to_owned(),
+        };
+        differences.push(Difference::new(Rule::Selection, text(&expected), text(target)));
     }
     differences
 }

@@ -14,8 +14,8 @@ use crate::step::review::recorded_exit;
 use crate::step::{
     Annotation, Attempt, ChangeScope, CheckEvidence, CheckResult, Claim, CostSource, Evidence, FileChanges,
     GreenRun, GuardExit, GuardPlace, GuardRun, Interruption, Job, KeyReport, LeftFile, NoteList, Outcome,
-    ProtectedPath, ProviderError, ReviewEvidence, SessionExit, SessionFinding, SessionTarget, Snapshot,
-    Usage, interpret,
+    PlanningChanges, ProtectedPath, ProviderError, ReviewEvidence, SessionExit, SessionFinding,
+    SessionTarget, Snapshot, Usage, interpret,
 };
 use crate::strict::canonical_json;
 
@@ -52,7 +52,13 @@ pub(super) struct ReconstructedSession {
     pub(super) evidence: Evidence,
 }
 
-pub(super) fn reconstruct(snapshot: &Snapshot, job: &Job, facts: &RecordedFacts<'_>) -> ReconstructedSession {
+/// `questions` is how many questions a planning session added.
+pub(super) fn reconstruct(
+    snapshot: &Snapshot,
+    job: &Job,
+    facts: &RecordedFacts<'_>,
+    questions: u32,
+) -> ReconstructedSession {
     let history = job.target.node().and_then(|node| facts.state.history_of(node));
     let answer = recorded_answer(snapshot, facts);
     let attempt = Attempt {
@@ -65,6 +71,7 @@ pub(super) fn reconstruct(snapshot: &Snapshot, job: &Job, facts: &RecordedFacts<
         new_checks: BTreeMap::new(),
         memory: facts.annotated.memory.clone(),
         keys: facts.annotated.keys.clone(),
+        planning: PlanningChanges { discarded: Vec::new(), questions },
         usage: usage(&snapshot.state.spent, &facts.state.spent, facts.state.review.last.as_ref()),
         processes_left: 0,
     };
@@ -99,7 +106,8 @@ fn recorded_answer<'c>(snapshot: &'c Snapshot, facts: &RecordedFacts<'c>) -> Rec
         _ if facts.has_failed_review() => (AgentStatus::Done, facts.tree),
         Outcome::Retry => (AgentStatus::Retry, facts.tree),
         Outcome::Decomposed => (AgentStatus::Decomposed, facts.tree),
-        Outcome::Repaired | Outcome::Replanned => (facts.status, facts.tree),
+        Outcome::Repaired | Outcome::Replanned | Outcome::Planned => (facts.status, facts.tree),
+        Outcome::PlanQuestions => (AgentStatus::Retry, before),
         Outcome::ReplanRefused | Outcome::SplitRefused => (facts.status, before),
         _ => (AgentStatus::Done, before),
     };
@@ -231,7 +239,7 @@ fn recorded_finding(
             let texts = state.last_summary.iter().cloned().collect();
             Some(violations(answer, rejected, Some(NoteList { texts, omitted: 0 })))
         }
-        Outcome::RuleViolation => Some(violations(answer, rejected, history_notes)),
+        Outcome::RuleViolation | Outcome::PlanRejected => Some(violations(answer, rejected, history_notes)),
         // A refused replan has notes only if it violated a rule; else it changed nothing.
         Outcome::ReplanRefused => history_notes
             .filter(|notes| !notes.texts.is_empty())
@@ -253,7 +261,9 @@ fn recorded_finding(
         | Outcome::Decomposed
         | Outcome::Repaired
         | Outcome::Replanned
-        | Outcome::SplitRefused => None,
+        | Outcome::SplitRefused
+        | Outcome::Planned
+        | Outcome::PlanQuestions => None,
         outcome => Some(RecordedFinding {
             finding: SessionFinding::NoAnswer { outcome, why: state.last_summary.iter().cloned().collect() },
             notes: NoteList::default(),

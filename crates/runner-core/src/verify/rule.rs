@@ -55,6 +55,8 @@ pub enum Rule {
     MemoryRewritten,
     ConfigInvalid,
     EditScope,
+    Approval,
+    PlanScope,
     Baseline,
     FinalCheck,
     Recheck,
@@ -64,7 +66,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    pub const ALL: [Self; 53] = [
+    pub const ALL: [Self; 55] = [
         Self::StartMissing,
         Self::StartScope,
         Self::Parents,
@@ -112,6 +114,8 @@ impl Rule {
         Self::MemoryRewritten,
         Self::ConfigInvalid,
         Self::EditScope,
+        Self::Approval,
+        Self::PlanScope,
         Self::Baseline,
         Self::FinalCheck,
         Self::Recheck,
@@ -236,6 +240,14 @@ impl Rule {
             }
             Self::ConfigInvalid => ("config_invalid", "a committed configuration is valid"),
             Self::EditScope => ("edit_scope", "an edit changes what its message names, and nothing else"),
+            Self::Approval => (
+                "approval",
+                "an approval names the plan that it follows, and ends with a change of the plan that is not an agent's",
+            ),
+            Self::PlanScope => (
+                "plan_scope",
+                "a planning session changes nothing outside `.runner/`, and asks at most five questions",
+            ),
             Self::Baseline => (
                 "baseline",
                 "the guard's baseline result is recorded once, before the first iteration, and matches its exit",

@@ -21,7 +21,7 @@ use runner_core::step::{
     Attempt, ChangeScope, Evidence, FileChanges, GuardExit, GuardRun, Interruption, LeftFile, NextStep,
     Outcome, ProtectedPath, ProviderError, SessionExit, Transition, Usage, interpret, plan, settle,
 };
-use runner_core::step::{GuardPlace, RoomLevel};
+use runner_core::step::{GuardPlace, PlanningChanges, RoomLevel, SessionRequest};
 use runner_core::verify::{
     AuditBase, AuditStart, AuditedCommit, Auditor, CommitChange, FileAfter, Files, Rule, StepDocuments,
     snapshot,
@@ -138,7 +138,9 @@ impl AuditedRun {
         let config = Config::decode(self.bytes(Doc::Config)).unwrap();
         let docs = StepDocuments { tree: &tree, state: &state, config: &config };
         let snapshot = snapshot(&self.files, &run_id(), docs, 0).unwrap();
-        let NextStep::Work(job) = plan(&snapshot).unwrap() else { panic!("the run is over") };
+        let NextStep::Work(job) = plan(&snapshot, SessionRequest::Next).unwrap() else {
+            panic!("the run is over")
+        };
         settle(&snapshot, &job, &interpret(&snapshot, &job, attempt), &Evidence::of_guard(verdict.clone()))
     }
 
@@ -165,6 +167,7 @@ impl AuditedRun {
             changes: FileChanges { work_files: 1, runner_files: 0 },
             protected: Vec::new(),
             memory: Vec::new(),
+            planning: PlanningChanges::default(),
             keys: Default::default(),
             usage: Usage::default(),
             new_checks: std::collections::BTreeMap::new(),
@@ -384,7 +387,13 @@ fn impossible_user_edit_is_a_violation() {
         (UserEdit::Remove { node: node("n000") }, Rule::PassedChanged),
         (UserEdit::Remove { node: node("missing") }, Rule::PlanEdit),
     ] {
-        let before = EditableDocs { tree: run.tree(), questions: Vec::new(), notes: Vec::new() };
+        let before = EditableDocs {
+            tree: run.tree(),
+            questions: Vec::new(),
+            notes: Vec::new(),
+            plan: None,
+            approval: None,
+        };
         let message = edit::message(&run_id(), &edit, &before, &run.state(), 0);
         assert!(run.clone().commit(&message, &[], Vec::new()).contains(&rule), "{edit:?}");
     }
@@ -418,7 +427,9 @@ fn invented_attempts_are_reported_by_every_start_until_corrected() {
 fn add_note(run: &mut AuditedRun, user_commits: u32) -> Vec<Rule> {
     let edit = UserEdit::Note { text: "Use tabs.".to_owned() };
     let notes = run.bytes(Doc::Notes).to_vec();
-    let after = edit.apply(&EditableDocs { tree: run.tree(), questions: Vec::new(), notes }).unwrap();
+    let after = edit
+        .apply(&EditableDocs { tree: run.tree(), questions: Vec::new(), notes, plan: None, approval: None })
+        .unwrap();
     let message = edit::message(&run_id(), &edit, &after, &run.state(), user_commits);
     run.commit(&message, &[(Doc::Notes, after.notes)], Vec::new())
 }

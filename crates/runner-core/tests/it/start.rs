@@ -31,25 +31,26 @@ fn with(docs: &DocSet, doc: Doc, bytes: impl Into<Vec<u8>>) -> DocSet {
 /// The documents of a newly started run.
 fn new_run(name: &str, goal: &str) -> DocSet {
     let nothing = DocSet::new();
-    let sources = DocumentSources { work: &nothing, head: &nothing, tip: None, on_branch: false };
+    let sources =
+        DocumentSources { work: &nothing, head: &nothing, tip: None, on_branch: false, approved: None };
     compose(&id(name), goal.as_bytes(), sources, &BTreeMap::new(), &StartOptions::default()).unwrap().docs
 }
 
 /// Starts on the run's branch with these files in the work tree.
 fn resume(name: &str, work: &DocSet, tip: &DocSet) -> Result<StartDocuments, StartError> {
-    let sources = DocumentSources { work, head: tip, tip: Some(tip), on_branch: true };
+    let sources = DocumentSources { work, head: tip, tip: Some(tip), on_branch: true, approved: None };
     compose(&id(name), &work[&Doc::Goal], sources, &BTreeMap::new(), &StartOptions::default())
 }
 
 /// Starts on another branch and switches to the run's.
 fn switch(name: &str, work: &DocSet, head: &DocSet, tip: &DocSet) -> Result<StartDocuments, StartError> {
-    let sources = DocumentSources { work, head, tip: Some(tip), on_branch: false };
+    let sources = DocumentSources { work, head, tip: Some(tip), on_branch: false, approved: None };
     compose(&id(name), &work[&Doc::Goal], sources, &BTreeMap::new(), &StartOptions::default())
 }
 
 /// Starts a new run where files of another exist.
 fn start_new(name: &str, work: &DocSet, keep_plan: bool) -> Result<StartDocuments, StartError> {
-    let sources = DocumentSources { work, head: work, tip: None, on_branch: false };
+    let sources = DocumentSources { work, head: work, tip: None, on_branch: false, approved: None };
     compose(
         &id(name),
         &work[&Doc::Goal],
@@ -113,7 +114,8 @@ fn first_start_creates_every_document() {
 #[test]
 fn template_goal_counts_as_unwritten() {
     let nothing = DocSet::new();
-    let sources = DocumentSources { work: &nothing, head: &nothing, tip: None, on_branch: false };
+    let sources =
+        DocumentSources { work: &nothing, head: &nothing, tip: None, on_branch: false, approved: None };
     let composed = |goal: &str| {
         compose(&id("x"), goal.as_bytes(), sources, &BTreeMap::new(), &StartOptions::default()).unwrap()
     };
@@ -338,4 +340,40 @@ fn start_message_records_user_commits_and_the_imported_plan() {
     ] {
         assert_eq!(message(&id("x"), own_commits, imported), expected);
     }
+}
+
+#[test]
+fn a_new_goal_changes_a_root_that_is_an_open_leaf_and_says_the_old_one() {
+    let tip = new_run("r1", "# Old\n\nOne.\n\n## Acceptance\n\n- it is\n");
+    let mut state = state_of(&tip);
+    state.next_iter = state.next_iter.next();
+    let mut root = tree_of(&tip).root().clone();
+    root.attempts = 1;
+    let tip = with(&tip, Doc::RunState, state.to_bytes());
+    let tip = with(&tip, Doc::Tree, Tree::new(root.clone()).unwrap().bytes());
+    let new_goal = |tip: &DocSet| with(tip, Doc::Goal, text_of(tip, Doc::Goal).replace("# Old", "# New"));
+    let started = resume("r1", &new_goal(&tip), &tip).unwrap();
+    let tree = tree_of(&started.docs);
+    assert_eq!((tree.root().title.as_str(), tree.root().attempts, started.has_stale_root), ("New", 1, false));
+    assert_eq!(tree.root().acceptance, ["it is"]);
+
+    let edited = Node { title: "Mine".to_owned(), ..root.clone() };
+    let split = Node { children: vec![child("a", |_| {})], ..root };
+    for root in [edited, split] {
+        let tip = with(&tip, Doc::Tree, Tree::new(root.clone()).unwrap().bytes());
+        let started = resume("r1", &new_goal(&tip), &tip).unwrap();
+        assert_eq!(tree_of(&started.docs).root(), &root, "the user's or the agents' plan stays");
+        assert!(started.has_stale_root);
+        assert!(!resume("r1", &tip, &tip).unwrap().has_stale_root, "without a new goal");
+    }
+}
+
+#[test]
+fn another_goal_for_a_complete_run_needs_a_new_run() {
+    let docs = new_run("r1", "# Old\n\nOne.\n");
+    let mut root = tree_of(&docs).root().clone();
+    root.passes = true;
+    let docs = with(&docs, Doc::Tree, Tree::new(root).unwrap().bytes());
+    let refused = goal_file(&docs, &options_with_goal("New"));
+    assert_eq!(refused, Err(StartError::RunComplete { goal: "New".to_owned() }));
 }

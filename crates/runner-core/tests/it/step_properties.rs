@@ -10,11 +10,11 @@ use runner_core::model::object_id::TreeId;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{AgentTree, Node, Tree};
 use runner_core::model::user_notes::UserNotes;
-use runner_core::step::GuardPlace;
 use runner_core::step::{
     Attempt, AttemptCharge, ChangeScope, Evidence, FileChanges, GuardExit, GuardRun, Job, LeftFile, Memory,
     NextStep, NodeFiles, Outcome, SessionExit, Snapshot, Transition, Usage, interpret, merge, plan, settle,
 };
+use runner_core::step::{GuardPlace, PlanningChanges, SessionRequest};
 
 use crate::count_from_env;
 
@@ -130,6 +130,7 @@ fn attempt(status: &str, tree: Vec<u8>) -> Attempt {
         changes: FileChanges { work_files: 1, runner_files: 0 },
         protected: Vec::new(),
         memory: Vec::new(),
+        planning: PlanningChanges::default(),
         keys: Default::default(),
         usage: Usage::default(),
         new_checks: BTreeMap::new(),
@@ -140,7 +141,7 @@ fn attempt(status: &str, tree: Vec<u8>) -> Attempt {
 /// One iteration, or none if no leaf is open.
 fn iterate(before: &Tree, status: &str, tree: Vec<u8>, guard_succeeds: bool) -> Option<(Job, Transition)> {
     let snapshot = snapshot(before.clone());
-    let NextStep::Work(job) = plan(&snapshot).unwrap() else { return None };
+    let NextStep::Work(job) = plan(&snapshot, SessionRequest::Next).unwrap() else { return None };
     let claim = interpret(&snapshot, &job, attempt(status, tree));
     let exit = GuardExit::Code(i32::from(!guard_succeeds));
     let verdict = match claim.wants_guard(&job) {

@@ -176,6 +176,9 @@ fn classify_failed_loop(report: &RunnerReport, why: &str) -> TrialVerdict {
         | IterationOutcome::RepairAbandoned
         | IterationOutcome::ReplanRefused
         | IterationOutcome::SplitRefused
+        | IterationOutcome::Planned
+        | IterationOutcome::PlanQuestions
+        | IterationOutcome::PlanRejected
         | IterationOutcome::TimedOut
         | IterationOutcome::IdleTimeout
         | IterationOutcome::GuardTimedOut

@@ -11,8 +11,9 @@ use runner_core::model::id::NodeId;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::repo_path::RepoPath;
 use runner_core::model::tree::Tree;
-use runner_core::step::{BlockedDestination, Job, LeftChecks, LeftFile, ProtectedPath};
+use runner_core::step::{BlockedDestination, Job, LeftChecks, LeftFile, ProtectedPath, SessionTarget};
 
+use super::red_check::StubFile;
 use super::session_files::read_left_file;
 use crate::error::Error;
 use crate::fs::atomic;
@@ -62,6 +63,16 @@ impl LaidFiles {
             files.push(LaidFile { entry, bytes });
         }
         Ok(Self { files })
+    }
+
+    /// The files, and stubs that can be executed.
+    pub(super) fn with_stubs(mut self, git: &Git, stubs: &[StubFile]) -> Result<Self, Error> {
+        for StubFile { path, bytes } in stubs {
+            let object = git.store_blob(bytes)?;
+            let entry = TreeEntry { mode: EntryMode::Executable, object, path: path.clone().into_bytes() };
+            self.files.push(LaidFile { entry, bytes: bytes.clone() });
+        }
+        Ok(self)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -177,7 +188,13 @@ impl CheckChanges {
         tree: &Tree,
         changed: &PathSet,
     ) -> Result<Self, Error> {
-        let exists = |node: &NodeId| tree.path_to(node).is_some();
+        let is_planning = matches!(job.target, SessionTarget::Plan(_));
+        // A plan may bring checks for open tasks that have none; else they come with the task.
+        let exists = |node: &NodeId| {
+            let path = tree.path_to(node).unwrap_or_default();
+            let has_checks = || git.file_at(base, &checks_path(node)).is_ok_and(|toml| !toml.is_empty());
+            path.last().is_some_and(|task| !is_planning || task.passes || has_checks())
+        };
         let mut changes = Self { frozen: removed_checks(git, job, changed), new: BTreeMap::new() };
         for path in changed {
             let toml = |node: &NodeId| git.file_at(base, &checks_path(node)).ok();

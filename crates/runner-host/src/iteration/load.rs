@@ -10,7 +10,7 @@ use runner_core::model::tree::Tree;
 use runner_core::model::user_notes::UserNotes;
 use runner_core::runs::identity::{IdentityError, IdentityInputs};
 use runner_core::runs::start::{DocSet, StartError};
-use runner_core::step::{LoadedRun, Snapshot, SnapshotInputs};
+use runner_core::step::{LoadedRun, SessionRequest, Snapshot, SnapshotInputs};
 
 use super::known_state::KnownState;
 use super::step_inputs::StepInputs;
@@ -115,7 +115,8 @@ fn build(
         .map_err(StartError::Notes)?;
     let goal = Goal::parse(required(docs, Doc::Goal)?).map_err(StartError::from)?.body().to_owned();
     let snapshot = SnapshotInputs { run_id, goal, config, tree, state, user_commits };
-    Ok(LoadedRun { commit, snapshot: Snapshot::build(snapshot, inputs)? })
+    let snapshot = Snapshot::build(snapshot, inputs)?;
+    Ok(LoadedRun { commit, snapshot, request: SessionRequest::Next })
 }
 
 fn required(docs: &DocSet, doc: Doc) -> Result<&[u8], UserError> {

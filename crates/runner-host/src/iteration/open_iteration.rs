@@ -11,9 +11,10 @@ use runner_core::model::object_id::{CommitId, TreeId};
 use runner_core::model::protection::Protection;
 use runner_core::model::repo_path::RepoPath;
 use runner_core::model::tree::{BYTES_MAX, Tree};
+use runner_core::runs::edit::added_questions;
 use runner_core::step::{
     Attempt, ChangeScope, FileAction, FileChanges, FileNotice, GuardRun, Interruption, Job, KeyReport,
-    LeftFile, LoadedRun, ProtectedPath, SessionExit, Usage,
+    LeftFile, LoadedRun, PlanningChanges, ProtectedPath, SessionExit, SessionTarget, Usage,
 };
 
 use super::commit::DOCS;
@@ -120,14 +121,19 @@ impl EndedSession {
         laid.freeze(git, &setup.index)?;
         let laid_paths = laid.paths();
         changed.retain(|path| !laid_paths.iter().any(|laid| is_replaced_by(laid, path)));
+        let planning = planning_changes(git, &setup, job, &changed)?;
         // What is restored is not in the commit, so that it counts as no change.
-        let counted: PathSet = changed.iter().filter(|path| !checks.frozen.contains(path)).cloned().collect();
+        let is_kept = |path: &&Vec<u8>| {
+            !checks.frozen.contains(path) && !planning.discarded.contains(&RepoPath::of_bytes(path))
+        };
+        let counted: PathSet = changed.iter().filter(is_kept).cloned().collect();
         let keys = KeyReport { redacted, committed: committed_keys(&with_keys, &counted) };
         notices.extend(keys.committed.iter().map(key_notice));
         let attempt = Attempt {
             memory,
             keys,
             new_checks: checks.new,
+            planning,
             ..attempt(outcome, answer, tree, &counted, protected)
         };
         let is_unchanged = changed.is_empty() && laid.is_empty();
@@ -201,10 +207,31 @@ fn attempt(
         protected,
         new_checks: BTreeMap::new(),
         memory: Vec::new(),
+        planning: PlanningChanges::default(),
         keys: KeyReport::default(),
         usage: outcome.usage,
         processes_left: outcome.processes_left,
     }
+}
+
+/// What a planning session did besides its plan; nothing for any other session.
+fn planning_changes(
+    git: &Git,
+    setup: &IterationSetup,
+    job: &Job,
+    changed: &PathSet,
+) -> Result<PlanningChanges, Error> {
+    if !matches!(job.target, SessionTarget::Plan(_)) {
+        return Ok(PlanningChanges::default());
+    }
+    let path = RepoPath::of_bytes(Doc::Questions.path().as_bytes());
+    let before = git.file_in_commit(&setup.base, &path)?.unwrap_or_default();
+    let after = git.file_in_index(&setup.index, &path)?.unwrap_or_default();
+    let outside = changed.iter().filter(|path| !is_runner_path(path));
+    Ok(PlanningChanges {
+        discarded: outside.map(|path| RepoPath::of_bytes(path)).collect(),
+        questions: added_questions(&before, &after),
+    })
 }
 
 fn file_changes(changed: &PathSet) -> FileChanges {

@@ -21,12 +21,21 @@ pub(super) struct RedCheck<'a> {
     pub(super) programs: &'a ProgramRunner,
     pub(super) run: &'a LoadedRun,
     pub(super) job: &'a Job,
+    /// Further files to lay beside the check files.
+    pub(super) stubs: &'a [StubFile],
+}
+
+/// A file that stands for work which is not done: `plan lint` runs checks on them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StubFile {
+    pub(crate) path: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl RedCheck<'_> {
     pub(super) fn run(&self, room: &mut GuardRoom, check: &Check) -> Result<CheckRun, Error> {
-        let Self { git, job, run, .. } = *self;
-        let laid = LaidFiles::read(git, job, &run.commit)?;
+        let Self { git, job, run, stubs, .. } = *self;
+        let laid = LaidFiles::read(git, job, &run.commit)?.with_stubs(git, stubs)?;
         let candidate = laid.candidate(git, &run.commit)?;
         let at_base = git.matching_in(&run.commit, &job.permissions.protection.files)?;
         let protected: PathSet = at_base.union(&laid.paths()).cloned().collect();

@@ -7,7 +7,7 @@ use runner_core::model::run_state::RecordedGuardRun;
 use runner_core::runs::edit::Question;
 use runner_core::step::{
     Attempt, CheckRun, Event, FileNotice, GuardJob, GuardRecord, GuardRun, IterationWorld, Job, LoadedRun,
-    PassedChecks, PastIteration, RedBaselineAnswer, ReviewJob, ReviewRun, Transition, World,
+    PassedChecks, PastIteration, RedBaselineAnswer, ReviewJob, ReviewRun, SessionRequest, Transition, World,
 };
 
 use super::agent_version::AgentVersion;
@@ -22,7 +22,7 @@ use super::program_runner::ProgramRunner;
 use super::recheck::{self, Recheck};
 use super::recorded_guard;
 use super::red_baseline::{self, RedBaselineChoice};
-use super::red_check::RedCheck;
+use super::red_check::{RedCheck, StubFile};
 use super::review;
 use super::sandboxing::SandboxProbe;
 use super::session::{PreparedSession, SessionEnv};
@@ -44,6 +44,8 @@ pub(super) struct UserChoices<'a> {
     pub(super) wants_stop: Box<dyn Fn() -> bool + 'a>,
     /// Whether a run may begin although its guard already fails.
     pub(super) red_baseline: Box<dyn Fn(&RecordedGuardRun) -> RedBaselineChoice + 'a>,
+    /// What the user's command asks of a session.
+    pub(super) request: SessionRequest,
 }
 
 /// What was found out about the agent's program, once per process.
@@ -107,7 +109,11 @@ impl<'a> RepoWorld<'a> {
             room: RoomSlot::default(),
             fresh_room: None,
             known: None,
-            choices: UserChoices { wants_stop, red_baseline: Box::new(|_| RedBaselineChoice::Allow) },
+            choices: UserChoices {
+                wants_stop,
+                red_baseline: Box::new(|_| RedBaselineChoice::Allow),
+                request: SessionRequest::Next,
+            },
         };
         world.commit_queued_edits();
         Ok(world)
@@ -116,6 +122,36 @@ impl<'a> RepoWorld<'a> {
     /// Lets `choose` decide whether a run begins although its guard already fails. By default it begins.
     pub fn set_red_baseline_choice(&mut self, choose: impl Fn(&RecordedGuardRun) -> RedBaselineChoice + 'a) {
         self.choices.red_baseline = Box::new(choose);
+    }
+
+    /// Runs a check on the files of the last commit, the check files of its task, and these stubs.
+    pub(crate) fn run_stub_check(
+        &mut self,
+        run: &LoadedRun,
+        job: &Job,
+        check: &Check,
+        stubs: &[StubFile],
+    ) -> Result<CheckRun, Error> {
+        let git = self.repo.git();
+        let base = Candidate { tree: git.tree_of(&run.commit)?, commit: run.commit.clone() };
+        let room = self.room.at(git, &job.run_id, &job.guard, &base)?;
+        let red = RedCheck { git, programs: &self.programs, run, job, stubs };
+        let result = red.run(room, check)?;
+        if matches!(room, GuardRoom::InPlace { .. }) {
+            // The check ran in the work tree.
+            self.known = None;
+        }
+        Ok(result)
+    }
+
+    /// Whether anything is at a path of the work tree.
+    pub(crate) fn has_file(&self, path: &str) -> bool {
+        self.repo.git().root().join(path).symlink_metadata().is_ok()
+    }
+
+    /// Makes the next session one that only plans.
+    pub fn request_plan(&mut self) {
+        self.choices.request = SessionRequest::Plan;
     }
 
     /// Commits the notes and answers that came while the lock was held. What cannot be committed now stays.
@@ -214,20 +250,11 @@ impl World for RepoWorld<'_> {
     fn load(&mut self) -> Result<LoadedRun, Error> {
         let run = load_with_known(self.repo.git(), &mut self.known)?;
         self.events.begin(&run.snapshot.config, &questions_in(self.repo.git())?);
-        Ok(run)
+        Ok(LoadedRun { request: self.choices.request, ..run })
     }
 
     fn run_red_check(&mut self, run: &LoadedRun, job: &Job, check: &Check) -> Result<CheckRun, Error> {
-        let git = self.repo.git();
-        let base = Candidate { tree: git.tree_of(&run.commit)?, commit: run.commit.clone() };
-        let room = self.room.at(git, &job.run_id, &job.guard, &base)?;
-        let red = RedCheck { git, programs: &self.programs, run, job };
-        let result = red.run(room, check)?;
-        if matches!(room, GuardRoom::InPlace { .. }) {
-            // The check ran in the work tree.
-            self.known = None;
-        }
-        Ok(result)
+        self.run_stub_check(run, job, check, &[])
     }
 
     fn run_agent(

@@ -89,6 +89,7 @@ impl PreparedSession {
             git_dir: git.paths().git_dir_in_root(),
             snapshot,
             sandbox: setup.sandbox,
+            request: run.request,
             red: red.cloned(),
             phase: IterationPhase::Session,
         });

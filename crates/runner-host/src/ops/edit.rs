@@ -4,12 +4,15 @@ use std::path::Path;
 
 use runner_core::config::Config;
 use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::model::digest::Sha256;
 use runner_core::model::id::RunId;
 use runner_core::model::object_id::CommitId;
+use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
 use runner_core::model::user_notes::UserNotes;
 use runner_core::runs::edit::{self, EditError, EditableDocs, Question, UserEdit};
-use runner_core::runs::start::{DocSet, StartError};
+use runner_core::runs::plan_digest::plan_digest;
+use runner_core::runs::start::StartError;
 use runner_core::step::{LoadedRun, Snapshot};
 
 use super::edit_queue;
@@ -24,11 +27,19 @@ use crate::repo::journal::PublishEntry;
 use crate::repo::locked_repo::LockedRepo;
 use crate::repo::publish;
 use crate::repo::recovery::Recovered;
+use crate::view::checks::task_checks;
 
 /// A locked run that is about to be edited.
 pub struct EditSession {
     repo: LockedRepo,
     run: LoadedRun,
+}
+
+/// The digest of a plan, and the one that the user approved.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanDigests {
+    pub current: Sha256,
+    pub approved: Option<Sha256>,
 }
 
 /// An edit that is in git.
@@ -60,6 +71,12 @@ impl EditSession {
         &self.run.snapshot.config
     }
 
+    /// The digest of the plan, for an approval, and the one that is approved.
+    pub fn plan(&self) -> Result<PlanDigests, Error> {
+        let current = current_plan(self.repo.git(), self.tree())?;
+        Ok(PlanDigests { current, approved: self.run.snapshot.state.plan_approval })
+    }
+
     /// Commits the edit, or refuses it and changes nothing.
     pub fn commit(mut self, edit: &UserEdit) -> Result<CommittedEdit, Error> {
         let recovered = self.repo.take_recovered();
@@ -70,13 +87,16 @@ impl EditSession {
 
 /// Commits an edit to a run that was loaded under the lock, or refuses it and changes nothing.
 pub(super) fn commit_edit(git: &Git, run: LoadedRun, edit: &UserEdit) -> Result<CommittedEdit, Error> {
-    let LoadedRun { commit: parent, snapshot } = run;
-    let after = edit.apply(&editable_docs(&snapshot)).map_err(UserError::Edit)?;
-    let (doc, bytes) = edit.changed_doc(&after);
+    let LoadedRun { commit: parent, snapshot, .. } = run;
+    let is_approval = matches!(edit, UserEdit::Approve { .. });
+    let plan = if is_approval { Some(current_plan(git, &snapshot.tree)?) } else { None };
+    let after = edit.apply(&editable_docs(&snapshot, plan)).map_err(UserError::Edit)?;
+    let state = RunState { plan_approval: after.approval, ..snapshot.state };
+    let docs = edit.changed_docs(&after, &state);
     let run = snapshot.run_id;
-    let message = edit::message(&run, edit, &after, &snapshot.state, snapshot.user_commits);
+    let message = edit::message(&run, edit, &after, &state, snapshot.user_commits);
     let index = git.paths().private_index("commit");
-    let commit = commit_docs(git, &index, &parent, &DocSet::from([(doc, bytes)]), &message)?;
+    let commit = commit_docs(git, &index, &parent, &docs, &message)?;
     atomic::remove_file(&index)?;
     failpoint::reach("edit.commit");
     publish::publish_by_checkout(git, &PublishEntry::next_commit(&run, &parent, &commit))?;
@@ -115,11 +135,18 @@ pub fn record_note(dir: &Path, edit: &UserEdit) -> Result<RecordedNote, Error> {
     Ok(RecordedNote::Queued)
 }
 
-fn editable_docs(snapshot: &Snapshot) -> EditableDocs {
+/// The digest of the plan in the work tree.
+fn current_plan(git: &Git, tree: &Tree) -> Result<Sha256, Error> {
+    Ok(plan_digest(tree, &task_checks(git, tree)?))
+}
+
+fn editable_docs(snapshot: &Snapshot, plan: Option<Sha256>) -> EditableDocs {
     EditableDocs {
         tree: snapshot.tree.clone(),
         questions: snapshot.memory.questions.clone().into_bytes(),
         notes: snapshot.notes.to_bytes(),
+        plan,
+        approval: snapshot.state.plan_approval,
     }
 }
 

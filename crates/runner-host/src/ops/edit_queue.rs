@@ -59,7 +59,8 @@ impl QueuedEdit {
             | UserEdit::Split { .. }
             | UserEdit::Remove { .. }
             | UserEdit::Move { .. }
-            | UserEdit::Allow { .. } => None,
+            | UserEdit::Allow { .. }
+            | UserEdit::Approve { .. } => None,
         }
     }
 

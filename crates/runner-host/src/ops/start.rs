@@ -12,10 +12,14 @@ use runner_core::model::id::RunId;
 use runner_core::model::instructions::PinnedInstructions;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::protection::Protection;
+use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
 use runner_core::runs::identity::{self, IdentityError};
 use runner_core::runs::import::{ImportedTree, PlanImport};
-use runner_core::runs::start::{self, DocSet, DocumentSources, StartDocuments, StartOptions};
+use runner_core::runs::plan_digest::plan_digest;
+use runner_core::runs::start::{
+    self, ApprovedPlan, DocSet, DocumentSources, PlanRewrite, StartDocuments, StartOptions,
+};
 
 use super::detect::propose_in;
 use crate::agent::sandbox::configured_folders;
@@ -34,7 +38,7 @@ use crate::repo::locked_repo::LockedRepo;
 use crate::repo::paths::RUNNER_LOCAL;
 use crate::repo::publish;
 use crate::repo::recovery::Recovered;
-use crate::view::checks::check_faults;
+use crate::view::checks::{check_faults, checks_at_commit, checks_in_work_tree};
 use crate::view::inspect::tools_faults;
 
 /// What `runner start` did.
@@ -49,6 +53,8 @@ pub struct StartResult {
     pub other_runs: Vec<RunId>,
     /// What the run protects from its agents.
     pub protection: Protection,
+    /// Whether the goal changed, and the plan still holds the old one.
+    pub has_stale_root: bool,
     /// What enters the sessions of the run besides the prompt.
     pub inputs: SessionInputs,
     /// What an interrupted command had left.
@@ -113,7 +119,7 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
         .ok_or(Error::Internal("no run id could be generated"))?;
     refuse_branches_below(&branches, &run)?;
     let old_tip = branches.into_iter().find(|branch| branch.name == run.branch()).map(|branch| branch.tip);
-    if options.plan.is_some() {
+    if options.plan.is_some() || options.rewrite.is_some() {
         refuse_import(&run, &status, old_tip.is_some())?;
     }
 
@@ -135,7 +141,7 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
     };
     let other_runs = runs.into_iter().filter(|other| *other != run).collect();
     let inputs = SessionInputs::of(git, &composed);
-    let StartDocuments { goal_unwritten, protection, imported, .. } = composed;
+    let StartDocuments { goal_unwritten, protection, has_stale_root, imported, .. } = composed;
     Ok(StartResult {
         run,
         commit: new_tip,
@@ -143,6 +149,7 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
         goal_unwritten,
         other_runs,
         protection,
+        has_stale_root,
         inputs,
         recovered,
         imported,
@@ -164,6 +171,11 @@ fn propose_missing_config(git: &Git, docs: &mut DocSet, options: &StartOptions) 
 /// Imports a plan into the current run's tree: a start whose only change is the new nodes.
 pub fn import(dir: &Path, plan: PlanImport) -> Result<StartResult, Error> {
     start(dir, &StartOptions { plan: Some(plan), ..StartOptions::default() })
+}
+
+/// Replaces the current run's plan by an edited one: a start whose only change is the tree.
+pub fn rewrite_plan(dir: &Path, rewrite: PlanRewrite) -> Result<StartResult, Error> {
+    start(dir, &StartOptions { rewrite: Some(rewrite), ..StartOptions::default() })
 }
 
 /// Refuses to import a plan into a run that is not checked out, or together with other changes of the user's: the commit
@@ -261,16 +273,39 @@ impl StartContext<'_> {
             Some(tip) => Some(docs_at_commit(self.git, tip)?),
             None => None,
         };
+        let approved = self.approved_plan(tip.as_ref())?;
         let sources = DocumentSources {
             work: self.docs,
             head: &head,
             tip: tip.as_ref(),
             on_branch: self.is_on_branch(),
+            approved: approved.as_ref(),
         };
         let files = CommitFiles::open(self.git, self.old_tip.unwrap_or(self.head))?;
         let composed = start::compose(self.run, goal, sources, &files, options)?;
         files.finish()?;
         Ok(composed)
+    }
+
+    /// The plan in the runner's last commit and the checks that the start leaves, if the plan is approved.
+    fn approved_plan(&self, tip: Option<&DocSet>) -> Result<Option<ApprovedPlan>, Error> {
+        let state = tip.and_then(|tip| RunState::decode(tip.get(&Doc::RunState)?).ok());
+        let (Some(tip), true) = (self.old_tip, state.is_some_and(|state| state.plan_approval.is_some()))
+        else {
+            return Ok(None);
+        };
+        let last = self.git.last_runner_commit(self.run, tip)?.unwrap_or_else(|| tip.clone());
+        let tree = docs_at_commit(self.git, &last)?;
+        let Some(tree) = tree.get(&Doc::Tree).and_then(|bytes| Tree::decode(bytes).ok()) else {
+            return Ok(None);
+        };
+        let digest = plan_digest(&tree, &checks_at_commit(self.git, &last)?);
+        let checks = if self.is_on_branch() {
+            checks_in_work_tree(self.git)?
+        } else {
+            checks_at_commit(self.git, tip)?
+        };
+        Ok(Some(ApprovedPlan { digest, checks }))
     }
 
     /// Stores the commit that the run continues from. If nothing changed, that is the branch's tip.

@@ -11,7 +11,7 @@ use runner_core::model::checks::TaskProof;
 use runner_core::model::digest::Sha256;
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::object_id::CommitId;
-use runner_core::step::{SessionExit, Usage};
+use runner_core::step::{SessionExit, SessionRequest, Usage};
 use runner_core::strict::canonical_json;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -77,6 +77,8 @@ pub(crate) struct IterationEntry {
     /// The state of `.git` before the session, which recovery restores.
     pub(crate) snapshot: RepoSnapshot,
     pub(crate) sandbox: SandboxKind,
+    /// What the user's command asked of the session.
+    pub(crate) request: SessionRequest,
     /// How the checks of the task ended before the session, if they ran in this iteration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) red: Option<TaskProof>,

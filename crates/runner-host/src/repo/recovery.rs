@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use runner_core::commit_message::CommitKind;
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::object_id::CommitId;
-use runner_core::step::{CompletedIteration, IterationMeta, NextStep, Outcome, SessionResult, plan, resume};
+use runner_core::step::{
+    CompletedIteration, IterationMeta, LoadedRun, NextStep, Outcome, SessionResult, plan, resume,
+};
 use runner_core::strict::canonical_json;
 use serde::{Deserialize, Serialize};
 
@@ -271,8 +273,9 @@ fn recover_iteration(
     }
     let run = load_commit(git, &entry.base)?;
     events.begin(&run.snapshot.config, &[]);
-    // The same commit gives the same job.
-    let NextStep::Work(job) = plan(&run.snapshot)? else {
+    let run = LoadedRun { request: entry.request, ..run };
+    // The same commit and the same command give the same job.
+    let NextStep::Work(job) = plan(&run.snapshot, run.request)? else {
         journal::end(&git.paths().journal())?;
         return Ok(None);
     };

@@ -36,6 +36,40 @@ pub(crate) fn task_checks(git: &Git, tree: &Tree) -> Result<BTreeMap<NodeId, Tas
     Ok(checks)
 }
 
+/// The valid checks in the work tree, whether their nodes are in the plan or not.
+pub(crate) fn checks_in_work_tree(git: &Git) -> Result<BTreeMap<NodeId, TaskChecks>, Error> {
+    let mut checks = BTreeMap::new();
+    for node in node_folders(git) {
+        if let Some(Ok(found)) = read_checks(git, &node)? {
+            checks.insert(node, found);
+        }
+    }
+    Ok(checks)
+}
+
+/// The valid checks in a commit, whether their nodes are in its plan or not.
+pub(crate) fn checks_at_commit(git: &Git, commit: &CommitId) -> Result<BTreeMap<NodeId, TaskChecks>, Error> {
+    let mut files: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+    for entry in git.files_of(commit, &format!("{NODES_DIR}/"))? {
+        if CheckFilePath::parse(&entry.path).is_some() {
+            let bytes = git.blobs(&[&entry.object])?.into_iter().next().unwrap_or_default();
+            files.insert(entry.path, bytes);
+        }
+    }
+    let mut checks = BTreeMap::new();
+    for (path, toml) in &files {
+        let Some(file) = CheckFilePath::parse(path).filter(CheckFilePath::is_checks_toml) else { continue };
+        let folder = node_folder(&file.node);
+        let digest_of = |name: &CheckFileName| {
+            files.get(format!("{folder}/{name}").as_bytes()).map(|bytes| Sha256::of(bytes))
+        };
+        if let Ok(found) = TaskChecks::read(toml, digest_of) {
+            checks.insert(file.node, found);
+        }
+    }
+    Ok(checks)
+}
+
 /// The faults of all checks of tasks. A destination must be free only where the checks are new: later, an agent may have created
 /// a file there, which the frozen one replaces.
 pub(crate) fn check_faults(
@@ -92,10 +126,16 @@ pub fn coverage_at(dir: &Path, commit: &CommitId) -> Result<Option<Coverage>, Er
 
 /// The tasks of a tree with a checks.toml, sorted.
 fn nodes_with_checks(git: &Git, tree: &Tree) -> Vec<NodeId> {
+    let mut nodes = node_folders(git);
+    nodes.retain(|node| tree.path_to(node).is_some());
+    nodes
+}
+
+/// The nodes that have a folder, sorted.
+fn node_folders(git: &Git) -> Vec<NodeId> {
     let entries = std::fs::read_dir(git.root().join(NODES_DIR)).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let mut nodes: Vec<NodeId> = names.filter_map(|name| NodeId::new(name.as_str()).ok()).collect();
-    nodes.retain(|node| tree.path_to(node).is_some());
     nodes.sort();
     nodes
 }

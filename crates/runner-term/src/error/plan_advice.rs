@@ -4,6 +4,7 @@ use runner_core::runs::edit::EditError;
 use runner_core::runs::import::InsertError;
 use runner_core::runs::start::StartError;
 
+use super::setup_advice::run_complete_advice;
 use super::{ErrorAdvice, texts};
 
 pub(super) fn start_error_advice(error: &StartError) -> ErrorAdvice {
@@ -19,6 +20,7 @@ pub(super) fn start_error_advice(error: &StartError) -> ErrorAdvice {
             advice.hints.push("to continue with the current goal, omit --goal".to_owned());
             advice
         }
+        StartError::RunComplete { goal } => run_complete_advice(goal),
         StartError::GoalEmpty => {
             ErrorAdvice::new("goal_empty", "write what must be true at the end: runner run \"GOAL\"")
         }
@@ -41,6 +43,7 @@ pub(super) fn start_error_advice(error: &StartError) -> ErrorAdvice {
             ErrorAdvice::new("tree_edit", FIX_TREE).with_details(texts(violations))
         }
         StartError::Plan(error) => insert_error_advice(error),
+        StartError::PlanMoved => ErrorAdvice::new("plan_moved", "run 'runner plan edit' again"),
         StartError::WouldLose(docs) => {
             ErrorAdvice::new("would_lose", "move them away or undo the changes, then run 'runner start'")
                 .with_details(docs.iter().map(|doc| doc.path().to_owned()).collect())
@@ -90,6 +93,7 @@ pub(super) fn edit_error_advice(error: &EditError) -> ErrorAdvice {
         EditError::NotASibling { .. } => advice("choose a direct child of that task (see 'runner tree')"),
         EditError::NoRoom(_) => advice("set its position explicitly: --order N"),
         EditError::Taken(_) => advice("choose another id: --id ID"),
+        EditError::PlanChanged => advice("run 'runner plan approve' again"),
         EditError::Notes(_) => advice("restore .runner/state/notes.json with git"),
         EditError::Nothing => advice("run 'runner show NODE' to see its current values"),
         EditError::NoTitle | EditError::NoText => advice("write some text"),

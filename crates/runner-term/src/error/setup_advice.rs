@@ -91,3 +91,9 @@ pub(super) fn set_key_advice(error: &SetKeyError) -> ErrorAdvice {
         }
     }
 }
+
+/// How to reach another goal than that of a complete run.
+pub(super) fn run_complete_advice(goal: &str) -> ErrorAdvice {
+    let goal = runner_core::text::one_line(goal).replace('"', "\\\"");
+    ErrorAdvice::new("run_complete", &format!("start a new run with it: runner run \"{goal}\""))
+}

@@ -157,6 +157,7 @@ fn stop_reasons() -> Vec<StopReason> {
         StopReason::Failures { outcome: Outcome::NoAnswer, in_row: 3 },
         StopReason::NeedsUser { outcome: Outcome::NotLoggedIn },
         StopReason::VacuousChecks { node: NodeId::root(), checks: Vec::new() },
+        StopReason::NotApproved,
         StopReason::Interrupted { by: Interruption::Int },
         StopReason::UserStop,
     ]

@@ -116,6 +116,7 @@ fn describe(candidate: &BlameCandidate) -> String {
     match &candidate.kind {
         CommitKind::Iteration { iter, target: IterationTarget::Node(node), .. } => format!("#{iter} {node}"),
         CommitKind::Iteration { iter, target: IterationTarget::Repair, .. } => format!("#{iter} repair"),
+        CommitKind::Iteration { iter, target: IterationTarget::Plan, .. } => format!("#{iter} plan"),
         CommitKind::Start { .. } => "start".to_owned(),
         CommitKind::Baseline { .. } => "baseline".to_owned(),
         CommitKind::Milestone { .. } => "milestone".to_owned(),

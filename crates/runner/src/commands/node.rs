@@ -176,6 +176,7 @@ impl NodeEditOutput {
             UserEdit::Allow { .. } => "allowed",
             UserEdit::Answer { .. } => "answered",
             UserEdit::Note { .. } => "noted",
+            UserEdit::Approve { .. } => "approved",
         }
     }
 

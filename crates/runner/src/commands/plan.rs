@@ -1,4 +1,4 @@
-//! `runner plan import` and `runner plan export`
+//! `runner plan`: its subcommands, and import and export themselves
 
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
@@ -12,10 +12,11 @@ use runner_core::runs::import::{
 use runner_host::ops::start::{StartResult, import};
 use runner_host::view::inspect::inspect;
 use runner_term::format::counted;
-use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
+use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
 use super::tree::load;
+use super::{plan_approve, plan_edit, plan_lint, plan_make};
 use crate::args::{PlanArgs, PlanCommand, PlanExportArgs, PlanFormatArg, PlanImportArgs};
 use crate::render::recovery::{recovered_json, recovered_line, recovered_text};
 use crate::render::short;
@@ -25,8 +26,12 @@ use crate::target_arg::resolve_node;
 const IMPORT: &str = "could not import the plan";
 const EXPORT: &str = "could not export the plan";
 
-pub(crate) fn run(dir: &Path, args: &PlanArgs) -> Result<Box<dyn CommandOutput>, CommandError> {
+pub(crate) fn run(dir: &Path, args: &PlanArgs, ui: &Ui) -> Result<Box<dyn CommandOutput>, CommandError> {
     match &args.command {
+        PlanCommand::Make(_) => Ok(Box::new(plan_make::run(dir, ui)?)),
+        PlanCommand::Lint(args) => Ok(Box::new(plan_lint::run(dir, args)?)),
+        PlanCommand::Edit(args) => Ok(Box::new(plan_edit::run(dir, args, ui)?)),
+        PlanCommand::Approve(_) => Ok(Box::new(plan_approve::run(dir)?)),
         PlanCommand::Import(args) => Ok(Box::new(import_plan(dir, args)?)),
         PlanCommand::Export(args) => Ok(Box::new(export_plan(dir, args)?)),
     }
@@ -81,6 +86,11 @@ fn read_plan(args: &PlanImportArgs) -> Result<ImportedPlan, CommandError> {
         PlanFormatArg::Markdown => PlanFormat::Markdown,
         PlanFormatArg::Prd => PlanFormat::Prd,
         PlanFormatArg::TaskMaster => PlanFormat::TaskMaster,
+        PlanFormatArg::Github => PlanFormat::Github,
+        PlanFormatArg::SpecKit => PlanFormat::SpecKit,
+        PlanFormatArg::OpenSpec => PlanFormat::OpenSpec,
+        PlanFormatArg::Kiro => PlanFormat::Kiro,
+        PlanFormatArg::Beads => PlanFormat::Beads,
     });
     let options = ImportOptions { name: &name, format, tag: args.tag.as_deref() };
     parse_plan(&bytes, options).map_err(|problems| {

@@ -35,7 +35,9 @@ impl RedQuestion {
     /// A step, and a loop with `--allow-red`, begin in any case. Where no key can be read, a loop does not.
     pub(super) fn new(mode: RunMode, can_ask: bool) -> Self {
         let answer = match mode {
-            RunMode::OneStep | RunMode::UntilStopped { on_red: OnRedBaseline::Begin, .. } => ALLOWED,
+            RunMode::OneStep | RunMode::Plan | RunMode::UntilStopped { on_red: OnRedBaseline::Begin, .. } => {
+                ALLOWED
+            }
             RunMode::UntilStopped { on_red: OnRedBaseline::Ask, .. } if can_ask => UNASKED,
             RunMode::UntilStopped { .. } => REFUSED,
         };

@@ -55,7 +55,13 @@ pub(crate) struct LoopOutput {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunMode {
     OneStep,
-    UntilStopped { limits: LoopLimits, until_ms: Option<u64>, on_red: OnRedBaseline },
+    /// One session that only plans.
+    Plan,
+    UntilStopped {
+        limits: LoopLimits,
+        until_ms: Option<u64>,
+        on_red: OnRedBaseline,
+    },
 }
 
 pub(crate) fn run(
@@ -182,11 +188,11 @@ fn run_in_repo(
     let mut on_event = |event: &Event| reports.report(event);
     let repo = UnrecoveredRepo::lock(dir)?;
     let stop_request = match mode {
-        RunMode::OneStep => None,
+        RunMode::OneStep | RunMode::Plan => None,
         RunMode::UntilStopped { .. } => Some(StopRequest::forget(repo.root())?),
     };
     let until_ms = match mode {
-        RunMode::OneStep => None,
+        RunMode::OneStep | RunMode::Plan => None,
         RunMode::UntilStopped { until_ms, .. } => until_ms,
     };
     let wants_stop = Box::new(move || {
@@ -201,8 +207,11 @@ fn run_in_repo(
     if let Some(recovered) = world.take_recovered() {
         display.print(&RecoveryOutput(recovered));
     }
+    if mode == RunMode::Plan {
+        world.request_plan();
+    }
     let start = match mode {
-        RunMode::OneStep => step::begin_step(&mut world)?,
+        RunMode::OneStep | RunMode::Plan => step::begin_step(&mut world)?,
         RunMode::UntilStopped { .. } => step::begin_loop(&mut world)?,
     };
     let run = match start {
@@ -215,15 +224,25 @@ fn run_in_repo(
             world.commit_queued_edits();
             Ok(Some(stop))
         }
-        RunMode::OneStep => Ok(match step::step(&mut world, &run)? {
+        RunMode::OneStep | RunMode::Plan => Ok(match step::step(&mut world, &run)? {
             StepResult::Stopped(stop) => Some(stop),
             StepResult::Iterated(iterated) => match &iterated.transition.next {
                 NextAction::Stop(stop) => Some(stop.clone()),
-                NextAction::Go => step::stuck_after(&run.snapshot, &iterated.transition),
-                NextAction::Wait(_) | NextAction::Unknown => None,
+                // A planning session works on no task: that one has no attempts left is not its result.
+                NextAction::Go if mode == RunMode::OneStep => {
+                    step::stuck_after(&run.snapshot, &iterated.transition)
+                }
+                NextAction::Go | NextAction::Wait(_) | NextAction::Unknown => None,
             },
             StepResult::OutageContinues(_) | StepResult::Rechecked => None,
         }),
+    }
+}
+
+impl LoopOutput {
+    /// Why the run stopped, if it did.
+    pub(super) fn stop(&self) -> Option<&StopReason> {
+        self.stop.as_ref()
     }
 }
 

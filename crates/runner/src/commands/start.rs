@@ -40,6 +40,9 @@ pub(crate) fn run(dir: &Path, args: &StartArgs) -> Result<StartOutput, CommandEr
     }
 }
 
+const STALE_ROOT: &str = "the goal changed, but the plan still holds the old one";
+const EDIT_ROOT: &str = "runner node edit root --title \"…\" --goal \"…\"";
+
 fn read_goal(path: &Path) -> Result<String, CommandError> {
     std::fs::read_to_string(path).map_err(|error| {
         CommandError::refused("goal_file", format!("could not read the goal from `{}`", path.display()))
@@ -70,6 +73,7 @@ impl CommandOutput for StartOutput {
             "commit": self.started.commit,
             "kind": word(self.started.kind),
             "goal_written": !self.started.goal_unwritten,
+            "plan_holds_old_goal": self.started.has_stale_root,
             "other_runs": self.started.other_runs,
             "protected": self.started.protection.names(),
             "instructions": instructions,
@@ -97,6 +101,9 @@ impl CommandOutput for StartOutput {
         lines.push(KeyValueLine::new().with("mcp", inputs.mcp.join(",")));
         lines.push(KeyValueLine::new().with("writable", folders(inputs).join(",")));
         lines.push(KeyValueLine::new().with("goal_written", !self.started.goal_unwritten));
+        if self.started.has_stale_root {
+            lines.push(KeyValueLine::new().with("warning", STALE_ROOT).with("next", EDIT_ROOT));
+        }
         let worktree = self.worktree.as_ref();
         lines.extend(worktree.map(|path| KeyValueLine::new().with("worktree", path.display())));
         lines
@@ -120,6 +127,10 @@ impl CommandOutput for StartOutput {
         }
         text.push_str(&protected_text(&self.started.protection, styler));
         text.push_str(&inputs_text(&self.started.inputs, styler));
+        if self.started.has_stale_root {
+            let warning = styler.paint(TextRole::Warn, "warning:");
+            text.push_str(&format!("{warning} {STALE_ROOT}. To change it: {EDIT_ROOT}\n"));
+        }
         if self.started.goal_unwritten {
             let warning = styler.paint(TextRole::Warn, "GOAL.md still holds the template.");
             text.push_str(&format!(

@@ -96,6 +96,7 @@ impl CommitAuditOutput<'_> {
             CommitKind::Start { .. } => String::new(),
             CommitKind::Iteration { target: IterationTarget::Node(node), .. } => node.to_string(),
             CommitKind::Iteration { target: IterationTarget::Repair, .. } => "repair".to_owned(),
+            CommitKind::Iteration { target: IterationTarget::Plan, .. } => "plan".to_owned(),
             CommitKind::Baseline { guard, .. } | CommitKind::Final { guard, .. } => {
                 format!("guard {}", guard.as_str())
             }

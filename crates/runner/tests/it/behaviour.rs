@@ -13,6 +13,7 @@ pub(crate) mod notifications;
 pub(crate) mod odd_files;
 pub(crate) mod output;
 pub(crate) mod output_limits;
+pub(crate) mod planning;
 pub(crate) mod progress;
 pub(crate) mod ratchet;
 pub(crate) mod recorded_runs;

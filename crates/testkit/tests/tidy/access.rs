@@ -36,6 +36,8 @@ const RULES: &[AccessRule] = &[
             "crates/supervise/src/",
             // The user's own pager, on their own terminal.
             "crates/runner-term/src/pager.rs",
+            // The user's own editor, on their own terminal.
+            "crates/runner-term/src/editor.rs",
             // The evaluation's own worker processes, which run other programs through `supervise`.
             "crates/runner-eval/src/execution/worker.rs",
             // The scripted agent, which is an untrusted child process itself.

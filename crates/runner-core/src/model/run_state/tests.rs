@@ -109,9 +109,10 @@ fn a_state_is_decoded_as_it_was_written() {
             }),
             refusals: vec![TaskRefusals { node: NodeId::root(), count: 1 }],
         },
-        ratchet: Ratchet { due: vec![NodeId::root()], tasks: 1, regressed: Vec::new() },
         protection: Some(Protection { files: vec!["justfile".to_owned()], ..Protection::default() }),
         instructions: Some(PinnedInstructions::sample()),
+        ratchet: Ratchet { due: vec![NodeId::root()], tasks: 1, regressed: Vec::new() },
+        plan_approval: Some(Sha256::of(b"plan")),
         semantics: SEMANTICS,
     };
     for state in [fresh, full] {

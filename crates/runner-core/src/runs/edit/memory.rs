@@ -56,6 +56,12 @@ pub fn questions(file: &str, notes: &UserNotes) -> Vec<Question> {
     all
 }
 
+/// How many questions questions.md has more than before.
+pub fn added_questions(before: &[u8], after: &[u8]) -> u32 {
+    let count = |file: &[u8]| questions(&String::from_utf8_lossy(file), &UserNotes::default()).len();
+    u32::try_from(count(after).saturating_sub(count(before))).unwrap_or(u32::MAX)
+}
+
 fn is_list_item(line: &str) -> bool {
     without_bullet(line).len() < line.len()
 }

@@ -40,6 +40,7 @@ fn subject(edit: &UserEdit) -> EditSubject {
         UserEdit::Allow { node, .. } => of(NodeVerb::Allow, node),
         UserEdit::Answer { question, .. } => EditSubject::Answer { question: *question },
         UserEdit::Note { .. } => EditSubject::Note,
+        UserEdit::Approve { .. } => EditSubject::PlanApproval,
     }
 }
 
@@ -53,7 +54,7 @@ fn body(edit: &UserEdit) -> String {
         UserEdit::Move { under, .. } => format!("under {under}"),
         UserEdit::Allow { more, .. } => format!("{more} more"),
         UserEdit::Answer { text, .. } | UserEdit::Note { text } => text.clone(),
-        UserEdit::Edit { .. } | UserEdit::Remove { .. } => String::new(),
+        UserEdit::Edit { .. } | UserEdit::Remove { .. } | UserEdit::Approve { .. } => String::new(),
     };
     let line = one_line(&text);
     head(line.trim(), BODY_BYTES_MAX).trim_end().to_owned()
@@ -76,7 +77,13 @@ mod tests {
     /// The message of an edit that takes in so many commits, with what belongs to no edit in particular cut off.
     fn written(edit: &UserEdit, own_commits: u32) -> String {
         let run = RunId::new("r1").unwrap();
-        let after = EditableDocs { tree: tree(leaf("root")), questions: Vec::new(), notes: Vec::new() };
+        let after = EditableDocs {
+            tree: tree(leaf("root")),
+            questions: Vec::new(),
+            notes: Vec::new(),
+            plan: None,
+            approval: None,
+        };
         let state = RunState::new(Some(run.clone()));
         let (sha_tree, sha_state) = (Sha256::of(after.tree.bytes()), Sha256::of(&state.to_bytes()));
         let taken_in = match own_commits {

@@ -20,7 +20,7 @@ pub(super) fn apply(before: &Tree, edit: &UserEdit) -> Result<Tree, EditError> {
             let leaf = open_leaf(&mut root, before, node)?;
             leaf.max_attempts = leaf.max_attempts.saturating_add(*more).min(MAX_ATTEMPTS_MAX);
         }
-        UserEdit::Answer { .. } | UserEdit::Note { .. } => {}
+        UserEdit::Answer { .. } | UserEdit::Note { .. } | UserEdit::Approve { .. } => {}
     }
     root.derive_passes();
     let after = Tree::new(root).map_err(EditError::Tree)?;

@@ -86,7 +86,7 @@ impl IterationWorld for EventRecorder {
 impl World for EventRecorder {
     fn load(&mut self) -> Result<LoadedRun, PromptError> {
         self.loads += 1;
-        Ok(LoadedRun { commit: commit_id(), snapshot: self.snapshot.clone() })
+        Ok(LoadedRun { commit: commit_id(), snapshot: self.snapshot.clone(), request: SessionRequest::Next })
     }
 
     fn run_red_check(&mut self, _: &LoadedRun, _: &Job, _: &Check) -> Result<CheckRun, PromptError> {

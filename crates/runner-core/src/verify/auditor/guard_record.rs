@@ -13,7 +13,8 @@ use crate::model::run_state::{GuardResult, RunState};
 use crate::step::recheck::passed_checks;
 use crate::step::recorded_guard::{self, RecordResults};
 use crate::step::{
-    GuardOccasion, GuardRecord, NextStep, RecordContent, RegressionTask, RoomLevel, Snapshot, plan,
+    GuardOccasion, GuardRecord, NextStep, RecordContent, RegressionTask, RoomLevel, SessionRequest, Snapshot,
+    plan,
 };
 use crate::verify::compare::{self, Difference, PromptCheck, shown};
 use crate::verify::{Rule, snapshot};
@@ -194,7 +195,7 @@ fn record_rule(before: &Snapshot, occasion: GuardOccasion) -> RecordRule {
             RecordRule { rule: Rule::Baseline, is_due, when: "before the first iteration" }
         }
         GuardOccasion::Milestone => {
-            let is_due = matches!(plan(before), Ok(NextStep::Milestone(_)));
+            let is_due = matches!(plan(before, SessionRequest::Next), Ok(NextStep::Milestone(_)));
             RecordRule { rule: Rule::Recheck, is_due, when: "after a task with parts passed" }
         }
         GuardOccasion::Final => {

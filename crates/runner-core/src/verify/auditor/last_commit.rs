@@ -1,16 +1,19 @@
 //! The commit that the next one must follow.
 
 use crate::commit_message::CommitKind;
+use crate::model::digest::Sha256;
 use crate::model::id::IterationNumber;
 use crate::verify::compare::Difference;
 use crate::verify::rule::Rule;
 
 /// The commit before the next one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LastCommit {
+pub(in crate::verify) struct LastCommit {
     pub(super) id: Option<String>,
     /// The iteration that it is, if it is one.
     pub(super) iter: Option<IterationNumber>,
+    /// The digest of the plan in the runner's last commit, if that plan is approved.
+    pub(in crate::verify) approved_plan: Option<Sha256>,
 }
 
 impl LastCommit {

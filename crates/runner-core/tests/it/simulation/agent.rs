@@ -203,7 +203,9 @@ pub(super) fn play(temper: Temper, job: &Job, before: &Tree, random: &mut Random
         (Temper::Honest, SessionMode::Leaf | SessionMode::Review) => Session { did_the_work: true, ..usual },
         (Temper::Honest, SessionMode::Repair) => Session { changed_files: false, ..usual },
         (Temper::Honest, SessionMode::Replan) => rewritten(job, root, usual),
-        (Temper::Honest, SessionMode::Split) => replan(Plan::Decomposer, job, root, usual, random),
+        (Temper::Honest, SessionMode::Split | SessionMode::Plan) => {
+            replan(Plan::Decomposer, job, root, usual, random)
+        }
         (Temper::SlowLearner, _) => {
             let done = random.percent(40);
             let status = if done { "done" } else { "retry" };

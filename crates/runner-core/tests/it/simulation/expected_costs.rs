@@ -35,7 +35,10 @@ impl Books {
     ) {
         let seen = &mut self.seen;
         let leaf = match &job.target {
-            SessionTarget::Leaf(node) | SessionTarget::Replan(node) | SessionTarget::Split(node) => node,
+            SessionTarget::Leaf(node)
+            | SessionTarget::Replan(node)
+            | SessionTarget::Split(node)
+            | SessionTarget::Plan(node) => node,
             SessionTarget::Repair(repair) => &repair.node,
         };
         assert_eq!(transition.meta.usage, usage, "the recorded usage is the reported one");

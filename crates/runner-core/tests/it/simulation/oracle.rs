@@ -216,7 +216,7 @@ impl Oracle {
                 assert_eq!(leaf.id, *id);
                 assert_eq!(leaf.attempts, leaf.max_attempts);
             }
-            SessionTarget::Repair(_) => assert!(first.is_some()),
+            SessionTarget::Plan(_) | SessionTarget::Repair(_) => assert!(first.is_some()),
         }
     }
 
@@ -273,6 +273,7 @@ impl Oracle {
             SessionTarget::Leaf(node) | SessionTarget::Replan(node) | SessionTarget::Split(node) => {
                 format!("node {node}")
             }
+            SessionTarget::Plan(_) => "plan".to_owned(),
             SessionTarget::Repair(_) => "repair".to_owned(),
         };
         let start = format!("chore(loop): run sim iter {:04} {target} status=", job.iteration.get());
@@ -304,7 +305,7 @@ impl Oracle {
             SessionTarget::Replan(node) => {
                 assert!(self.replanned.insert(node.clone()), "{node} was replanned twice");
             }
-            SessionTarget::Leaf(_) | SessionTarget::Split(_) => {}
+            SessionTarget::Leaf(_) | SessionTarget::Split(_) | SessionTarget::Plan(_) => {}
         }
         assert!(self.repairs <= 2, "a tree was repaired {} times", self.repairs);
     }
@@ -344,7 +345,7 @@ impl Oracle {
         }
         assert_eq!(prompt.contains("# Shortened to fit"), !job.prompt.cuts.is_empty());
         match job.target.mode() {
-            SessionMode::Leaf | SessionMode::Replan | SessionMode::Split => {
+            SessionMode::Leaf | SessionMode::Replan | SessionMode::Split | SessionMode::Plan => {
                 assert!(prompt.contains("# The selected node"));
             }
             SessionMode::Repair => assert!(prompt.contains("# Errors of the rejected tree")),

@@ -19,7 +19,6 @@ use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{Node, Selection, Tree, next_selection};
 use runner_core::model::user_notes::UserNotes;
 use runner_core::prompt::PromptError;
-use runner_core::step::GuardPlace;
 use runner_core::step::{
     Attempt, ChangeScope, CheckRun, Event, FileChanges, GuardExit, GuardJob, GuardOccasion, GuardRecord,
     GuardRun, Interruption, IterationWorld, Job, LeftFile, LoadedRun, LoopWait, LoopWorld, Memory, NextStep,
@@ -27,6 +26,7 @@ use runner_core::step::{
     ReviewRun, SessionExit, SessionResult, Snapshot, StopReason, Transition, Usage, WaitResult, WaitSince,
     World, plan, resume,
 };
+use runner_core::step::{GuardPlace, PlanningChanges, SessionRequest};
 use runner_core::strict::BoundedInt;
 
 use super::agent::{self, Temper};
@@ -196,7 +196,9 @@ impl Sim {
         };
         // The same commit gives the same job.
         let run = self.load()?;
-        let NextStep::Work(job) = plan(&run.snapshot)? else { panic!("an iteration began without a job") };
+        let NextStep::Work(job) = plan(&run.snapshot, run.request)? else {
+            panic!("an iteration began without a job")
+        };
         let session = SessionResult { attempt, red: self.red.clone() };
         resume(self, &run.snapshot, &job, (), session).map(drop)
     }
@@ -211,6 +213,7 @@ impl Sim {
             changes: self.changes(),
             protected: self.protected(),
             memory: Vec::new(),
+            planning: PlanningChanges::default(),
             keys: Default::default(),
             usage: self.reported,
             new_checks: BTreeMap::new(),

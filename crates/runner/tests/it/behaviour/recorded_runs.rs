@@ -94,6 +94,15 @@ esac"#;
         (0..3).for_each(|_| drop(sandbox.runner(&["step"])));
         sandbox
     }),
+    ("planned", || {
+        let sandbox = RunBuilder::new(RUNNER).agent(super::planning::PLANNER).start();
+        (0..2).for_each(|_| drop(sandbox.runner(&["plan", "make"])));
+        sandbox.runner(&["answer", "1", "the green one"]).ok();
+        sandbox.runner(&["plan", "make"]).ok();
+        sandbox.runner(&["plan", "approve"]).ok();
+        sandbox.runner(&["loop"]).ok();
+        sandbox
+    }),
     ("interrupted", || {
         let sandbox =
             RunBuilder::new(RUNNER).agent("echo 1 > begun.txt; touch \"$AROUND/begun\"; sleep 60").start();

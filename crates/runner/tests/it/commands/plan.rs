@@ -1,4 +1,4 @@
-//! `runner plan import` and `runner plan export`.
+//! `runner plan`: lint, edit, import and export.
 
 use testkit::run_builder::RunBuilder;
 use testkit::test_repo::{TestRepo, run};
@@ -204,4 +204,154 @@ fn exported_plan_imports_as_the_same_plan() {
     let json = other.runner(&["plan", "export", "--json"]).ok().stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&json["text"], &json["nodes"]), (&text.into(), &5.into()));
+}
+
+/// A run with one task for each kind of check.
+fn checked() -> TestRepo {
+    let sandbox = RunBuilder::new(RUNNER).agent("echo 1 > out.txt; answer done").start();
+    sandbox.runner(&["node", "split", "root", "--into", "a", "--into", "b", "--into", "c"]).ok();
+    for node in ["a", "b", "c"] {
+        sandbox
+            .runner(&["node", "edit", node, "--acceptance", "it is", "--acceptance", "it looks good"])
+            .ok();
+    }
+    let check = |node: &str, command: &str| {
+        let args = ["node", "check", "add", node, "--name", "made", "--covers", "1", "--command", command];
+        sandbox.runner(&args).ok();
+    };
+    check("a", "sh -c 'test -e out.txt'");
+    check("b", "grep -q 1 out.txt");
+    check("c", "test -d src");
+    sandbox
+}
+
+#[test]
+fn lint_runs_the_checks_and_lists_prose_and_changes_nothing() {
+    let sandbox = checked();
+    let before = state(&sandbox);
+    let sound = sandbox.runner(&["plan", "lint"]).ok().stdout;
+    assert!(sound.contains("prose=\"it looks good\" task=root/a point=2\n"), "{sound}");
+    assert!(sound.contains("tasks=3 checks=3 problems=0 acceptance=\"0 of 6 points proven"), "{sound}");
+    assert_eq!(state(&sandbox), before);
+    let stubs = sandbox.runner(&["plan", "lint", "--mutants"]);
+    assert_eq!(stubs.code, Some(2));
+    assert!(stubs.stdout.contains("problem=stub task=root/a check=made"), "{}", stubs.stdout);
+    assert!(
+        !stubs.stdout.contains("task=root/b check"),
+        "a check that reads the file is stronger: {}",
+        stubs.stdout
+    );
+    assert_eq!(state(&sandbox), before, "stubs are never in the work tree");
+    assert!(!sandbox.path("out.txt").exists());
+}
+
+#[test]
+fn lint_reports_every_problem_at_once() {
+    let sandbox = checked();
+    sandbox.runner(&["node", "add", "root", "--title", "Empty"]).ok();
+    let check = |name: &str, command: &str| {
+        sandbox.runner(&["node", "check", "add", "c", "--name", name, "--command", command]).ok();
+    };
+    check("vacuous", "true");
+    check("missing", "no-such-program");
+    let found = sandbox.runner(&["plan", "lint"]);
+    assert_eq!(found.code, Some(2), "{}", found.stdout);
+    for problem in [
+        "problem=empty task=root/empty",
+        "problem=green task=root/c check=vacuous",
+        "problem=broken task=root/c check=missing",
+    ] {
+        assert!(found.stdout.contains(problem), "{problem}: {}", found.stdout);
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&sandbox.runner(&["plan", "lint", "--json"]).stdout).unwrap();
+    assert_eq!((&json["schema"], &json["exit"]), (&"runner.plan_lint/1".into(), &2.into()));
+}
+
+#[test]
+fn lint_estimates_from_tasks_that_passed_here() {
+    let agent = "echo '{\"usage\": {\"cost_microdollars\": 1000000}}' > \"$RUNNER_REPORT\"; echo \"$RUNNER_NODE_ID\" > out; answer done";
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
+    let parts = ["a", "b", "c", "d", "e", "f", "g"].map(|part| ["--into", part]).concat();
+    sandbox.runner(&[&["node", "split", "root"][..], &parts].concat()).ok();
+    sandbox.runner(&["loop", "--max-iterations", "5"]);
+    let json: serde_json::Value =
+        serde_json::from_str(&sandbox.runner(&["plan", "lint", "--json"]).stdout).unwrap();
+    assert_eq!(
+        (&json["estimate"]["samples"], &json["estimate"]["tasks"]),
+        (&5.into(), &2.into()),
+        "{json:#}"
+    );
+    assert_eq!(json["estimate"]["microdollars"]["p50"], 2_000_000, "{json:#}");
+}
+
+/// Runs `plan edit` with this sed script as the editor.
+fn edit(sandbox: &TestRepo, sed: &str) -> testkit::test_repo::RunOutput {
+    run(sandbox.runner_command(&["plan", "edit"]).env_remove("VISUAL").env("EDITOR", format!("sed -i {sed}")))
+}
+
+#[test]
+fn an_edit_of_the_plan_is_one_commit_and_none_without_a_change() {
+    let sandbox = checked();
+    let before = state(&sandbox);
+    let same = edit(&sandbox, "-e ''").ok().stdout;
+    assert_eq!(same, "changes=0\n");
+    assert_eq!(state(&sandbox), before);
+    let changed = edit(&sandbox, "-e 's/] a {#a}/] Better {#a}/' -e '$a - [ ] New one'").ok().stdout;
+    assert!(changed.starts_with("change=\"edited root/a\"\n"), "{changed}");
+    assert!(changed.contains("change=\"added root/new-one\"\nchanges=2 commit="), "{changed}");
+    assert_eq!(sandbox.git(&["diff", "--name-only", "HEAD~1"]), ".runner/state/tree.json");
+    assert_eq!(sandbox.tree()["root"]["children"][0]["title"], "Better");
+    sandbox.runner(&["loop"]).ok();
+    assert_proved(&sandbox);
+}
+
+#[test]
+fn a_refused_edit_names_every_line_and_keeps_the_text() {
+    let sandbox = checked();
+    sandbox.runner(&["step"]).ok();
+    let before = state(&sandbox);
+    let refused = edit(&sandbox, "-e 's/] a {#a}/] A {#a}/' -e '$a - [ ] Twice {#b}'").refused(2);
+    assert!(refused.contains("the id `b` is used twice"), "{refused}");
+    let kept = refused.split("--file ").nth(1).and_then(|rest| rest.split('\'').next()).unwrap().to_owned();
+    let text = std::fs::read_to_string(&kept).unwrap();
+    assert!(text.contains("- [ ] Twice {#b}"), "{text}");
+    std::fs::write(&kept, text.replace("- [ ] Twice {#b}\n", "")).unwrap();
+    let refused = sandbox.runner(&["plan", "edit", "--file", &kept]).refused(2);
+    assert!(refused.contains("has passed and cannot be changed"), "{refused}");
+    assert_eq!(state(&sandbox), before);
+    std::fs::write(&kept, text.replace("- [ ] Twice {#b}\n", "").replace("] A {#a}", "] a {#a}")).unwrap();
+    assert_eq!(sandbox.runner(&["plan", "edit", "--file", &kept]).ok().stdout, "changes=0\n");
+    let failing = run(sandbox.runner_command(&["plan", "edit"]).env("VISUAL", "false")).refused(2);
+    assert!(failing.contains("`false` ended with"), "{failing}");
+    std::fs::remove_file(&kept).unwrap();
+}
+
+#[test]
+fn plans_of_other_tools_are_imported_and_exported() {
+    for (name, text, added) in [
+        (
+            "tasks.md",
+            "# T\n\n## Phase 1\n\n- [ ] T001 [P] One\n- [ ] T002 Two\n",
+            "format=spec-kit under=root nodes=3",
+        ),
+        ("openspec/changes/x/tasks.md", "## 1. Do\n- [ ] 1.1 One\n", "format=open-spec under=root nodes=2"),
+        (".kiro/specs/x/tasks.md", "- [ ] 1. One\n  - [ ] 1.1 Two\n", "format=kiro under=root nodes=2"),
+        (
+            "issues.json",
+            "[{\"number\": 1, \"title\": \"One\", \"body\": \"- [ ] it is\", \"labels\": [], \"state\": \"OPEN\"}]",
+            "format=github under=root nodes=1",
+        ),
+        ("issues.jsonl", "{\"id\": \"bd-1\", \"title\": \"One\"}\n", "format=beads under=root nodes=1"),
+    ] {
+        let sandbox = RunBuilder::new(RUNNER).file(name, text).start();
+        let imported = sandbox.runner(&["plan", "import", name]).ok().stdout;
+        assert!(imported.contains(added), "{name}: {imported}");
+        let exported = sandbox.runner(&["plan", "export"]).ok().stdout;
+        let again = RunBuilder::new(RUNNER).start();
+        std::fs::write(again.outside().join("PLAN.md"), &exported).unwrap();
+        again.runner(&["plan", "import", "../PLAN.md", "--format", "markdown"]).ok();
+        assert_eq!(again.runner(&["plan", "export"]).ok().stdout, exported, "{name}: the round trip");
+        assert_proved(&sandbox);
+    }
 }

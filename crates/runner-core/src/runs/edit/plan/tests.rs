@@ -20,7 +20,8 @@ fn start() -> Tree {
 }
 
 fn apply(edit: &UserEdit) -> Result<Tree, EditError> {
-    let before = EditableDocs { tree: start(), questions: Vec::new(), notes: Vec::new() };
+    let before =
+        EditableDocs { tree: start(), questions: Vec::new(), notes: Vec::new(), plan: None, approval: None };
     edit.apply(&before).map(|after| after.tree)
 }
 
@@ -56,7 +57,8 @@ fn invalid_positions_are_refused() {
     let twice = UserEdit::Add { under: id("root"), node: new("b"), place: SiblingPosition::Last };
     assert_eq!(apply(&twice), Err(EditError::Taken(id("b"))));
     let between = tree(inner("root", vec![passed("a"), passed("b"), leaf("c")]));
-    let between = EditableDocs { tree: between, questions: Vec::new(), notes: Vec::new() };
+    let between =
+        EditableDocs { tree: between, questions: Vec::new(), notes: Vec::new(), plan: None, approval: None };
     let edit = UserEdit::Add { under: id("root"), node: new("n"), place: SiblingPosition::After(id("a")) };
     assert_eq!(edit.apply(&between), Err(EditError::NoRoom(id("a"))));
 }
@@ -112,8 +114,13 @@ fn a_node_moves_with_its_subtree() {
 fn a_parent_without_open_children_passes_or_becomes_a_leaf() {
     let after = apply(&UserEdit::Remove { node: id("c") }).unwrap();
     assert!(after.path_to(&id("a")).unwrap().last().unwrap().passes);
-    let alone =
-        EditableDocs { tree: tree(inner("root", vec![leaf("x")])), questions: Vec::new(), notes: Vec::new() };
+    let alone = EditableDocs {
+        tree: tree(inner("root", vec![leaf("x")])),
+        questions: Vec::new(),
+        notes: Vec::new(),
+        plan: None,
+        approval: None,
+    };
     let after = UserEdit::Remove { node: id("x") }.apply(&alone).unwrap().tree;
     assert!(after.root().is_leaf() && !after.root().passes);
 }

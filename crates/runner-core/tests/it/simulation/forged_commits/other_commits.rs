@@ -91,9 +91,10 @@ impl PartialRun {
         let tree = Tree::decode(&self.bytes(Doc::Tree)).unwrap();
         let questions = self.bytes(Doc::Questions);
         let notes = self.bytes(Doc::Notes);
-        let after = edit.apply(&EditableDocs { tree, questions, notes }).unwrap();
-        let message = edit::message(&RunId::new("sim").unwrap(), edit, &after, &self.state(), 0);
-        self.target(&message, &[edit.changed_doc(&after)])
+        let after = edit.apply(&EditableDocs { tree, questions, notes, plan: None, approval: None }).unwrap();
+        let state = self.state();
+        let message = edit::message(&RunId::new("sim").unwrap(), edit, &after, &state, 0);
+        self.target(&message, &edit.changed_docs(&after, &state).into_iter().collect::<Vec<_>>())
     }
 }
 

@@ -41,7 +41,7 @@ impl World for Sim {
             templates: BTreeMap::new(),
             user_commits: 0,
         };
-        Ok(LoadedRun { commit: commit_id(self.commits.len()), snapshot })
+        Ok(LoadedRun { commit: commit_id(self.commits.len()), snapshot, request: SessionRequest::Next })
     }
 
     fn run_red_check(&mut self, _: &LoadedRun, _: &Job, _: &Check) -> Result<CheckRun, Broken> {
@@ -84,6 +84,7 @@ impl World for Sim {
             changes: self.changes(),
             protected: self.protected(),
             memory: Vec::new(),
+            planning: PlanningChanges::default(),
             keys: Default::default(),
             usage: self.reported,
             new_checks: BTreeMap::new(),

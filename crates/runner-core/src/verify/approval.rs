@@ -1,0 +1,43 @@
+//! How long the approval of a plan lasts.
+
+use super::auditor::Auditor;
+use super::documents::DecodedDocuments;
+use super::snapshot::{self, Files};
+use crate::model::digest::Sha256;
+use crate::model::run_state::RunState;
+use crate::model::tree::Tree;
+use crate::runs::plan_digest::plan_digest;
+
+impl DecodedDocuments {
+    /// The digest of the plan, if it is approved.
+    pub(super) fn approved_plan(&self, files: &Files) -> Option<Sha256> {
+        let tree = self.tree.as_ref()?;
+        let is_approved = self.state.as_ref().is_some_and(|state| state.plan_approval.is_some());
+        is_approved.then(|| plan_digest(tree, &snapshot::all_checks(files, tree)))
+    }
+}
+
+impl Auditor {
+    /// The state after a start, which names what it found in the work tree.
+    pub(super) fn state_after_start(
+        &self,
+        before: &RunState,
+        is: &RunState,
+        tree: Option<&Tree>,
+    ) -> RunState {
+        RunState {
+            protection: is.protection.clone(),
+            instructions: is.instructions.clone(),
+            plan_approval: self.approval_after_start(before, tree),
+            ..before.clone()
+        }
+    }
+
+    /// The approval after a start: it outlives one that leaves the plan as the runner's last commit had it.
+    fn approval_after_start(&self, before: &RunState, tree: Option<&Tree>) -> Option<Sha256> {
+        let approval = before.plan_approval?;
+        let tree = tree?;
+        let plan = plan_digest(tree, &snapshot::all_checks(&self.files, tree));
+        (self.last.approved_plan == Some(plan)).then_some(approval)
+    }
+}

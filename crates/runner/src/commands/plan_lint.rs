@@ -1,0 +1,125 @@
+//! `runner plan lint`
+
+use std::path::Path;
+
+use runner_core::runs::estimate::PlanEstimate;
+use runner_core::runs::plan_lint::PlanProblem;
+use runner_core::step::Event;
+use runner_host::ops::plan_lint::{PlanLint, StubPolicy, plan_lint};
+use runner_term::format::{counted, dollars, duration};
+use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
+use serde_json::{Value, json};
+
+use crate::args::PlanLintArgs;
+use crate::render::clean;
+
+pub(crate) struct PlanLintOutput(PlanLint);
+
+pub(crate) fn run(dir: &Path, args: &PlanLintArgs) -> Result<PlanLintOutput, CommandError> {
+    let stubs = if args.mutants { StubPolicy::Try } else { StubPolicy::Skip };
+    let mut ignore_events = |_: &Event| {};
+    plan_lint(dir, stubs, &mut ignore_events)
+        .map(PlanLintOutput)
+        .map_err(|error| CommandError::from_host("could not check the plan", error))
+}
+
+fn name(problem: &PlanProblem) -> String {
+    match &problem.check {
+        Some(check) => format!("{}: check `{check}`", problem.task),
+        None => problem.task.clone(),
+    }
+}
+
+fn estimate_text(estimate: &PlanEstimate) -> String {
+    let time = format!("{} (P90 {})", duration(estimate.secs.p50), duration(estimate.secs.p90));
+    let cost = estimate
+        .microdollars
+        .map(|cost| format!("{} (P90 {})", dollars(cost.p50), dollars(cost.p90)))
+        .unwrap_or_else(|| "cost unknown".to_owned());
+    let samples = counted(estimate.samples, "passed task", "passed tasks");
+    format!("{cost}, {time}, from {samples} in this repository")
+}
+
+impl CommandOutput for PlanLintOutput {
+    fn json(&self) -> Value {
+        let lint = &self.0;
+        json!({
+            "schema": "runner.plan_lint/1",
+            "problems": lint.problems,
+            "prose": lint.prose,
+            "coverage": lint.coverage,
+            "estimate": lint.estimate,
+            "tasks": lint.tasks,
+            "checks": lint.checks,
+            "stop": lint.stop,
+            "exit": self.exit().0,
+        })
+    }
+
+    fn key_values(&self) -> Vec<KeyValueLine> {
+        let lint = &self.0;
+        let mut lines = Vec::new();
+        for problem in &lint.problems {
+            let mut line =
+                KeyValueLine::new().with("problem", problem.kind.as_str()).with("task", &problem.task);
+            if let Some(check) = &problem.check {
+                line = line.with("check", check);
+            }
+            lines.push(line.with("text", clean(&problem.text)));
+        }
+        for point in &lint.prose {
+            let line = KeyValueLine::new().with("prose", clean(&point.text)).with("task", &point.task);
+            lines.push(line.with("point", point.point));
+        }
+        let mut end = KeyValueLine::new()
+            .with("tasks", lint.tasks)
+            .with("checks", lint.checks)
+            .with("problems", lint.problems.len())
+            .with("acceptance", lint.coverage);
+        if let Some(estimate) = &lint.estimate {
+            end = end.with("estimate", estimate_text(estimate));
+        }
+        lines.push(end.with("exit", self.exit().0));
+        lines
+    }
+
+    fn human(&self, styler: &Styler) -> String {
+        let lint = &self.0;
+        let mut text = String::new();
+        let cross = styler.paint(TextRole::Bad, styler.glyph(Glyph::Failed));
+        for problem in &lint.problems {
+            text.push_str(&format!("{cross} {} {}\n", name(problem), clean(&problem.text)));
+        }
+        for point in &lint.prose {
+            let line = format!("  in prose: {} ({}): {}", point.task, point.point, clean(&point.text));
+            text.push_str(&styler.paint(TextRole::Faint, &styler.fit(&line, styler.width)));
+            text.push('\n');
+        }
+        let tasks = counted(lint.tasks, "open task", "open tasks");
+        let checks = counted(lint.checks, "check", "checks");
+        text.push_str(&format!("{tasks}, {checks}; acceptance: {}\n", lint.coverage));
+        match &lint.estimate {
+            Some(estimate) => text.push_str(&format!("expected: {}\n", estimate_text(estimate))),
+            None => text.push_str("expected: unknown (fewer than 5 tasks passed in this repository)\n"),
+        }
+        if lint.problems.is_empty() && lint.stop.is_none() {
+            let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
+            text.push_str(&format!("{tick} the plan is sound\n\nNext: runner plan approve\n"));
+        } else {
+            text.push_str("\nNext: runner plan edit, or runner node check add|remove\n");
+        }
+        text
+    }
+
+    fn is_long(&self) -> bool {
+        true
+    }
+
+    fn exit(&self) -> CommandExit {
+        match (&self.0.stop, self.0.problems.is_empty()) {
+            (Some(stop), _) => CommandExit(stop.exit_code()),
+            (None, true) => CommandExit::SUCCESS,
+            (None, false) => CommandExit(2),
+        }
+    }
+}
