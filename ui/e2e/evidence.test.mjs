@@ -34,16 +34,6 @@ const header = (page) => page.getByRole("banner");
 const folder = (repository, iter) => join(repository.root, `.runner/iterations/${RUN}`, iter);
 
 describe("evidence", () => {
-  it("D6: what the agent printed to its error output is served", async () => {
-    const repository = new Repository({ agent: `echo "error: disk on fire" >&2; exit 7`, guard: GUARD });
-    repository.runner("loop", "--max-iterations", "1");
-    const own = await Server.start(repository);
-    const errors = await fetch(`${own.url}api/iterations/${RUN}/1/executor.err.log`);
-    assert.equal(errors.status, 200);
-    assert.match(await errors.text(), /disk on fire/);
-    own.stop();
-  });
-
   it("D2: a run whose runner was killed has no time that is not known, and shows no protocol", async () => {
     const repository = new Repository({
       agent: `echo '{"type":"system","subtype":"init"}'; while :; do sleep 0.1; done`,
