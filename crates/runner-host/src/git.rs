@@ -31,6 +31,7 @@ mod write_tree;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use batch_process::GitProcess;
@@ -76,6 +77,8 @@ pub struct Git {
     processes: GitProcesses,
     /// The result of the last search for a run's start.
     known_start: Mutex<Option<KnownStart>>,
+    /// Whether a file was found since the last [`Self::settle_index`] that git cannot convert.
+    has_unconverted: AtomicBool,
 }
 
 /// The git processes that answer many requests.
@@ -133,6 +136,7 @@ impl Git {
             writer: None,
             processes: GitProcesses::new(),
             known_start: Mutex::new(None),
+            has_unconverted: AtomicBool::new(false),
         })
     }
 

@@ -104,8 +104,12 @@ impl Git {
     pub fn status(&self) -> Result<RepoStatus, Error> {
         let output = self.call(&STATUS).run().or_else(|error| {
             // A file that was committed without conversion has new times, and git cannot convert it.
-            self.refresh_unconverted(&self.paths().index()).map_err(|_| error)?;
-            self.call(&STATUS).run()
+            let index = self.paths().index();
+            self.refresh_unconverted(&index).map_err(|_| error)?;
+            self.call(&STATUS).run().or_else(|_| {
+                self.settle_index(&index)?;
+                self.call(&STATUS).run()
+            })
         })?;
         parse_status(&output).ok_or_else(|| Error::GitOutput { command: STATUS.join(" ") })
     }

@@ -4,7 +4,10 @@
 //! git directory of its own, which has that file, and with the objects, the index and the work tree of the repository.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{fs, thread};
 
 use super::command::GitCommand;
 use super::{Git, lossy};
@@ -14,11 +17,15 @@ use crate::fs::atomic;
 /// A bare `-` would be an invalid value for an encoding.
 const ATTRIBUTES: &[u8] = b"* -text -ident !eol !filter !working-tree-encoding\n";
 
+/// Compares all files with the index, and writes it even if nothing changed.
+const REWRITE: [&str; 4] = ["update-index", "-q", "--force-write-index", "--refresh"];
+
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 impl Git {
     /// A git command that converts no file. It knows index, work tree and objects, but no commits and references.
     pub(super) fn call_unconverted<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<GitCommand<'_>, Error> {
+        self.has_unconverted.store(true, Ordering::Relaxed);
         let folder = self.paths().unconverted();
         atomic::create_folders(self.paths().git_dir(), &folder.join("refs"))?;
         atomic::create_folders(self.paths().git_dir(), &folder.join("info"))?;
@@ -36,6 +43,19 @@ impl Git {
         }
         let call = self.call(args).variable("GIT_DIR", folder).variable("GIT_WORK_TREE", self.root());
         Ok(call.variable("GIT_OBJECT_DIRECTORY", self.common_dir().join("objects")))
+    }
+
+    /// Makes sure that plain git need not read files that it cannot convert. Git reads a file again if it changed in the second
+    /// in which the index was written, so the index is written once more in a later one.
+    pub(crate) fn settle_index(&self, index: &Path) -> Result<(), Error> {
+        if !self.has_unconverted.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let since_second = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
+        thread::sleep(Duration::from_secs(1) - Duration::from_nanos(since_second.into()));
+        let settled = self.call_unconverted(&REWRITE)?.index(index).output().map(drop);
+        self.has_unconverted.store(false, Ordering::Relaxed);
+        settled
     }
 
     /// Git reads the object format from this file itself, and not from one that it includes.

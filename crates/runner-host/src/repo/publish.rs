@@ -217,6 +217,7 @@ fn finalize(git: &Git, entry: &PublishEntry) -> Result<(), Error> {
 fn install_index(git: &Git) -> Result<(), Error> {
     let prepared = git.paths().private_index("publish");
     let lock = git.paths().index_lock();
+    git.settle_index(&prepared)?;
     atomic::sync_file(&prepared)?;
     fs::hard_link(&prepared, &lock).map_err(|error| {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
@@ -237,6 +238,7 @@ pub(crate) fn copy_to_user_index(git: &Git, index: &Path) -> Result<(), Error> {
     let user_index = git.paths().index();
     let copy = git.paths().private_index("restored");
     atomic::copy_with_mtime(index, &copy)?;
+    git.settle_index(&copy)?;
     atomic::sync_file(&copy)?;
     if user_index.is_dir() {
         atomic::remove_any(&user_index)?;
