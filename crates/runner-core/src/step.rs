@@ -58,7 +58,7 @@ pub use attempt::{
 };
 pub use backoff::{Backoff, Wait};
 pub use baseline::{RedBaselineAnswer, RunStart, begin_loop, begin_step};
-pub use before_work::RedResults;
+pub use before_work::{RedResults, run_heldout_red};
 pub use checks::{CheckEvidence, CheckPhase, CheckResult, CheckRun, GreenRun, JobChecks, run_red_checks};
 pub use escalation::{AgentChoice, LeafRef, UsageLimit, choose_agent, next_agent, pending_wait};
 pub use event::{Event, GuardEnd, RecordedEvent, SessionCheck};

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::checks::coverage::{PointState, point_states};
 use crate::config::Config;
-use crate::model::checks::{Check, CheckEnd, CheckExit, CheckName, RedKind, RedRule, TaskChecks};
+use crate::model::checks::{Check, CheckEnd, CheckExit, CheckName, CheckRed, RedKind, RedRule, TaskChecks};
+use crate::model::heldout::HeldoutTask;
 use crate::model::id::NodeId;
 use crate::model::run_state::RunState;
 use crate::model::tree::{Node, Tree, path_text};
@@ -93,6 +94,7 @@ fn nodes(tree: &Tree) -> Vec<(String, &Node)> {
 pub fn static_problems(
     tree: &Tree,
     checks: &BTreeMap<NodeId, TaskChecks>,
+    state: &RunState,
     config: &Config,
 ) -> Vec<PlanProblem> {
     let mut problems = Vec::new();
@@ -100,7 +102,8 @@ pub fn static_problems(
     for (task, leaf) in open_leaves(tree) {
         let mut report =
             |kind, text: String| problems.push(PlanProblem { task: task.clone(), check: None, kind, text });
-        let has_checks = checks.get(&leaf.id).is_some_and(|checks| !checks.checks.is_empty());
+        let has_checks = checks.get(&leaf.id).is_some_and(|checks| !checks.checks.is_empty())
+            || state.heldout_of(&leaf.id).is_some();
         if leaf.acceptance.is_empty() && !has_checks {
             report(PlanProblemKind::Empty, "has neither acceptance criteria nor checks".to_owned());
         }
@@ -203,6 +206,27 @@ pub fn red_problems(
     problems
 }
 
+/// The required held-out checks of a task that do not fail for a reason that counts. What they printed is beside them.
+pub fn heldout_problems(task: &str, heldout: &HeldoutTask) -> Vec<PlanProblem> {
+    let unproven = heldout.unproven().into_iter();
+    let problem = |red: CheckRed| {
+        let (kind, text) = match red.red {
+            RedKind::Green => (PlanProblemKind::Green, "is held out and succeeds before the work"),
+            RedKind::Broken | RedKind::Failed | RedKind::Absent => {
+                (PlanProblemKind::Broken, "is held out and could not run, or not twice the same: see its log")
+            }
+        };
+        PlanProblem { task: task.to_owned(), check: Some(red.name), kind, text: text.to_owned() }
+    };
+    unproven.map(problem).collect()
+}
+
+/// The open tasks with held-out checks, with their paths.
+pub fn heldout_tasks<'s>(tree: &Tree, state: &'s RunState) -> Vec<(String, &'s HeldoutTask)> {
+    let open = nodes(tree).into_iter().filter(|(_, node)| !node.passes);
+    open.filter_map(|(path, node)| Some((path, state.heldout_of(&node.id)?))).collect()
+}
+
 /// Why a run of a check counts as none.
 fn broken_text(check: &Check, exit: CheckExit) -> String {
     match exit {
@@ -221,10 +245,10 @@ fn broken_text(check: &Check, exit: CheckExit) -> String {
 }
 
 /// The acceptance criteria of open leaves that no check decides.
-pub fn prose_points(tree: &Tree, checks: &BTreeMap<NodeId, TaskChecks>) -> Vec<ProsePoint> {
+pub fn prose_points(tree: &Tree, checks: &BTreeMap<NodeId, TaskChecks>, state: &RunState) -> Vec<ProsePoint> {
     let mut prose = Vec::new();
     for (task, leaf) in open_leaves(tree) {
-        let states = point_states(leaf, checks.get(&leaf.id), &RunState::new(None));
+        let states = point_states(leaf, checks.get(&leaf.id), state);
         let undecided = states.iter().zip(&leaf.acceptance).enumerate();
         for (index, (_, text)) in undecided.filter(|(_, (state, _))| **state == PointState::Prose) {
             prose.push(ProsePoint { task: task.clone(), point: index + 1, text: one_line(text) });
@@ -300,7 +324,7 @@ mod tests {
         }
         let toml = "[[check]]\nname = \"c\"\ncommand = [\"x\"]\nfiles = { \"t/x\" = \"x\" }\n";
         let of = BTreeMap::from([(id("a"), checks(toml)), (id("d"), checks(toml))]);
-        let problems = static_problems(&tree(root.clone()), &of, &Config::default());
+        let problems = static_problems(&tree(root.clone()), &of, &RunState::new(None), &Config::default());
         let found: Vec<(&str, PlanProblemKind)> =
             problems.iter().map(|problem| (problem.task.as_str(), problem.kind)).collect();
         assert_eq!(
@@ -311,8 +335,18 @@ mod tests {
                 ("root/d", PlanProblemKind::SharedDestination),
             ]
         );
-        let prose = prose_points(&tree(root), &of);
+        let prose = prose_points(&tree(root.clone()), &of, &RunState::new(None));
         assert_eq!(prose.len(), 13, "only `c` has criteria that no check decides");
+        let heldout =
+            |node| HeldoutTask::new(id(node), &checks("[[check]]\nname = \"h\"\ncommand = [\"x\"]\n"));
+        let state =
+            RunState { heldout: vec![heldout("b"), heldout("c"), heldout("p")], ..RunState::new(None) };
+        let tree = tree(root);
+        assert_eq!(prose_points(&tree, &of, &state), []);
+        let problems = static_problems(&tree, &of, &state, &Config::default());
+        assert!(problems.iter().all(|problem| problem.kind != PlanProblemKind::Empty), "{problems:?}");
+        let tasks: Vec<String> = heldout_tasks(&tree, &state).into_iter().map(|(path, _)| path).collect();
+        assert_eq!(tasks, ["root/b", "root/c"]);
     }
 
     #[test]

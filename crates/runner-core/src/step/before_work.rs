@@ -69,16 +69,22 @@ pub(super) fn run<W: World>(world: &mut W, run: &LoadedRun, job: &Job) -> Result
         RedFirst::Stop(stop) => return Ok(BeforeWork::Stop(stop)),
     }
     for task in job.task.heldout.iter().filter(|task| task.is_red_due()) {
-        match heldout_red(world, run, task)? {
-            Ok(task) => red.heldout.push(task),
+        let task = match run_heldout_red(world, run, task)? {
+            Ok(task) => task,
             Err(stop) => return Ok(BeforeWork::Stop(stop)),
+        };
+        let unproven = task.unproven();
+        if run.snapshot.config.checks.vacuous == VacuousPolicy::Stop && !unproven.is_empty() {
+            let checks = unproven.into_iter().map(|red| red.name).collect();
+            return Ok(BeforeWork::Stop(StopReason::VacuousChecks { node: task.node, checks }));
         }
+        red.heldout.push(task);
     }
     Ok(BeforeWork::Ready(red))
 }
 
 /// Runs the held-out checks of a task before the work, each that must fail twice.
-fn heldout_red<W: World>(
+pub fn run_heldout_red<W: World>(
     world: &mut W,
     run: &LoadedRun,
     task: &HeldoutTask,
@@ -104,11 +110,5 @@ fn heldout_red<W: World>(
         world.announce(&Event::HeldoutEnded { node, check: name, red: kind, result: None });
         checks.push(HeldoutCheck { red: kind, ..check.clone() });
     }
-    let task = HeldoutTask { checks, ..task.clone() };
-    let unproven = task.unproven();
-    if run.snapshot.config.checks.vacuous == VacuousPolicy::Stop && !unproven.is_empty() {
-        let checks = unproven.into_iter().map(|red| red.name).collect();
-        return Ok(Err(StopReason::VacuousChecks { node: task.node, checks }));
-    }
-    Ok(Ok(task))
+    Ok(Ok(HeldoutTask { checks, ..task.clone() }))
 }

@@ -11,10 +11,12 @@ use runner_core::model::id::RunId;
 use runner_core::model::tree::Node;
 use runner_core::runs::estimate::{PlanEstimate, TaskSample, estimate};
 use runner_core::runs::plan_lint::{
-    PlanProblem, PlanProblemKind, ProsePoint, checked_tasks, open_leaves, prose_points, red_problems,
-    static_problems, stub_paths,
+    PlanProblem, PlanProblemKind, ProsePoint, checked_tasks, heldout_problems, heldout_tasks, open_leaves,
+    prose_points, red_problems, static_problems, stub_paths,
 };
-use runner_core::step::{CheckRun, Job, LoadedRun, Outcome, StopReason, World, check_job, run_red_checks};
+use runner_core::step::{
+    CheckRun, Job, LoadedRun, Outcome, StopReason, World, check_job, run_heldout_red, run_red_checks,
+};
 
 use crate::error::Error;
 use crate::fs::atomic;
@@ -57,8 +59,8 @@ pub fn plan_lint(dir: &Path, stubs: StubPolicy, sink: EventSink<'_>) -> Result<P
     let checks = task_checks(&git, tree)?;
     let leaves = open_leaves(tree);
     let mut lint = PlanLint {
-        problems: static_problems(tree, &checks, &run.snapshot.config),
-        prose: prose_points(tree, &checks),
+        problems: static_problems(tree, &checks, &run.snapshot.state, &run.snapshot.config),
+        prose: prose_points(tree, &checks, &run.snapshot.state),
         coverage: coverage(tree, &checks, &run.snapshot.state),
         estimate: estimate(&samples, leaves.len()),
         tasks: leaves.len(),
@@ -71,7 +73,17 @@ pub fn plan_lint(dir: &Path, stubs: StubPolicy, sink: EventSink<'_>) -> Result<P
         let task_lint = TaskLint { root: git.root(), world: &mut world, run: &run, path: &path, node, task };
         if let Err(stop) = task_lint.run(stubs, &mut lint.problems)? {
             lint.stop = Some(stop);
-            break;
+            return Ok(lint);
+        }
+    }
+    for (path, task) in heldout_tasks(tree, &run.snapshot.state) {
+        lint.checks += task.checks.len();
+        match run_heldout_red(&mut world, &run, task)? {
+            Ok(task) => lint.problems.extend(heldout_problems(&path, &task)),
+            Err(stop) => {
+                lint.stop = Some(stop);
+                break;
+            }
         }
     }
     Ok(lint)

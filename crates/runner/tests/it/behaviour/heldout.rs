@@ -269,3 +269,21 @@ fn forged_held_out_results_are_named_by_their_rule() {
     ];
     assert_found(&repo, forgeries);
 }
+
+#[test]
+fn lint_runs_held_out_checks_and_counts_what_they_decide() {
+    let repo = with_folder(&["root"]);
+    let repo = start(repo, &RunBuilder::new(RUNNER));
+    let sound = repo.runner(&["plan", "lint"]).ok();
+    assert!(sound.stdout.contains(" checks=1 problems=0 "), "{}", sound.stdout);
+    assert!(!sound.stdout.contains("prose="), "{}", sound.stdout);
+    assert_secret(&repo);
+
+    write_check(&repo, "root", "true");
+    repo.runner(&["start"]).ok();
+    let found = repo.runner(&["plan", "lint"]);
+    assert_eq!(found.code, Some(2));
+    let problem = "problem=green task=root check=hidden text=\"is held out and succeeds before the work\"";
+    assert!(found.stdout.contains(problem), "{}", found.stdout);
+    assert_secret(&repo);
+}
