@@ -34,6 +34,7 @@ mod run_loop;
 mod runs;
 mod select;
 mod show;
+mod show_running;
 mod sibling_program;
 mod start;
 mod status;

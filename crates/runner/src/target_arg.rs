@@ -77,7 +77,7 @@ pub(crate) fn committed_iteration<'v>(
     what: &str,
 ) -> Result<&'v IterationView, CommandError> {
     let iteration = view.iterations.iter().find(|iteration| iteration.iter == iter);
-    if iteration.is_none() && view.running() == Some(iter) {
+    if view.is_in_progress(iter) {
         return Err(CommandError::refused("still_running", what)
             .cause(format!("iteration {} is still running", iter.get()))
             .hint("to follow it: runner log @ -f"));

@@ -111,6 +111,11 @@ impl RunView {
         self.iteration_dir(next).join("prompt.md").exists().then_some(next)
     }
 
+    /// Whether this iteration has no commit yet.
+    pub fn is_in_progress(&self, iter: IterationNumber) -> bool {
+        self.running() == Some(iter) && self.iterations.iter().all(|iteration| iteration.iter != iter)
+    }
+
     /// The path of an iteration's log directory, which may not exist.
     pub fn iteration_dir(&self, iter: IterationNumber) -> PathBuf {
         let iteration = self.iterations.iter().find(|iteration| iteration.iter == iter);

@@ -16,6 +16,7 @@ use runner_term::format::{clock, dollars};
 use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
+use super::show_running;
 use crate::args::ShowArgs;
 use crate::render::changes::{FileDiffStat, parse_numstat, render_files};
 use crate::render::clean;
@@ -32,6 +33,7 @@ pub(crate) fn run(dir: &Path, args: &ShowArgs) -> Result<Box<dyn CommandOutput>,
     let view = RunView::at(dir, args.run.as_deref()).map_err(failed)?;
     match resolve(args.target.as_deref().unwrap_or("@"), &view, WHAT)? {
         TargetArg::Node(id) => Ok(Box::new(ShowNodeOutput::new(&view, &id))),
+        TargetArg::Iteration(iter) if view.is_in_progress(iter) => show_running::run(dir, iter, WHAT),
         TargetArg::Iteration(iter) => {
             let iteration = committed_iteration(iter, &view, WHAT)?.clone();
             let numstat = view.diff(&iteration, DiffFormat::Stat, &[]).map_err(failed)?;

@@ -134,6 +134,10 @@ fn log_follows_the_current_iteration() {
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     let mut looping = sandbox.runner_command(&["loop", "-q"]).spawn().unwrap();
     wait_for("the session", || sandbox.outside().join("begun").exists());
+    let shown = sandbox.runner(&["show", "@"]).ok().stdout;
+    assert!(shown.starts_with("iter=1 state=running phase=agent task=root"), "{shown}");
+    assert!(shown.contains("next=\"runner log @ -f\""), "{shown}");
+    assert!(sandbox.runner(&["diff", "@"]).refused(2).contains("iteration 1 is still running"));
     let seen = sandbox.outside().join("seen");
     let mut following =
         sandbox.runner_command(&["log", "@", "-f"]).stdout(File::create(&seen).unwrap()).spawn().unwrap();
