@@ -141,12 +141,13 @@ impl RunReport {
         text
     }
 
-    /// What to type next: as in the status, after an answer to the first open question.
+    /// What to type next: as in the status, after an answer to the first open question, and without this command itself.
     pub(super) fn next(&self) -> Vec<NextCommand> {
         let answer = self.questions(true).next().map(|question| {
             NextCommand::new(format!("runner answer {} \"…\"", question.number), "answer a question")
         });
-        answer.into_iter().chain(self.status.next.iter().cloned()).collect()
+        let others = self.status.next.iter().filter(|next| next.command != "runner report");
+        answer.into_iter().chain(others.cloned()).collect()
     }
 
     pub(crate) fn markdown(&self) -> String {
