@@ -26,6 +26,7 @@ use crate::step::{FinalState, Outcome, StopReason, final_state};
 use crate::text::one_line;
 
 pub use advice::NextCommand;
+pub use events::with_later_events;
 use events::{LatestEvents, RunActivity};
 pub use facts::{
     CheckoutFacts, DocumentFacts, LockHolder, PendingWait, RunFacts, RunRef, RunTotals, StartBlocker,
@@ -35,7 +36,7 @@ pub use facts::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LifecycleState {
-    /// No run was started here, or another branch than the run's is checked out.
+    /// No run was started here.
     NoRun,
     /// The run's files are missing or invalid.
     Invalid,
@@ -157,6 +158,19 @@ impl RunStatus {
 
 /// Decides the status of a run.
 pub fn run_status(facts: &RunFacts<'_>) -> RunStatus {
+    let mut status = status_in_checkout(facts);
+    if let Some(run) = facts.run.filter(|_| facts.checkout.is_elsewhere) {
+        status.details.push(format!("`{}` is not checked out", run.branch));
+        // Land and report work from any branch.
+        if status.state != LifecycleState::Complete {
+            status.next.insert(0, advice::switch(run.id));
+        }
+    }
+    status
+}
+
+/// The status of a run whose branch is checked out.
+fn status_in_checkout(facts: &RunFacts<'_>) -> RunStatus {
     let latest = LatestEvents::of(facts.events);
     match facts.lock {
         LockHolder::Runner { pid } => return working(facts, &latest, pid),
@@ -352,7 +366,7 @@ fn invalid(documents: &[Doc]) -> RunStatus {
 
 /// No run was started, or the branch, GOAL.md and run_state.json do not name the same one.
 fn no_run(facts: &RunFacts<'_>) -> RunStatus {
-    let CheckoutFacts { identity, blocker, newest_run } = facts.checkout;
+    let CheckoutFacts { identity, blocker, .. } = facts.checkout;
     let headline = match identity.first() {
         None if blocker == Some(StartBlocker::NotInitialized) => "no run on this branch",
         None => "no run started yet",
@@ -366,10 +380,6 @@ fn no_run(facts: &RunFacts<'_>) -> RunStatus {
     let mut status = RunStatus::new(LifecycleState::NoRun, headline);
     status.details = identity.iter().map(ToString::to_string).collect();
     status.next = advice::start(blocker);
-    if let Some(run) = newest_run.filter(|_| blocker == Some(StartBlocker::NotInitialized)) {
-        status.details.push(format!("the newest run is `{run}`"));
-        status.next.insert(0, advice::switch(run));
-    }
     status
 }
 

@@ -69,7 +69,7 @@ pub(super) fn resume(has_loop: bool) -> Vec<NextCommand> {
 }
 
 pub(super) fn switch(run: &RunId) -> NextCommand {
-    command(format!("runner switch {run}"), "check the newest run out")
+    command(format!("runner switch {run}"), "check the run out")
 }
 
 /// How to start a run, or to get back to it.

@@ -79,6 +79,13 @@ pub(super) struct PlannedSession<'e> {
     agent: &'e str,
 }
 
+/// The newest events of a run: those of its newest iteration, and those of the run itself that came after them.
+pub fn with_later_events(mut iteration: Vec<RecordedEvent>, run: Vec<RecordedEvent>) -> Vec<RecordedEvent> {
+    let last_ms = iteration.last().map_or(0, |recorded| recorded.t_ms);
+    iteration.extend(run.into_iter().filter(|recorded| recorded.t_ms >= last_ms));
+    iteration
+}
+
 /// What the newest events report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LatestEvents<'e> {

@@ -52,8 +52,8 @@ pub struct CheckoutFacts<'a> {
     pub identity: &'a [IdentityError],
     /// What the user must do before an iteration can start.
     pub blocker: Option<StartBlocker>,
-    /// The newest run of the repository, if another branch than a run's is checked out.
-    pub newest_run: Option<&'a RunId>,
+    /// Whether another branch than the run's is checked out.
+    pub is_elsewhere: bool,
 }
 
 /// What the user must do before a run can start or continue.

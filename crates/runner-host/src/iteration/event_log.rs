@@ -33,6 +33,8 @@ pub(crate) struct EventLog<'a> {
     early: Vec<Event>,
     /// The file of the current iteration or, between two iterations, of the last one.
     file: Option<EventsFile>,
+    /// The file of the run, for a stop before the first event of an iteration's own file.
+    run_file: Option<EventsFile>,
 }
 
 impl<'a> EventLog<'a> {
@@ -49,11 +51,13 @@ impl<'a> EventLog<'a> {
             trigger: HookTrigger::default(),
             early: Vec::new(),
             file: None,
+            run_file: None,
         }
     }
 
     /// For the next iteration of a run with this configuration and these questions.
-    pub(crate) fn begin(&mut self, config: &Config, questions: &[Question]) {
+    pub(crate) fn begin(&mut self, run_file: EventsFile, config: &Config, questions: &[Question]) {
+        self.run_file = Some(run_file);
         self.hooks = config.hooks.clone();
         self.notify = config.notify.clone();
         self.questions = questions.len();
@@ -72,7 +76,9 @@ impl<'a> EventLog<'a> {
 
     /// Records an event in events.jsonl and passes it to the sink.
     pub(super) fn record(&mut self, event: &Event) {
-        if let Some(file) = &self.file {
+        let is_between = matches!(event, Event::Stopped { .. }) && !self.early.is_empty();
+        let file = self.file.as_ref().filter(|_| !is_between);
+        if let Some(file) = file.or(self.run_file.as_ref()) {
             file.append(event);
         }
         if let Some(sink) = &mut self.sink {

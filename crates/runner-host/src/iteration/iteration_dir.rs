@@ -56,7 +56,7 @@ pub fn last_line(root: &Path, run: &RunId, iter: IterationNumber, log: &str) -> 
     text.lines().rev().map(runner_core::text::one_line).find(|line| !line.is_empty())
 }
 
-/// The file events.jsonl of an iteration.
+/// The file events.jsonl of an iteration, or of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct EventsFile {
     root: PathBuf,
@@ -64,6 +64,11 @@ pub(crate) struct EventsFile {
 }
 
 impl EventsFile {
+    /// The events that no iteration's file has: a loop that stopped before the next session.
+    pub(crate) fn of_run(paths: &RepoPaths, run: &RunId) -> Self {
+        Self { root: paths.root().to_owned(), dir: paths.run_logs(run.as_str()) }
+    }
+
     /// Appends an event. A failure is ignored: no run stops because its log cannot be written.
     pub(super) fn append(&self, event: &Event) {
         let Ok(line) = serde_json::to_string(&RecordedEvent { t_ms: now_ms(), event }) else { return };

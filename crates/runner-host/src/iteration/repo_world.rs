@@ -17,6 +17,7 @@ use super::earlier_records::EarlierRecords;
 use super::event_log::{EventLog, EventSink, HookRun};
 use super::guard;
 use super::heldout;
+use super::iteration_dir::EventsFile;
 use super::known_state::KnownState;
 use super::load::load_with_known;
 use super::maintenance::Maintenance;
@@ -262,7 +263,9 @@ impl IterationWorld for RepoWorld<'_> {
 impl World for RepoWorld<'_> {
     fn load(&mut self) -> Result<LoadedRun, Error> {
         let run = load_with_known(self.repo.git(), &mut self.known)?;
-        self.events.begin(&run.snapshot.config, &questions_in(self.repo.git())?);
+        let git = self.repo.git();
+        let run_file = EventsFile::of_run(git.paths(), &run.snapshot.run_id);
+        self.events.begin(run_file, &run.snapshot.config, &questions_in(git)?);
         Ok(LoadedRun { request: self.choices.request, ..run })
     }
 

@@ -184,9 +184,14 @@ impl RepoPaths {
         self.root.join(".runner/iterations")
     }
 
+    /// The logs of a run.
+    pub(crate) fn run_logs(&self, run: &str) -> PathBuf {
+        self.iterations().join(run)
+    }
+
     /// The guard's output before a run's first session.
     pub(crate) fn baseline_log(&self, run: &str) -> PathBuf {
-        self.iterations().join(run).join("baseline.log")
+        self.run_logs(run).join("baseline.log")
     }
 
     /// The guard's output in a clean checkout, after all tasks passed.
@@ -196,7 +201,7 @@ impl RepoPaths {
 
     /// The log of one iteration.
     pub(crate) fn iteration(&self, run: &str, iter: &str) -> PathBuf {
-        self.iterations().join(run).join(iter)
+        self.run_logs(run).join(iter)
     }
 
     /// The temporary files of a session in a sandbox.

@@ -49,6 +49,25 @@ pub struct RunBranch {
     pub unix_secs: u64,
 }
 
+/// What the files under `.runner/` say about a run, if none is checked out.
+#[derive(Clone, Debug)]
+pub struct WorkTreeRun {
+    /// The run that run_state.json names.
+    pub named: Option<RunId>,
+    /// Whether there is a GOAL.md, perhaps for a run that is not started yet.
+    pub has_goal: bool,
+}
+
+impl WorkTreeRun {
+    /// The run to show: the one that the files name, or the newest one where there are no files of a run.
+    pub fn elsewhere<'b>(&self, branches: &'b [RunBranch]) -> Option<&'b RunBranch> {
+        match &self.named {
+            Some(named) => branches.iter().find(|branch| branch.run == *named),
+            None => branches.first().filter(|_| !self.has_goal),
+        }
+    }
+}
+
 /// The commit of an iteration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IterationCommit {
@@ -87,6 +106,9 @@ pub struct FileStat {
     pub lines: Option<(u64, u64)>,
 }
 
+/// The branch that HEAD names as a file where git keeps references in tables.
+const REFTABLE_HEAD: &str = ".invalid";
+
 impl ReadonlyRepo {
     /// Finds the repository that contains `dir`.
     pub fn open(dir: &Path) -> Result<Self, Error> {
@@ -119,6 +141,20 @@ impl ReadonlyRepo {
     pub fn branch(&self) -> Option<String> {
         let text = atomic::read(&self.git.as_ref()?.paths().in_git_dir("HEAD"), 4_096).ok().flatten()?;
         lossy(&text).strip_prefix("ref: refs/heads/").map(str::to_owned)
+    }
+
+    /// Whether a run's branch is checked out. A runner at work owns the work tree, whatever a session did to HEAD.
+    pub fn is_checked_out(&self, run: &RunId) -> bool {
+        let is_on = |branch: String| branch == run.branch().as_str() || branch == REFTABLE_HEAD;
+        let Some(git) = &self.git else { return true };
+        let head = atomic::read(&git.paths().in_git_dir("HEAD"), 4_096);
+        let is_readable = matches!(head, Ok(Some(_)));
+        !is_readable || self.branch().is_some_and(is_on) || self.lock_holder().is_some() || self.has_journal()
+    }
+
+    /// Whether a crash left an operation in the journal.
+    fn has_journal(&self) -> bool {
+        self.pending_iteration().is_some() || self.has_pending_publish()
     }
 
     /// The runs that have a local or fetched branch, newest first. A local branch wins.

@@ -24,7 +24,7 @@ use crate::fs::atomic;
 use crate::git::Git;
 use crate::iteration::event_log::EventLog;
 use crate::iteration::guard::GUARD_LOG;
-use crate::iteration::iteration_dir::PROMPT;
+use crate::iteration::iteration_dir::{EventsFile, PROMPT};
 use crate::iteration::load::load_commit;
 use crate::iteration::program_runner::ProgramRunner;
 use crate::iteration::recovered_session::{InterruptedSession, ResumedIteration, WorktreeOwner};
@@ -272,7 +272,8 @@ fn recover_iteration(
         return reject_base(git, entry, &base).map(|publish| publish.map(Recovered::Publish));
     }
     let run = load_commit(git, &entry.base)?;
-    events.begin(&run.snapshot.config, &[]);
+    let run_file = EventsFile::of_run(git.paths(), &run.snapshot.run_id);
+    events.begin(run_file, &run.snapshot.config, &[]);
     let run = LoadedRun { request: entry.request, ..run };
     // The same commit and the same command give the same job.
     let NextStep::Work(job) = plan(&run.snapshot, run.request)? else {

@@ -21,6 +21,7 @@ use crate::git::{Git, Head};
 use crate::ops::pause;
 use crate::repo::documents::{SMALL_BYTES_MAX, first_paths, read_docs_and_errors};
 use crate::repo::journal::{self, JournalState};
+use crate::repo::readonly_repo::ReadonlyRepo;
 use crate::repo::recovery::RecoveryNote;
 
 /// The result of reading a document.
@@ -95,10 +96,24 @@ pub struct GoalView {
 
 /// Inspects the repository that contains `dir`.
 pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
-    let mut git = Git::open(dir)?;
+    let git = Git::open(dir)?;
     if git.root().join(RUNNER_DIR).symlink_metadata().is_err() {
         return Err(UserError::NotSetUp(git.root().to_owned()).into());
     }
+    inspect_checkout(git)
+}
+
+/// The same for a repository with runs, local or fetched, where another branch is checked out that has no `.runner/`.
+pub fn inspect_with_runs(repo: &ReadonlyRepo) -> Result<Inspection, Error> {
+    match inspect(repo.root()) {
+        Err(Error::Refused(UserError::NotSetUp(root))) if !repo.runs()?.is_empty() => {
+            inspect_checkout(Git::open(&root)?)
+        }
+        inspected => inspected,
+    }
+}
+
+fn inspect_checkout(mut git: Git) -> Result<Inspection, Error> {
     let (docs, refused) = read_docs_and_errors(&git)?;
     let config = LoadedDoc::load(docs.get(&Doc::Config), Config::decode);
     let filters = config.valid().map(|config| config.git.filters.clone()).unwrap_or_default();

@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use runner_core::model::id::{IterationNumber, RunId};
+use runner_core::run_status::with_later_events;
 use runner_core::step::RecordedEvent;
 use rustix::fs::{FileType, Mode, OFlags};
 
@@ -14,24 +15,32 @@ use crate::repo::paths::RepoPaths;
 /// How much of the end of events.jsonl is read.
 const TAIL_BYTES: u64 = 256 << 10;
 
-/// The newest events of a run's newest iteration, oldest first. Empty where the logs are missing: they are not committed.
+/// The newest events of a run, oldest first: those of its newest iteration, and those of the run itself after them. Empty where
+/// the logs are missing: they are not committed.
 pub fn newest_events(root: &Path, run: &RunId) -> Vec<RecordedEvent> {
-    let bytes = newest_iteration(root, run).and_then(|folder| tail(&folder.join("events.jsonl")));
-    RecordedEvent::from_lines(&bytes.unwrap_or_default()).collect()
+    let Some(logs) = run_logs(root, run) else { return Vec::new() };
+    let events = |folder: &Path| {
+        let bytes = tail(&folder.join("events.jsonl")).unwrap_or_default();
+        RecordedEvent::from_lines(&bytes).collect()
+    };
+    let iteration = newest_iteration(&logs).map(|folder| events(&folder)).unwrap_or_default();
+    with_later_events(iteration, events(&logs))
 }
 
-fn newest_iteration(root: &Path, run: &RunId) -> Option<PathBuf> {
-    let paths = RepoPaths::new(root, Path::new(""));
-    let first = paths.iteration(run.as_str(), &IterationNumber::FIRST.to_string());
-    let folder = first.parent()?;
+fn run_logs(root: &Path, run: &RunId) -> Option<PathBuf> {
+    let logs = RepoPaths::new(root, Path::new("")).run_logs(run.as_str());
     // An agent can write below `.runner/`: a link in the place of a folder is not followed.
-    let is_folder = |path: &Path| atomic::is_folder(path).unwrap_or(false);
-    if !is_folder(folder.parent()?) || !is_folder(folder) {
-        return None;
-    }
-    let names = fs::read_dir(folder).ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    (is_folder(logs.parent()?) && is_folder(&logs)).then_some(logs)
+}
+
+fn is_folder(path: &Path) -> bool {
+    atomic::is_folder(path).unwrap_or(false)
+}
+
+fn newest_iteration(logs: &Path) -> Option<PathBuf> {
+    let names = fs::read_dir(logs).ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let newest: IterationNumber = names.filter_map(|name| name.parse().ok()).max()?;
-    Some(folder.join(newest.to_string())).filter(|path| is_folder(path))
+    Some(logs.join(newest.to_string())).filter(|path| is_folder(path))
 }
 
 /// The last bytes of a regular file. Links are not followed; a pipe in its place does not block.
@@ -68,6 +77,13 @@ mod tests {
         let line = "{\"t_ms\": 2, \"event\": \"resumed\"}\n";
         fs::write(folder.join("0002/events.jsonl"), format!("{filler}\n{line}{{\"t_ms\"")).unwrap();
         assert_eq!(newest_events(root, &run), [RecordedEvent { t_ms: 2, event: Event::Resumed }]);
+        for (t_ms, is_newer) in [(1, false), (2, true)] {
+            let line = format!("{{\"t_ms\": {t_ms}, \"event\": \"paused\"}}\n");
+            fs::write(folder.join("events.jsonl"), line).unwrap();
+            let newest = newest_events(root, &run).pop().map(|recorded| recorded.event);
+            assert_eq!(newest, Some(if is_newer { Event::Paused } else { Event::Resumed }));
+        }
+        fs::remove_file(folder.join("events.jsonl")).unwrap();
         fs::remove_file(folder.join("0002/events.jsonl")).unwrap();
         std::os::unix::fs::symlink(folder.join("0001/events.jsonl"), folder.join("0002/events.jsonl"))
             .unwrap();

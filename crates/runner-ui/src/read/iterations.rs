@@ -241,7 +241,7 @@ fn first_events(folder: &ConfinedDir) -> Vec<RecordedEvent> {
     RecordedEvent::from_lines(&bytes.unwrap_or_default()).collect()
 }
 
-/// The last events of an iteration.
+/// The last events of an iteration, or of a run.
 pub(crate) fn last_events(folder: &ConfinedDir) -> Vec<RecordedEvent> {
     let Ok(file) = folder.file("events.jsonl") else { return Vec::new() };
     let from = file.stamp.bytes.saturating_sub(EVENTS_BYTES_MAX as u64);

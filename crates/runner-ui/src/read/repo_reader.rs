@@ -15,7 +15,9 @@ use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{BYTES_MAX, Tree};
-use runner_host::repo::readonly_repo::{CommittedFile, IterationCommit, ReadonlyRepo, RunBranch};
+use runner_host::repo::readonly_repo::{
+    CommittedFile, IterationCommit, ReadonlyRepo, RunBranch, WorkTreeRun,
+};
 use serde_json::Value;
 
 use crate::api::VerifyResult;
@@ -189,6 +191,11 @@ impl RepoReader {
 
     /// The run that is checked out here.
     pub(crate) fn here(&self) -> Option<RunId> {
+        self.named_run().filter(|run| self.repo.is_checked_out(run))
+    }
+
+    /// The run that run_state.json names, whatever branch is checked out.
+    fn named_run(&self) -> Option<RunId> {
         let version = self.stamp(Doc::RunState)?;
         let read = || {
             let bytes = self.root.read(self.path(Doc::RunState), SMALL_BYTES_MAX).map_err(|_| ())?;
@@ -198,12 +205,16 @@ impl RepoReader {
         self.caches.here.get_or_read((), version, read).ok().flatten()
     }
 
-    /// The run with this id; without an id, the one that is checked out here, or else the newest.
+    /// The run with this id; without an id, the one that `runner status` shows.
     pub(crate) fn run(&self, wanted: Option<&RunId>) -> Result<Option<RunSource>, RequestError> {
         let here = self.here();
         let branches = self.branches()?;
-        let id = wanted.or(here.as_ref()).or(branches.first().map(|branch| &branch.run));
-        let Some(id) = id.cloned() else { return Ok(None) };
+        let elsewhere = || {
+            let work_tree =
+                WorkTreeRun { named: self.named_run(), has_goal: self.is_goal_written().is_some() };
+            work_tree.elsewhere(&branches).map(|branch| branch.run.clone())
+        };
+        let Some(id) = wanted.cloned().or_else(|| here.clone()).or_else(elsewhere) else { return Ok(None) };
         let branch = branches.iter().find(|branch| branch.run == id).cloned();
         let run = RunSource { is_here: here.as_ref() == Some(&id), id, branch };
         let is_known = run.is_here || run.branch.is_some() || self.run_folder(&run.id).is_ok();

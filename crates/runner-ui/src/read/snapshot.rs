@@ -12,7 +12,7 @@ use runner_core::model::tree::{Selection, next_selection};
 use runner_core::model::user_notes::UserNotes;
 use runner_core::run_status::{
     CheckoutFacts, DocumentFacts, LockHolder, NextCommand, PendingWait, RunFacts, RunRef, RunStatus,
-    RunTotals, StartBlocker, run_status,
+    RunTotals, StartBlocker, run_status, with_later_events,
 };
 use runner_core::step::{Event, RecordedEvent, next_agent, pending_wait};
 pub(crate) use runner_host::clock::now_ms;
@@ -56,6 +56,8 @@ impl RunSnapshot {
         let newest = rows.last().and_then(|row| IterationNumber::new(row.iter));
         let folder = newest.and_then(|iter| iterations::folder(project, run, iter).ok());
         let events = folder.as_ref().map(iterations::last_events).unwrap_or_default();
+        let of_run = project.run_folder(&run.id).ok().as_ref().map(iterations::last_events);
+        let events = with_later_events(events, of_run.unwrap_or_default());
         let changed_ms = folder.as_ref().and_then(iterations::changed_ms);
         let (config, state) = (project.config(run), project.state(run));
         Self { rows, tree, config, state, events, changed_ms, problems }
@@ -77,7 +79,7 @@ impl RunSnapshot {
                 state: self.state.as_deref(),
                 invalid,
             },
-            checkout: CheckoutFacts::default(),
+            checkout: CheckoutFacts { is_elsewhere: !run.is_here, ..CheckoutFacts::default() },
             lock: if run.is_here { lock_holder(project) } else { LockHolder::Free },
             is_paused: run.is_here && project.repo.is_paused(),
             wait: self.wait().filter(|_| run.is_here),

@@ -136,14 +136,7 @@ fn stop_with(reason: &str) {
         "time_limit" => ends(builder("sleep 60").keys("iteration_timeout_secs = 1")),
         "failures" => ends(builder("exit 1")),
         "needs_user" => ends(builder(&reports("not_logged_in"))),
-        "vacuous_checks" => {
-            let sandbox = builder(PROVES_NOTHING).config_tables("[checks]\nvacuous = \"stop\"").start();
-            let output = sandbox.runner(&["loop", "--json"]);
-            let end: Value = serde_json::from_str(output.stdout.lines().last().unwrap()).unwrap();
-            assert_eq!((&end["stop"]["reason"], output.code), (&reason.into(), Some(1)));
-            // This stop comes before the iteration has a log, so that only the loop itself knows the reason.
-            assert_eq!(assert_agreed(&sandbox, LifecycleState::Stopped)["stop"], Value::Null);
-        }
+        "vacuous_checks" => ends(builder(PROVES_NOTHING).config_tables("[checks]\nvacuous = \"stop\"")),
         "not_approved" => ends(builder(WORKS).config_tables("[plan]\napproval = \"required\"")),
         "interrupted" => interrupted(),
         "user_stop" => user_stop(),
@@ -188,6 +181,16 @@ fn every_stop_is_the_same_everywhere() {
     for some in reasons.chunks(4) {
         std::thread::scope(|scope| some.iter().for_each(|reason| _ = scope.spawn(|| stop_with(reason))));
     }
+}
+
+/// A loop that is interrupted in the baseline, before the first iteration has a log.
+#[test]
+fn stop_before_the_first_session_is_the_same_everywhere() {
+    let setup = builder(WORKS).guard_keys("baseline = true").guard(WAITS_IN_GUARD);
+    let scene = RunScene::working(&setup, &["loop", "--json"]);
+    scene.signal("-INT");
+    let RunScene { sandbox, child } = scene;
+    assert_ended(&sandbox, &end(child), "interrupted");
 }
 
 /// A repository, and a loop that runs in it.
@@ -278,6 +281,22 @@ fn every_state_is_the_same_everywhere() {
             scene.kill();
         }
     }
+}
+
+/// On another branch, the run is shown as its own branch has it; a goal that was not started yet comes first.
+#[test]
+fn run_that_is_not_checked_out_is_the_same_everywhere() {
+    for (state, from) in [(LifecycleState::Stopped, "main"), (LifecycleState::Complete, "runner/demo")] {
+        let RunScene { sandbox, .. } = scene(state);
+        sandbox.git(&["switch", "-q", "-c", "elsewhere", from]);
+        let status = assert_agreed(&sandbox, state);
+        let is_switched = status["next"][0]["command"] == "runner switch demo";
+        assert_eq!(is_switched, state == LifecycleState::Stopped, "{status}");
+    }
+    let RunScene { sandbox, .. } = scene(LifecycleState::Complete);
+    sandbox.git(&["switch", "-q", "main"]);
+    sandbox.runner(&["init"]).ok();
+    assert_agreed(&sandbox, LifecycleState::NoRun);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use runner_core::checks::coverage::Coverage;
 use runner_core::config::{Config, OnStuck};
 use runner_core::layout::Doc;
 use runner_core::model::cost::unenforceable_limits;
+use runner_core::model::goal::Goal;
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{SelectedLeaf, Selection, Tree, next_selection, path_text, stuck_leaves};
@@ -19,10 +20,10 @@ use runner_core::runs::identity::IdentityError;
 use runner_core::step::{AgentChoice, RecordedEvent, next_agent, pending_wait};
 use runner_host::ops::edit::questions;
 use runner_host::ops::edit_queue::queued_edits;
-use runner_host::repo::readonly_repo::{ReadonlyRepo, RunBranch};
+use runner_host::repo::readonly_repo::{ReadonlyRepo, RunBranch, WorkTreeRun};
 use runner_host::repo::recovery::RecoveryNote;
 use runner_host::view::checks::checks_view;
-use runner_host::view::inspect::{Inspection, inspect};
+use runner_host::view::inspect::{Inspection, inspect_with_runs};
 use runner_host::view::newest_events::newest_events;
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
@@ -47,8 +48,62 @@ pub(crate) struct StatusOutput {
     coverage: Option<Coverage>,
     /// How many questions of agents have no answer.
     open_questions: usize,
-    /// The newest run of the repository, if none is here.
-    newest_run: Option<RunId>,
+    /// The run to show if none is checked out.
+    elsewhere: Option<RunElsewhere>,
+}
+
+/// A run whose branch is not checked out, as its last commit has it.
+struct RunElsewhere {
+    branch: RunBranch,
+    documents: BranchDocuments,
+    status: RunStatus,
+}
+
+/// What is shown of a goal.
+struct GoalTitle<'a> {
+    title: &'a str,
+    is_written: bool,
+}
+
+/// The documents in the last commit of a branch, if they are valid.
+struct BranchDocuments {
+    goal: Option<String>,
+    tree: Option<Tree>,
+    state: Option<RunState>,
+    config: Option<Config>,
+}
+
+impl BranchDocuments {
+    fn read(repo: &ReadonlyRepo, branch: &RunBranch) -> Self {
+        let doc = |doc| repo.doc(&branch.commit, doc).ok().flatten().unwrap_or_default();
+        Self {
+            goal: Goal::parse(&doc(Doc::Goal)).ok().map(|goal| goal.summary().title),
+            tree: Tree::decode(&doc(Doc::Tree)).ok(),
+            state: RunState::decode(&doc(Doc::RunState)).ok(),
+            config: Config::decode(&doc(Doc::Config)).ok(),
+        }
+    }
+
+    fn status(&self, repo: &ReadonlyRepo, branch: &RunBranch) -> RunStatus {
+        let events = newest_events(repo.root(), &branch.run);
+        run_status(&RunFacts {
+            run: Some(RunRef { id: &branch.run, branch: &branch.name }),
+            documents: DocumentFacts {
+                tree: self.tree.as_ref(),
+                config: self.config.as_ref(),
+                state: self.state.as_ref(),
+                invalid: if self.tree.is_none() { &[Doc::Tree] } else { &[] },
+            },
+            checkout: CheckoutFacts { is_elsewhere: true, ..CheckoutFacts::default() },
+            events: &events,
+            totals: RunTotals {
+                iterations: self.state.as_ref().map_or(0, |state| state.next_iter.get() - 1),
+                ended_ms: Some(branch.unix_secs.saturating_mul(1000)),
+                ..RunTotals::default()
+            },
+            ..RunFacts::default()
+        })
+    }
 }
 
 pub(crate) fn run(dir: &Path) -> Result<StatusOutput, CommandError> {
@@ -57,11 +112,11 @@ pub(crate) fn run(dir: &Path) -> Result<StatusOutput, CommandError> {
 
 /// Reads everything that the status of a run depends on. Takes no lock and writes nothing.
 pub(crate) fn read(dir: &Path) -> Result<StatusOutput, runner_host::Error> {
-    let inspection = inspect(dir)?;
+    let repo = ReadonlyRepo::open(dir)?;
+    let inspection = inspect_with_runs(&repo)?;
     let run = inspection.run();
     let events = run.map(|run| newest_events(&inspection.root, run)).unwrap_or_default();
     let branch = run.map(|run| run.branch().to_string()).unwrap_or_default();
-    let repo = ReadonlyRepo::open(dir)?;
     let lock = match repo.lock_holder() {
         Some(pid) => LockHolder::Runner { pid },
         None if inspection.interrupted => {
@@ -78,8 +133,8 @@ pub(crate) fn read(dir: &Path) -> Result<StatusOutput, runner_host::Error> {
     let queued = queued_edits(dir)?.len();
     let asked = questions(dir).unwrap_or_default();
     let open_questions = asked.iter().filter(|question| question.answers.is_empty()).count();
-    let newest_run =
-        if run.is_none() { repo.runs()?.into_iter().next().map(|newest| newest.run) } else { None };
+    let elsewhere =
+        if run.is_none() && lock == LockHolder::Free { elsewhere(&repo, &inspection)? } else { None };
     Ok(StatusOutput {
         lock,
         events,
@@ -89,9 +144,25 @@ pub(crate) fn read(dir: &Path) -> Result<StatusOutput, runner_host::Error> {
         queued,
         coverage,
         open_questions,
-        newest_run,
+        elsewhere,
         inspection,
     })
+}
+
+/// The run to show while another branch is checked out, the same one as on the page.
+fn elsewhere(
+    repo: &ReadonlyRepo,
+    inspection: &Inspection,
+) -> Result<Option<RunElsewhere>, runner_host::Error> {
+    let named = inspection.docs.state.valid().and_then(|state| state.run_id.clone());
+    if named.as_ref().is_some_and(|run| repo.is_checked_out(run)) {
+        return Ok(None);
+    }
+    let work_tree = WorkTreeRun { named, has_goal: !inspection.docs.missing.contains(&Doc::Goal) };
+    Ok(work_tree.elsewhere(&repo.runs()?).map(|branch| {
+        let documents = BranchDocuments::read(repo, branch);
+        RunElsewhere { status: documents.status(repo, branch), branch: branch.clone(), documents }
+    }))
 }
 
 /// The status of any run here: as `runner status` shows it if it is checked out somewhere, else from its last commit.
@@ -99,31 +170,11 @@ pub(crate) fn status_of_run(repo: &ReadonlyRepo, branch: &RunBranch, worktree: O
     if let Some(current) = worktree.and_then(|worktree| read(worktree).ok()) {
         return run_status(&current.facts());
     }
-    let doc = |doc| repo.doc(&branch.commit, doc).ok().flatten().unwrap_or_default();
-    let tree = Tree::decode(&doc(Doc::Tree)).ok();
-    let state = RunState::decode(&doc(Doc::RunState)).ok();
-    let config = Config::decode(&doc(Doc::Config)).ok();
-    let events = newest_events(repo.root(), &branch.run);
-    run_status(&RunFacts {
-        run: Some(RunRef { id: &branch.run, branch: &branch.name }),
-        documents: DocumentFacts {
-            tree: tree.as_ref(),
-            config: config.as_ref(),
-            state: state.as_ref(),
-            invalid: if tree.is_none() { &[Doc::Tree] } else { &[] },
-        },
-        events: &events,
-        totals: RunTotals {
-            iterations: state.as_ref().map_or(0, |state| state.next_iter.get() - 1),
-            ended_ms: Some(branch.unix_secs.saturating_mul(1000)),
-            ..RunTotals::default()
-        },
-        ..RunFacts::default()
-    })
+    BranchDocuments::read(repo, branch).status(repo, branch)
 }
 
-/// The documents that are missing or invalid. If all are missing, there is no run: git leaves the ignored logs of a run behind
-/// when another branch is checked out.
+/// The documents that are missing or invalid. Without goal, state and plan there is no run: git leaves the ignored logs of a run
+/// behind when another branch is checked out, and a base branch may have a configuration for later runs.
 fn invalid_documents(inspection: &Inspection) -> Vec<Doc> {
     if is_without_documents(inspection) {
         return Vec::new();
@@ -138,7 +189,7 @@ fn invalid_documents(inspection: &Inspection) -> Vec<Doc> {
 }
 
 fn is_without_documents(inspection: &Inspection) -> bool {
-    let run = [Doc::Goal, Doc::Config, Doc::RunState, Doc::Tree];
+    let run = [Doc::Goal, Doc::RunState, Doc::Tree];
     run.iter().all(|doc| inspection.docs.missing.contains(doc)) && inspection.docs.refused.is_empty()
 }
 
@@ -157,7 +208,7 @@ impl StatusOutput {
             checkout: CheckoutFacts {
                 identity: &self.identity,
                 blocker: self.blocker(),
-                newest_run: self.newest_run.as_ref(),
+                is_elsewhere: false,
             },
             lock: self.lock,
             is_paused: inspection.is_paused,
@@ -172,11 +223,46 @@ impl StatusOutput {
     }
 
     fn status(&self) -> RunStatus {
-        run_status(&self.facts())
+        match &self.elsewhere {
+            Some(run) => run.status.clone(),
+            None => run_status(&self.facts()),
+        }
+    }
+
+    fn run_id(&self) -> Option<&RunId> {
+        self.inspection.run().or(self.elsewhere.as_ref().map(|run| &run.branch.run))
     }
 
     fn tree(&self) -> Option<&Tree> {
-        self.inspection.docs.tree.valid()
+        match &self.elsewhere {
+            Some(run) => run.documents.tree.as_ref(),
+            None => self.inspection.docs.tree.valid(),
+        }
+    }
+
+    fn state(&self) -> Option<&RunState> {
+        match &self.elsewhere {
+            Some(run) => run.documents.state.as_ref(),
+            None => self.inspection.docs.state.valid(),
+        }
+    }
+
+    fn config(&self) -> Option<&Config> {
+        match &self.elsewhere {
+            Some(run) => run.documents.config.as_ref(),
+            None => self.inspection.docs.config.valid(),
+        }
+    }
+
+    /// The goal's title, and whether it is written.
+    fn goal(&self) -> Option<GoalTitle<'_>> {
+        match &self.elsewhere {
+            Some(run) => run.documents.goal.as_deref().map(|title| GoalTitle { title, is_written: true }),
+            None => {
+                let goal = self.inspection.docs.goal.valid()?;
+                Some(GoalTitle { title: &goal.title, is_written: goal.is_written })
+            }
+        }
     }
 
     /// The last recovery after a crash, if it was in this run.
@@ -186,7 +272,7 @@ impl StatusOutput {
     }
 
     fn selected(&self) -> Option<SelectedLeaf<'_>> {
-        let on_stuck = self.inspection.docs.config.valid().map_or(OnStuck::Stop, |config| config.on_stuck);
+        let on_stuck = self.config().map_or(OnStuck::Stop, |config| config.on_stuck);
         match self.tree().map(|tree| next_selection(tree, on_stuck)) {
             Some(Selection::Leaf(selected) | Selection::Stuck(selected)) => Some(selected),
             Some(Selection::Complete) | None => None,
@@ -209,23 +295,19 @@ impl StatusOutput {
 
     /// The agent of the next session.
     fn agent(&self) -> Option<AgentChoice> {
-        let (config, state) = (self.inspection.docs.config.valid()?, self.inspection.docs.state.valid()?);
+        let (config, state) = (self.config()?, self.state()?);
         Some(next_agent(config, state, Some(self.selected()?.leaf)))
     }
 
     fn wait(&self) -> Option<PendingWait<'_>> {
         let (ends_ms, _) = self.inspection.waiting?;
-        let wait = pending_wait(
-            self.inspection.docs.state.valid()?,
-            self.inspection.docs.config.valid()?,
-            &self.agent()?.executor,
-        )?;
+        let wait = pending_wait(self.state()?, self.config()?, &self.agent()?.executor)?;
         Some(PendingWait { wait, ends_ms })
     }
 
     /// The limits that cannot be enforced, because the agent reports no usage.
     fn warning(&self) -> Option<String> {
-        let (config, state) = (self.inspection.docs.config.valid()?, self.inspection.docs.state.valid()?);
+        let (config, state) = (self.config()?, self.state()?);
         let agent = self.agent()?;
         let limits = unenforceable_limits(config, &state.spent, &agent.executor);
         (!limits.is_empty()).then(|| blind_text(&limits, &clean(&agent.executor.label())))
@@ -235,15 +317,14 @@ impl StatusOutput {
 impl CommandOutput for StatusOutput {
     fn json(&self) -> Value {
         let inspection = &self.inspection;
-        let state = inspection.docs.state.valid();
-        let config = inspection.docs.config.valid();
+        let (state, config) = (self.state(), self.config());
         let mut document = json!({
             "schema": "runner.status/1",
-            "run_id": inspection.run(),
+            "run_id": self.run_id(),
             "root": inspection.root.display().to_string(),
             "branch": inspection.head.branch(),
             "commit": inspection.head.commit(),
-            "goal": inspection.docs.goal.valid().map(|goal| json!({ "title": goal.title, "written": goal.is_written })),
+            "goal": self.goal().map(|goal| json!({ "title": goal.title, "written": goal.is_written })),
             "leaves": self.tree().map(|tree| tree.root().leaves()),
             "node": self.selected().map(|selected| json!({
                 "id": selected.leaf.id,
@@ -285,7 +366,7 @@ impl CommandOutput for StatusOutput {
         lines.extend(status.phase.map(|phase| line("phase", phase.as_str().to_owned())));
         lines.extend(status.stop.as_ref().map(|stop| line("stop", stop.as_str().to_owned())));
         lines.push(line("headline", status.headline.clone()));
-        lines.extend(inspection.run().map(|run| line("run_id", run.to_string())));
+        lines.extend(self.run_id().map(|run| line("run_id", run.to_string())));
         lines.push(line(
             "branch",
             inspection.head.branch().map(|branch| clean(branch.as_str())).unwrap_or_default(),
@@ -300,7 +381,7 @@ impl CommandOutput for StatusOutput {
             lines.push(KeyValueLine::new().with("attempts", selected.leaf.attempts));
             lines.push(KeyValueLine::new().with("max_attempts", selected.leaf.max_attempts));
         }
-        if let Some(state) = inspection.docs.state.valid() {
+        if let Some(state) = self.state() {
             lines.push(KeyValueLine::new().with("next_iter", state.next_iter.get()));
         }
         if let Some(PendingWait { wait, ends_ms }) = self.wait() {

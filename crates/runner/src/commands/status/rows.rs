@@ -2,6 +2,7 @@
 
 use runner_core::config::OnStuck;
 use runner_core::model::cost::{BudgetLimit, number};
+use runner_core::model::id::IterationNumber;
 use runner_core::model::run_state::{GuardResult, RunState};
 use runner_core::model::tree::{path_text, stuck_leaves};
 use runner_core::run_status::{PendingWait, RunStatus};
@@ -20,7 +21,7 @@ use crate::render::wait::{left_ms, on_the_wall, reason};
 impl StatusOutput {
     /// The verdict on the last iteration, and how often open tasks were refused.
     fn review_text(&self) -> Option<String> {
-        let review = &self.inspection.docs.state.valid()?.review;
+        let review = &self.state()?.review;
         let refused = review
             .refusals
             .iter()
@@ -32,7 +33,7 @@ impl StatusOutput {
 
     /// The tasks without attempts left.
     fn stuck_text(&self) -> Option<String> {
-        let on_stuck = self.inspection.docs.config.valid().map_or(OnStuck::Stop, |config| config.on_stuck);
+        let on_stuck = self.config().map_or(OnStuck::Stop, |config| config.on_stuck);
         let leaves = stuck_leaves(self.tree()?);
         let names: Vec<&str> = leaves.iter().map(|leaf| leaf.id.as_str()).collect();
         let skipped = if on_stuck == OnStuck::Skip { ", skipped" } else { "" };
@@ -42,7 +43,7 @@ impl StatusOutput {
 
     /// Where the guard last ran.
     fn guard_room(&self) -> Option<String> {
-        let state = self.inspection.docs.state.valid()?;
+        let state = self.state()?;
         let baseline = state.baseline.as_ref().and_then(|baseline| baseline.room);
         Some(match state.last_room.or(baseline)? {
             RoomLevel::InPlace => "runs in the work tree, without a sandbox".to_owned(),
@@ -50,15 +51,18 @@ impl StatusOutput {
         })
     }
 
-    /// The guard's result before the first session, unless it passed.
+    /// The guard's result before the first session with it, unless it passed.
     fn baseline_text(&self) -> Option<String> {
-        let baseline = self.inspection.docs.state.valid()?.baseline.as_ref()?;
+        let baseline = self.state()?.baseline.as_ref()?;
         match baseline.guard {
             GuardResult::Pass => None,
-            GuardResult::Fail => Some(format!(
-                "the guard already failed before the first session (exit {})",
-                clean(&baseline.exit)
-            )),
+            GuardResult::Fail => {
+                let when = match baseline.next_iter {
+                    IterationNumber::FIRST => "the first session".to_owned(),
+                    iter => format!("iteration {}", iter.get()),
+                };
+                Some(format!("the guard already failed before {when} (exit {})", clean(&baseline.exit)))
+            }
             GuardResult::Skipped => Some(clean(baseline.output.as_deref().unwrap_or_default())),
         }
     }
@@ -74,9 +78,7 @@ impl StatusOutput {
             let (left, until) = (duration(left_ms(ends_ms).div_ceil(1000)), on_the_wall(ends_ms));
             rows.push(("wait", format!("{left}, until {until} ({})", clean(&reason(wait)))));
         }
-        if let (Some(state), Some(config)) =
-            (self.inspection.docs.state.valid(), self.inspection.docs.config.valid())
-        {
+        if let (Some(state), Some(config)) = (self.state(), self.config()) {
             rows.extend(spent_text(&state.spent, &config.budget).map(|text| ("spent", text)));
             let leaf = self.selected().and_then(|selected| state.spent_on(&selected.leaf.id));
             for limit in [BudgetLimit::LeafTokens, BudgetLimit::LeafUsd] {
@@ -110,10 +112,10 @@ impl StatusOutput {
         if styler.verbose {
             rows.push(("root", clean(&inspection.root.display().to_string())));
         }
-        rows.extend(inspection.run().map(|run| ("run", run.to_string())));
+        rows.extend(self.run_id().map(|run| ("run", run.to_string())));
         rows.extend(status.since_ms.map(|since_ms| ("since", on_the_wall(since_ms))));
-        if let Some(goal) = inspection.docs.goal.valid() {
-            let title = if goal.is_written { clean(&goal.title) } else { "not written yet".to_owned() };
+        if let Some(goal) = self.goal() {
+            let title = if goal.is_written { clean(goal.title) } else { "not written yet".to_owned() };
             rows.push(("goal", title));
         }
         rows.push(("branch", head_text(&inspection.head)));
@@ -126,10 +128,10 @@ impl StatusOutput {
             rows.push(("", clean(&selected.leaf.title)));
             rows.push(("attempts", format!("{attempts} of {max} used")));
         }
-        if let Some(last) = inspection.docs.state.valid().and_then(last_text) {
+        if let Some(last) = self.state().and_then(last_text) {
             rows.push(("last", last));
         }
-        if let (Some(state), Some(config)) = (inspection.docs.state.valid(), inspection.docs.config.valid()) {
+        if let (Some(state), Some(config)) = (self.state(), self.config()) {
             let iterations = state.counted_iterations();
             let outages = match state.progress.outages {
                 0 => String::new(),

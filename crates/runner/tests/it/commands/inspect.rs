@@ -38,8 +38,8 @@ fn identity_problems_name_the_fix() {
     assert_eq!(output.code, Some(2));
     assert!(output.stdout.contains("(run 'runner start')"), "{}", output.stdout);
     let status = sandbox.runner(&["status"]).ok();
-    assert_eq!(status.value("state"), Some("no_run"));
-    assert_eq!(status.value("headline"), Some("\"another branch is checked out\""));
+    assert_eq!((status.value("state"), status.value("branch")), (Some("stopped"), Some("elsewhere")));
+    assert!(status.stdout.contains("next=\"runner switch "), "{}", status.stdout);
 }
 
 #[test]

@@ -116,9 +116,12 @@ fn runs_have_the_state_of_runner_status() {
         }
     }
     let other = json(&sandbox.runner(&["status", "--json"]).ok());
+    for key in ["run_id", "state", "stop", "headline", "leaves"] {
+        assert_eq!(other[key], status[key], "{key}");
+    }
     assert_eq!(
-        (&other["state"], &other["next"][0]["command"]),
-        (&"no_run".into(), &"runner switch demo".into())
+        (&other["branch"], &other["next"][0]["command"]),
+        (&"main".into(), &"runner switch demo".into())
     );
 }
 
