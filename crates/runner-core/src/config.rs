@@ -170,7 +170,7 @@ pub struct GuardConfig {
     /// changes and accept them.
     pub protect: ProtectPolicy,
     /// Run the guard once before the first session of a run, and record the result: it shows what already failed before
-    /// any agent ran. Turn it off if the guard takes very long.
+    /// any agent ran. It runs once more after you changed the guard. Turn it off if the guard takes very long.
     pub baseline: bool,
     /// Run the guard once more after all tasks passed, in a clean checkout of the last commit. The run is complete only if it
     /// succeeds there too.

@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use values::{entry_value, restored_entries};
 
 use crate::config::GuardConfig;
+use crate::model::digest::Sha256;
 use crate::model::protection::{FileEntry, Protection};
 use crate::model::repo_path::RepoPath;
 use tools::TOOLS;
@@ -48,10 +49,37 @@ const INTERPRETERS: [&str; 9] = ["node", "ruby", "perl", "php", "lua", "Rscript"
 
 /// The protection of a run: the files that the configuration lists, or those that the guard's command depends on.
 pub fn protection(guard: &GuardConfig, repo: &dyn RepoFiles) -> Protection {
-    match &guard.protected {
+    let protection = match &guard.protected {
         Some(files) => Protection { files: files.clone(), ..Protection::default() },
         None => derived(guard.command.words(), repo),
-    }
+    };
+    let guard_sha256 = Some(guard_digest(guard, &protection, repo));
+    Protection { guard_sha256, ..protection }
+}
+
+/// The digest of what decides the guard's result: the keys about how it runs, and the protected content.
+fn guard_digest(guard: &GuardConfig, protection: &Protection, repo: &dyn RepoFiles) -> Sha256 {
+    let GuardConfig { command, setup, keep, ignored, network, sockets, .. } = guard;
+    let files = protection.files.iter().map(|pattern| {
+        let path = pattern.replace('\\', "");
+        let digest = repo.read(&path).map(|bytes| Sha256::of(&bytes));
+        (path, digest)
+    });
+    let entries = protection.entries.iter().map(|entry| {
+        let bytes = repo.read(&entry.file.to_string());
+        (entry.to_string(), entry_value(entry, bytes.as_deref()))
+    });
+    let content = serde_json::json!({
+        "command": command,
+        "setup": setup,
+        "keep": keep,
+        "ignored": ignored,
+        "network": network,
+        "sockets": sockets,
+        "files": files.collect::<Vec<_>>(),
+        "entries": entries.collect::<Vec<_>>(),
+    });
+    Sha256::of(content.to_string().as_bytes())
 }
 
 /// What the guard's command depends on.
@@ -63,6 +91,7 @@ pub fn derived(command: &[String], repo: &dyn RepoFiles) -> Protection {
         files: files.iter().map(|path| escaped(path)).collect(),
         missing: missing.iter().map(|path| RepoPath::of_bytes(path.as_bytes())).collect(),
         entries: entries.into_iter().collect(),
+        guard_sha256: None,
     }
 }
 

@@ -182,6 +182,7 @@ mod tests {
             exit: "0".to_owned(),
             room: None,
             output: None,
+            next_iter: crate::model::id::IterationNumber::FIRST,
         };
         let done = RunState { final_check: Some(guard), ..state(&[red]) };
         assert_eq!(coverage(&tree, &all, &done).proven, 2);

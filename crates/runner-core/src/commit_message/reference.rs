@@ -16,7 +16,10 @@ pub(super) const SUBJECTS: [(&str, &str); 8] = [
         "chore(loop): run <run-id> iter <NNNN> repair status=<status> guard=skipped",
         "an iteration that repairs an invalid tree and selects no node",
     ),
-    ("chore(loop): run <run-id> baseline guard=<guard>", "the guard's result before the first session"),
+    (
+        "chore(loop): run <run-id> baseline guard=<guard>",
+        "the guard's result before the first session, and after a start that changed the guard",
+    ),
     (
         "chore(loop): run <run-id> final guard=<guard>",
         "the results of the guard and of all checks in a clean checkout, after all tasks passed",

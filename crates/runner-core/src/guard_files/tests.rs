@@ -1,6 +1,7 @@
 //! The protection that guards of real projects get.
 
 use super::*;
+use crate::config::CommandArgv;
 
 fn repo(files: &[(&'static str, &'static str)]) -> BTreeMap<String, Vec<u8>> {
     files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect()
@@ -162,9 +163,33 @@ fn a_list_in_the_configuration_wins() {
     let mut guard = GuardConfig { protected: Some(vec!["x/**".to_owned()]), ..GuardConfig::default() };
     assert_eq!(protection(&guard, &repo).files, ["x/**"]);
     guard.protected = Some(Vec::new());
-    assert_eq!(protection(&guard, &repo), Protection::default());
+    let none = protection(&guard, &repo);
+    assert_eq!(none, Protection { guard_sha256: none.guard_sha256, ..Protection::default() });
     guard.protected = None;
     assert_eq!(protection(&guard, &repo).files, [".justfile", "Justfile", "a", "justfile"]);
+}
+
+#[test]
+fn a_guard_is_another_one_if_its_keys_files_or_entries_change() {
+    let npm = GuardConfig {
+        command: CommandArgv::new(vec!["npm".into(), "test".into()]).unwrap(),
+        ..GuardConfig::default()
+    };
+    let package = |test: &str, version: &str| {
+        let text = format!("{{\"version\": \"{version}\", \"scripts\": {{\"test\": \"{test}\"}}}}");
+        protection(&npm, &BTreeMap::from([("package.json".to_owned(), text.into_bytes())])).guard_sha256
+    };
+    assert_eq!(package("vitest", "1"), package("vitest", "2"));
+    assert_ne!(package("vitest", "1"), package("true", "1"));
+    let just = GuardConfig::default();
+    let recipe =
+        |text: &'static str| protection(&just, &repo(&[("justfile", text), ("src/a", "x")])).guard_sha256;
+    assert_eq!(recipe("ci:\n  a\n"), recipe("ci:\n  a\n"));
+    assert_ne!(recipe("ci:\n  a\n"), recipe("ci:\n  b\n"));
+    let offline = GuardConfig { network: false, ..just.clone() };
+    assert_ne!(protection(&offline, &repo(&[])).guard_sha256, protection(&just, &repo(&[])).guard_sha256);
+    let lenient = GuardConfig { final_check: false, baseline: false, ..just.clone() };
+    assert_eq!(protection(&lenient, &repo(&[])).guard_sha256, protection(&just, &repo(&[])).guard_sha256);
 }
 
 #[test]

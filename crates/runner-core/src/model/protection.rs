@@ -5,6 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::digest::Sha256;
 use super::repo_path::RepoPath;
 
 /// The protected files of a run, as `runner start` found them. An iteration never changes the list.
@@ -17,6 +18,10 @@ pub struct Protection {
     pub missing: Vec<RepoPath>,
     /// Parts of files that agents may change otherwise.
     pub entries: Vec<FileEntry>,
+    /// The digest of everything known to decide the guard's result: its configuration, and the content of these files and
+    /// entries. Files behind a wildcard do not count.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub guard_sha256: Option<Sha256>,
 }
 
 /// One value in a file, such as the script `test` in package.json. `Display` gives its name: `package.json#scripts.test`.
@@ -86,6 +91,7 @@ mod tests {
             files: vec!["justfile".to_owned(), ".env".to_owned()],
             missing: vec![path(".env")],
             entries: vec![entry("test", true), entry("lint", false)],
+            guard_sha256: None,
         };
         assert!(protection.pins(&path(".env")) && protection.pins(&path("package.json#scripts.test")));
         assert!(!protection.pins(&path("justfile")) && !protection.pins(&path("package.json#scripts.lint")));

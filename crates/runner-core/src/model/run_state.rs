@@ -147,6 +147,8 @@ pub struct RecordedGuardRun {
     /// What the guard printed, or why it gave no result; null if it succeeded.
     #[serde(deserialize_with = "Option::deserialize")]
     pub output: Option<String>,
+    /// The first iteration after it.
+    pub next_iter: IterationNumber,
 }
 
 /// The last session on a node, for the prompt of the next one.
@@ -223,6 +225,11 @@ pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D
 }
 
 impl RunState {
+    /// Whether the guard is still the one of the last start, as far as that is known.
+    pub(crate) fn has_guard_of(&self, protection: &Protection) -> bool {
+        self.protection.as_ref().is_some_and(|known| known.guard_sha256 == protection.guard_sha256)
+    }
+
     /// The state before a run's first iteration.
     pub fn new(run_id: Option<RunId>) -> Self {
         Self {

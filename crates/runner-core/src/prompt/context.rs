@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::model::id::IterationNumber;
 use crate::model::run_state::{GuardResult, NodeHistory, RecordedGuardRun};
 use crate::model::tree::{Node, SelectedLeaf};
 use crate::step::{Outcome, SessionTarget, Snapshot};
@@ -140,9 +141,15 @@ fn failure(past: &NodeHistory, guard: &str, baseline: Option<&RecordedGuardRun>)
 }
 
 /// What the first sessions must know: the guard failed before any of them. A task that passed shows that it no longer does.
+/// If the user changed the guard later, the first session with it is told; the next ones see their own guard runs.
 fn red_baseline(snapshot: &Snapshot, guard: &str) -> Option<String> {
-    let baseline = snapshot.state.baseline.as_ref().filter(|baseline| baseline.guard != GuardResult::Pass)?;
-    if snapshot.tree.root().leaves().passed > 0 {
+    let state = &snapshot.state;
+    let baseline = state.baseline.as_ref().filter(|baseline| baseline.guard != GuardResult::Pass)?;
+    let is_told = match baseline.next_iter {
+        IterationNumber::FIRST => snapshot.tree.root().leaves().passed == 0,
+        iter => iter == state.next_iter,
+    };
+    if !is_told {
         return None;
     }
     let output = baseline.output.as_deref().unwrap_or_default().trim_end();
@@ -150,26 +157,34 @@ fn red_baseline(snapshot: &Snapshot, guard: &str) -> Option<String> {
         GuardResult::Skipped => "could not run",
         GuardResult::Pass | GuardResult::Fail => "failed",
     };
+    let files = match baseline.next_iter {
+        IterationNumber::FIRST => ", on files that no agent had changed",
+        _ => "",
+    };
+    let when = before_session(baseline);
     Some(format!(
-        "The guard `{guard}` {what} before the first session of this run, on files that no agent had changed. No task passes \
-         before it succeeds.\n\nOutput of the guard:\n\n{output}\n"
+        "The guard `{guard}` {what} {when}{files}. No task passes before it succeeds.\n\nOutput of the guard:\n\n{output}\n"
     ))
 }
 
-/// How the guard failed before any agent ran.
+/// When a baseline was recorded.
+fn before_session(baseline: &RecordedGuardRun) -> String {
+    match baseline.next_iter {
+        IterationNumber::FIRST => "before the first session of this run".to_owned(),
+        iter => format!("before iteration {}, the first one with this guard", iter.get()),
+    }
+}
+
+/// How the guard failed before the first session with it.
 fn baseline_note(baseline: &RecordedGuardRun, now: &str) -> String {
     let then = baseline.output.as_deref().unwrap_or_default().trim_end();
+    let when = before_session(baseline);
     match baseline.guard {
         GuardResult::Fail if then == now.trim_end() => {
-            "\nThe guard already failed before the first session of the run, with exactly this output.\n"
-                .to_owned()
+            format!("\nThe guard already failed {when}, with exactly this output.\n")
         }
-        GuardResult::Fail => format!(
-            "\nThe guard already failed before the first session of the run, with this output:\n\n{then}\n"
-        ),
-        GuardResult::Pass | GuardResult::Skipped => {
-            format!("\nThe guard could not run before the first session of the run: {then}\n")
-        }
+        GuardResult::Fail => format!("\nThe guard already failed {when}, with this output:\n\n{then}\n"),
+        GuardResult::Pass | GuardResult::Skipped => format!("\nThe guard could not run {when}: {then}\n"),
     }
 }
 
@@ -240,22 +255,28 @@ mod tests {
     fn a_failed_baseline_is_mentioned() {
         let note = |guard, output: Option<&str>| {
             let exit = "1".to_owned();
-            let baseline = RecordedGuardRun { guard, exit, room: None, output: output.map(str::to_owned) };
+            let baseline = RecordedGuardRun {
+                guard,
+                exit,
+                room: None,
+                output: output.map(str::to_owned),
+                next_iter: IterationNumber::FIRST,
+            };
             let text = failure(&past(Outcome::GuardFailed), "just ci", Some(&baseline)).unwrap();
             text.split_once("1 failed\n").unwrap().1.to_owned()
         };
         assert_eq!(note(GuardResult::Pass, None), "");
         assert_eq!(
             note(GuardResult::Fail, Some("1 failed")),
-            "\nThe guard already failed before the first session of the run, with exactly this output.\n"
+            "\nThe guard already failed before the first session of this run, with exactly this output.\n"
         );
         assert_eq!(
             note(GuardResult::Fail, Some("2 failed\n")),
-            "\nThe guard already failed before the first session of the run, with this output:\n\n2 failed\n"
+            "\nThe guard already failed before the first session of this run, with this output:\n\n2 failed\n"
         );
         assert_eq!(
             note(GuardResult::Skipped, Some("no such program")),
-            "\nThe guard could not run before the first session of the run: no such program\n"
+            "\nThe guard could not run before the first session of this run: no such program\n"
         );
     }
 }

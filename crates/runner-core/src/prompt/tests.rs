@@ -189,6 +189,7 @@ fn a_failed_baseline_is_in_every_prompt_until_a_task_passes() {
         exit: "1".to_owned(),
         room: None,
         output: Some("12 of 90 tests failed\n".to_owned()),
+        next_iter: IterationNumber::FIRST,
     });
     let text = prompt(&snapshot).unwrap().text;
     for words in ["The guard `just ci` failed before the first session", "12 of 90 tests failed"] {

@@ -238,8 +238,10 @@ pub fn compose(
             Doc::RunState => {
                 let state = choose_run_state(id, sources)?;
                 let plan_approval = state.plan_approval.filter(|_| is_still_approved(tree, sources));
+                let baseline = state.baseline.clone().filter(|_| state.has_guard_of(&protection));
                 RunState {
                     protection: Some(protection.clone()),
+                    baseline,
                     plan_approval,
                     instructions: instructions.clone(),
                     ..state

@@ -1,5 +1,5 @@
 //! The baseline: the guard's result on the untouched repository, before a run's first session. It shows what already
-//! failed before any agent ran.
+//! failed before any agent ran. If the user changes the guard later, the next session has a baseline too.
 
 use super::attempt::GuardRun;
 use super::event::Event;
@@ -39,11 +39,15 @@ pub fn begin_loop<W: LoopWorld>(world: &mut W) -> Result<RunStart, W::Error> {
     if !is_due(&run.snapshot) {
         return Ok(RunStart::Ready(Box::new(run)));
     }
-    match world.wait_for_next(None)? {
+    let start = match world.wait_for_next(None)? {
         WaitResult::Immediate => run_baseline(world, run),
         WaitResult::Waited => begin_step(world),
         WaitResult::Stop(stop) => Ok(RunStart::Stopped(stop)),
+    }?;
+    if let RunStart::Stopped(stop) = &start {
+        world.announce(&Event::stopped(stop));
     }
+    Ok(start)
 }
 
 /// Runs the guard on the untouched repository and commits its result. Meanwhile the repository may have changed, so
@@ -58,25 +62,27 @@ fn run_baseline<W: World>(world: &mut W, run: LoadedRun) -> Result<RunStart, W::
     if let GuardRun::Interrupted { by } = guard {
         return Ok(RunStart::Stopped(StopReason::Interrupted { by }));
     }
-    let baseline = to_record(&guard);
+    let next_iter = run.snapshot.state.next_iter;
+    let baseline = to_record(&guard, next_iter);
+    // Later, the files are those of a session, which may have failed: no reason to ask or to refuse.
     if baseline.guard == GuardResult::Fail
+        && next_iter == IterationNumber::FIRST
         && let RedBaselineAnswer::Stop(stop) = world.accept_red_baseline(&run, &job, &baseline)?
     {
         return Ok(RunStart::Stopped(stop));
     }
     world.commit_guard_record(
         &run,
-        &GuardRecord::new(job.occasion, &run.snapshot, &RecordResults::of_guard(&guard)),
+        &GuardRecord::new(job.occasion, &run.snapshot, &RecordResults::of_guard(&guard, next_iter)),
     )?;
     let RecordedGuardRun { guard, exit, .. } = baseline;
-    world.announce(&Event::BaselineEnded { guard, exit, command: job.guard.command });
+    world.announce(&Event::BaselineEnded { guard, exit, command: job.guard.command, next_iter });
     Ok(RunStart::Ready(Box::new(world.load()?)))
 }
 
-/// Whether the guard must run before the next session: once per run, before its first iteration.
-fn is_due(snapshot: &Snapshot) -> bool {
-    let Snapshot { state, config, .. } = snapshot;
-    config.guard.baseline && state.baseline.is_none() && state.next_iter == IterationNumber::FIRST
+/// Whether the guard must run before the next session: its result is not known. A start forgets it if the guard changed.
+pub(crate) fn is_due(snapshot: &Snapshot) -> bool {
+    snapshot.config.guard.baseline && snapshot.state.baseline.is_none()
 }
 
 #[cfg(test)]
@@ -271,18 +277,19 @@ mod tests {
     }
 
     #[test]
-    fn the_baseline_guard_runs_once_before_the_first_session_if_configured() {
+    fn the_baseline_guard_runs_while_its_result_is_not_known() {
         let kept = RecordedGuardRun {
             guard: GuardResult::Pass,
             exit: "0".to_owned(),
             room: Some(RoomLevel::InPlace),
             output: None,
+            next_iter: IterationNumber::FIRST,
         };
         for (case, mut world, runs) in [
             ("first", world(|_, _, _| {}), true),
             ("turned off", world(|_, _, config| config.guard.baseline = false), false),
             ("recorded", world(|_, state, _| state.baseline = Some(kept)), false),
-            ("later", world(|_, state, _| state.next_iter = IterationNumber::new(2).unwrap()), false),
+            ("later", world(|_, state, _| state.next_iter = IterationNumber::new(2).unwrap()), true),
             ("nothing to do", world(|root, _, _| *root = tree(passed("root"))), false),
         ] {
             assert_eq!(begin_step(&mut world), Ok(ready(&world)), "{case}");
@@ -301,6 +308,16 @@ mod tests {
     }
 
     #[test]
+    fn a_red_baseline_in_the_middle_of_a_run_is_recorded_without_a_question() {
+        let mut world = world(|_, state, _| state.next_iter = IterationNumber::new(2).unwrap());
+        world.red_answer = RedBaselineAnswer::Stop(StopReason::Interrupted { by: Interruption::Int });
+        assert_eq!(begin_step(&mut world), Ok(ready(&world)));
+        let [record] = world.commits.as_slice() else { panic!("{:?}", world.commits) };
+        let baseline = record.state.baseline.as_ref().unwrap();
+        assert_eq!((baseline.guard, baseline.next_iter.get()), (GuardResult::Fail, 2));
+    }
+
+    #[test]
     fn the_result_is_committed_and_announced() {
         for (own_commits, taken_in) in
             [(0, ""), (1, "Runner-User-Commits: 1\n"), (2, "Runner-User-Commits: 2\n")]
@@ -314,6 +331,7 @@ mod tests {
                 exit: "3".to_owned(),
                 room: Some(RoomLevel::InPlace),
                 output: Some("2 tests failed\n".to_owned()),
+                next_iter: IterationNumber::FIRST,
             });
             let sha256 = Sha256::of(&state.to_bytes());
             let message = format!(
@@ -324,7 +342,9 @@ mod tests {
             let command = || world.snapshot.config.guard.command.clone();
             let started = Event::BaselineStarted { command: command() };
             let (guard, exit) = (GuardResult::Fail, "3".to_owned());
-            assert_eq!(world.events, [started, Event::BaselineEnded { guard, exit, command: command() }]);
+            let next_iter = IterationNumber::FIRST;
+            let ended = Event::BaselineEnded { guard, exit, command: command(), next_iter };
+            assert_eq!(world.events, [started, ended]);
         }
     }
 

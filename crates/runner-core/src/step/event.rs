@@ -47,10 +47,10 @@ pub enum Event {
         prompt_bytes: usize,
         prompt_sha256: Sha256,
     },
-    /// The guard is about to run on the untouched repository, before the first session.
+    /// The guard is about to run on the untouched repository, before the first session with this guard.
     BaselineStarted { command: CommandArgv },
     /// The baseline is committed.
-    BaselineEnded { guard: GuardResult, exit: String, command: CommandArgv },
+    BaselineEnded { guard: GuardResult, exit: String, command: CommandArgv, next_iter: IterationNumber },
     /// All tasks passed, and the guard is about to run in a clean checkout of the last commit.
     FinalCheckStarted { command: CommandArgv },
     /// The result of the final check is committed.

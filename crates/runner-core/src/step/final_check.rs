@@ -47,7 +47,7 @@ pub(super) fn run<W: World>(world: &mut W, run: &LoadedRun, job: &GuardJob) -> R
     let guard = world.run_recorded_guard(run, job)?;
     let stop = stop_reason(&guard);
     let GuardRun::Ended { exit, .. } = &guard else { return Ok(RecordedEnd::Stop(stop)) };
-    let mut results = RecordResults::of_guard(&guard);
+    let mut results = RecordResults::of_guard(&guard, run.snapshot.state.next_iter);
     if stop == StopReason::Complete {
         match recheck::run_all(world, run, job)? {
             Rechecks::Ended { records, .. } => results.rechecks = records,

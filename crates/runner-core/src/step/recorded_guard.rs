@@ -1,5 +1,5 @@
-//! Guard runs and checks outside of an iteration: on the files of a commit, before a run's first session, after a task with
-//! parts passed, and after the last session. Each is recorded in run_state.json, by a commit of its own.
+//! Guard runs and checks outside of an iteration: on the files of a commit, before the first session with this guard, after a
+//! task with parts passed, and after the last session. Each is recorded in run_state.json, by a commit of its own.
 
 use super::attempt::{GuardExit, GuardRun};
 use super::next_state::guard_output;
@@ -11,7 +11,7 @@ use crate::commit_message::{CommitKind, CommitMessage, Trailer};
 use crate::config::{GuardConfig, IgnoredFiles, RoomMode};
 use crate::model::digest::Sha256;
 use crate::model::heldout::HeldoutTask;
-use crate::model::id::RunId;
+use crate::model::id::{IterationNumber, RunId};
 use crate::model::object_id::TreeId;
 use crate::model::protection::Protection;
 use crate::model::ratchet::{Ratchet, RecheckRecord};
@@ -21,7 +21,7 @@ use crate::step::RoomLevel;
 /// When a recorded guard run happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuardOccasion {
-    /// Before the first session, on the untouched repository.
+    /// Before the first session, on the untouched repository, and before the first session with another guard.
     Baseline,
     /// After a task with parts passed: checks alone.
     Milestone,
@@ -90,9 +90,9 @@ pub(crate) struct RecordResults {
 
 impl RecordResults {
     /// The results of a guard run alone.
-    pub(super) fn of_guard(guard: &GuardRun) -> Self {
+    pub(super) fn of_guard(guard: &GuardRun, next_iter: IterationNumber) -> Self {
         Self {
-            guard: Some(to_record(guard)),
+            guard: Some(to_record(guard, next_iter)),
             room: guard.place().map(|place| place.room),
             candidate: guard.place().map_or_else(TreeId::none, |place| place.candidate.clone()),
             rechecks: Vec::new(),
@@ -131,21 +131,22 @@ fn next_ratchet(before: &Ratchet, results: &RecordResults, task: Option<&Regress
 }
 
 /// A guard run as run_state.json records it.
-pub(super) fn to_record(guard: &GuardRun) -> RecordedGuardRun {
+pub(super) fn to_record(guard: &GuardRun, next_iter: IterationNumber) -> RecordedGuardRun {
     let no_result = |why: String| RecordedGuardRun {
         guard: GuardResult::Skipped,
         exit: "none".to_owned(),
         room: None,
         output: Some(why),
+        next_iter,
     };
     let room = guard.place().map(|place| place.room);
     match guard {
         GuardRun::Ended { exit: GuardExit::Code(0), .. } => {
-            RecordedGuardRun { guard: GuardResult::Pass, exit: "0".to_owned(), room, output: None }
+            RecordedGuardRun { guard: GuardResult::Pass, exit: "0".to_owned(), room, output: None, next_iter }
         }
         GuardRun::Ended { exit, .. } => {
             let output = Some(guard_output(guard).unwrap_or_default());
-            RecordedGuardRun { guard: GuardResult::Fail, exit: exit.to_string(), room, output }
+            RecordedGuardRun { guard: GuardResult::Fail, exit: exit.to_string(), room, output, next_iter }
         }
         GuardRun::NotStarted { why } => no_result(why.clone()),
         GuardRun::TimedOut => no_result("the guard exceeded the time limit".to_owned()),
@@ -248,7 +249,7 @@ mod tests {
             (GuardRun::Interrupted { by: Interruption::Int }, GuardResult::Skipped, "none"),
         ];
         for (run, guard, exit) in cases {
-            let record = to_record(&run);
+            let record = to_record(&run, IterationNumber::FIRST);
             assert_eq!((record.guard, record.exit.as_str()), (guard, exit), "{run:?}");
             assert!(is_possible(GuardOccasion::Baseline, &record, &config), "{run:?}");
             let is_final = is_possible(GuardOccasion::Final, &record, &config);
@@ -268,6 +269,7 @@ mod tests {
             exit: "0".to_owned(),
             room: Some(RoomLevel::Bubblewrap { ignored }),
             output: None,
+            next_iter: IterationNumber::FIRST,
         };
         let config = |room| GuardConfig { room, ..GuardConfig::default() };
         for (ignored, mode, allowed) in [

@@ -26,8 +26,10 @@ impl Auditor {
         is: &RunState,
         tree: Option<&Tree>,
     ) -> RunState {
+        let has_same_guard = is.protection.as_ref().is_some_and(|protection| before.has_guard_of(protection));
         RunState {
             protection: is.protection.clone(),
+            baseline: before.baseline.clone().filter(|_| has_same_guard),
             instructions: is.instructions.clone(),
             heldout: after_start(&before.heldout, &is.heldout),
             environment: is.environment.clone(),

@@ -275,7 +275,7 @@ impl Rule {
             ),
             Self::Baseline => (
                 "baseline",
-                "the guard's baseline result is recorded once, before the first iteration, and matches its exit",
+                "the guard's baseline result is recorded once per guard, before the next iteration, and matches its exit",
             ),
             Self::Object => ("object", "a committed file has the content that its object id names"),
             Self::FinalCheck => (

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use runner_core::config::Config;
 use runner_core::layout::Doc;
 use runner_core::model::digest::Sha256;
-use runner_core::model::id::{NodeId, RunId};
+use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::object_id::TreeId;
 use runner_core::model::progress::UnconfirmedClaim;
 use runner_core::model::repo_path::RepoPath;
@@ -341,12 +341,13 @@ fn commit_baseline(run: &mut AuditedRun, baseline: &RecordedGuardRun) -> Vec<Rul
 }
 
 #[test]
-fn baseline_is_valid_once_before_the_first_iteration_and_only_if_configured() {
+fn baseline_is_valid_once_before_the_next_iteration_and_only_if_configured() {
     let pass = || RecordedGuardRun {
         guard: GuardResult::Pass,
         exit: "0".to_owned(),
         room: Some(RoomLevel::InPlace),
         output: None,
+        next_iter: IterationNumber::FIRST,
     };
     let fresh = AuditedRun::start("", 1, &[]);
     let mut once = fresh.clone();
@@ -355,7 +356,9 @@ fn baseline_is_valid_once_before_the_first_iteration_and_only_if_configured() {
     let mut late = fresh.clone();
     let attempt = late.answer("retry");
     late.iterate(attempt, &GuardRun::Skipped, vec![file("src/a", false)]);
-    assert_eq!(commit_baseline(&mut late, &pass()), [Rule::Baseline], "late");
+    assert_eq!(commit_baseline(&mut late.clone(), &pass()), [Rule::Baseline], "of another time");
+    let later = RecordedGuardRun { next_iter: IterationNumber::new(2).unwrap(), ..pass() };
+    assert_eq!(commit_baseline(&mut late, &later), []);
     let mut not_configured = AuditedRun::start("[guard]\nbaseline = false\n", 1, &[]);
     assert_eq!(commit_baseline(&mut not_configured, &pass()), [Rule::Baseline], "not configured");
     let impossible = RecordedGuardRun { exit: "1".to_owned(), ..pass() };

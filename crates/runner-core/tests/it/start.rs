@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use runner_core::config::Config;
+use runner_core::guard_files;
 use runner_core::layout::Doc;
 use runner_core::model::goal::{GoalError, TEMPLATE};
 use runner_core::model::id::RunId;
-use runner_core::model::protection::Protection;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{Node, Tree};
 use runner_core::runs::import::PlanFormat;
@@ -88,8 +89,9 @@ fn tree_with_children(docs: &DocSet, children: Vec<Node>) -> Vec<u8> {
 
 /// The state of a new run whose guard is `just ci`, in a repository without a justfile.
 fn fresh_state(name: &str) -> RunState {
-    let files = [".justfile", "Justfile", "justfile"].map(str::to_owned).into();
-    let protection = Protection { files, ..Protection::default() };
+    let no_files = BTreeMap::<String, Vec<u8>>::new();
+    let protection = guard_files::protection(&Config::default().guard, &no_files);
+    assert_eq!(protection.files, [".justfile", "Justfile", "justfile"]);
     RunState { protection: Some(protection), ..RunState::new(Some(id(name))) }
 }
 

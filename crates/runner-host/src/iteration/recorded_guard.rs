@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use runner_core::config::{GuardConfig, IgnoredFiles};
 use runner_core::layout::Doc;
+use runner_core::model::id::IterationNumber;
 use runner_core::model::object_id::CommitId;
 use runner_core::runs::start::DocSet;
 use runner_core::step::{
@@ -54,8 +55,11 @@ pub(super) fn run(world: &mut RepoWorld<'_>, run: &LoadedRun, job: &GuardJob) ->
         GuardOccasion::Baseline | GuardOccasion::Milestone => {
             let room = world.room.at(git, &job.run_id, &job.guard, &candidate)?;
             let result = guard::run(git, &world.programs, room, &inputs)?;
-            // No session ran before a baseline: what it leaves comes from the user's own files.
-            room.accept()?;
+            // No session ran before the first baseline: what it leaves comes from the user's own files. Later, only a guard
+            // that succeeded is accepted.
+            if run.snapshot.state.next_iter == IterationNumber::FIRST || !has_failed(&result.run) {
+                room.accept()?;
+            }
             let is_proposed = has_failed(&result.run) && matches!(room, GuardRoom::Room(_));
             if is_proposed && let Some(keys) = room_proposal::propose(git, &world.programs, job, &inputs)? {
                 world.announce(&Event::RoomProposal { command: job.guard.command.clone(), keys });

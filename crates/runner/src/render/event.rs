@@ -166,7 +166,9 @@ impl CommandOutput for EventOutput<'_> {
                 &format!("Running the guard once before starting: {}", command_text(command)),
                 styler,
             ),
-            Event::BaselineEnded { guard, exit, command } => baseline_text(*guard, exit, command, styler),
+            Event::BaselineEnded { guard, exit, command, next_iter } => {
+                baseline_text(&BaselineResult { guard: *guard, exit, command, next_iter: *next_iter }, styler)
+            }
             Event::FinalCheckStarted { command } => faint_line(
                 &format!("Running the guard in a clean checkout: {}", command_text(command)),
                 styler,
@@ -308,15 +310,27 @@ fn warning_line(text: &str, styler: &Styler) -> String {
     format!("{} {}\n", styler.paint(TextRole::Bad, word), styler.paint(TextRole::Warn, &text))
 }
 
-/// The result of the guard before the first session.
-fn baseline_text(guard: GuardResult, exit: &str, command: &CommandArgv, styler: &Styler) -> String {
+/// The result of the guard before the first session with it.
+struct BaselineResult<'a> {
+    guard: GuardResult,
+    exit: &'a str,
+    command: &'a CommandArgv,
+    next_iter: IterationNumber,
+}
+
+fn baseline_text(baseline: &BaselineResult<'_>, styler: &Styler) -> String {
+    let BaselineResult { guard, exit, command, next_iter } = baseline;
     let command = command_text(command);
+    let when = match *next_iter {
+        IterationNumber::FIRST => "before any agent ran".to_owned(),
+        iter => format!("before iteration {}", iter.get()),
+    };
     let warning = match guard {
         GuardResult::Pass => {
             let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
-            return format!("{tick} `{command}` succeeds before any agent ran\n");
+            return format!("{tick} `{command}` succeeds {when}\n");
         }
-        GuardResult::Fail => format!("`{command}` already fails (exit {exit}), before any agent ran."),
+        GuardResult::Fail => format!("`{command}` already fails (exit {exit}), {when}."),
         GuardResult::Skipped => format!("Could not run `{command}`."),
     };
     let consequence = "  No task can pass until it succeeds. Its output is in baseline.log.";

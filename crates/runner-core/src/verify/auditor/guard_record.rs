@@ -11,6 +11,7 @@ use crate::model::object_id::TreeId;
 use crate::model::ratchet::{CheckSource, RecheckRecord};
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::{GuardResult, RunState};
+use crate::step::baseline;
 use crate::step::recheck::{passed_checks, passed_heldout};
 use crate::step::recorded_guard::{self, RecordResults};
 use crate::step::{
@@ -29,7 +30,7 @@ struct RecordRule {
 
 impl Auditor {
     /// A recorded run changes nothing but the state, and the plan if a check of a passed task failed. A baseline is recorded
-    /// once, before the first iteration; a final check after all tasks passed; a milestone when it is due.
+    /// once per guard, before the next iteration; a final check after all tasks passed; a milestone when it is due.
     pub(super) fn guard_record_differences(
         &self,
         context: &CommitContext<'_>,
@@ -47,9 +48,10 @@ impl Auditor {
         let guard = &docs.config.guard;
         let is_possible = match occasion {
             GuardOccasion::Milestone => true,
-            GuardOccasion::Baseline | GuardOccasion::Final => {
-                record.is_some_and(|record| recorded_guard::is_possible(occasion, record, guard))
-            }
+            GuardOccasion::Baseline | GuardOccasion::Final => record.is_some_and(|record| {
+                let is_next = record.next_iter == before.state.next_iter;
+                is_next && recorded_guard::is_possible(occasion, record, guard)
+            }),
         };
         let mut differences = Vec::new();
         if !is_due || !is_possible {
@@ -204,12 +206,11 @@ impl Auditor {
 
 /// When a record may be made, and the rule about it.
 fn record_rule(before: &Snapshot, occasion: GuardOccasion) -> RecordRule {
-    let Snapshot { config, state, tree, .. } = before;
+    let Snapshot { config, tree, .. } = before;
     match occasion {
         GuardOccasion::Baseline => {
-            let is_first = state.baseline.is_none() && state.next_iter == IterationNumber::FIRST;
-            let is_due = config.guard.baseline && is_first;
-            RecordRule { rule: Rule::Baseline, is_due, when: "before the first iteration" }
+            let is_due = baseline::is_due(before);
+            RecordRule { rule: Rule::Baseline, is_due, when: "before the first iteration with this guard" }
         }
         GuardOccasion::Milestone => {
             let is_due = matches!(plan(before, SessionRequest::Next), Ok(NextStep::Milestone(_)));

@@ -56,7 +56,7 @@ fn failing_baseline_is_reported_at_once_and_in_later_prompts() {
     let prompt = sandbox.iteration_file(2, "prompt.md");
     assert!(
         prompt.contains(
-            "The guard already failed before the first session of the run, with exactly this output."
+            "The guard already failed before the first session of this run, with exactly this output."
         ),
         "{prompt}"
     );
@@ -74,7 +74,7 @@ fn prompt_shows_a_baseline_failure_that_differs_from_the_current_one() {
     let output = prompt.split_once("at 0001").unwrap().1;
     assert!(
         output.contains(
-            "already failed before the first session of the run, with this output:\n\nat cat: step"
+            "already failed before the first session of this run, with this output:\n\nat cat: step"
         ),
         "{output}"
     );
@@ -92,6 +92,33 @@ fn passing_baseline_is_recorded_once_and_only_if_enabled() {
     let without = RunBuilder::new(RUNNER).guard_keys("baseline = false").start();
     without.runner(&["step"]).ok();
     assert_eq!(without.subjects("HEAD").len(), 3);
+}
+
+/// The guard is known again after the user changed its file or its configuration, and nothing else.
+#[test]
+fn baseline_is_taken_again_after_the_guard_changed() {
+    let agent = r#"echo "$RUNNER_ITER" > step; answer retry"#;
+    let sandbox = with_baseline().agent(agent).keys("max_attempts_default = 9").start();
+    sandbox.runner(&["step"]).ok();
+    sandbox.write("unrelated", "text\n");
+    sandbox.commit_all("docs: add a file");
+    sandbox.runner(&["start"]).ok();
+    sandbox.runner(&["step"]).ok();
+    assert!(!subject(&sandbox, 1).contains("baseline"));
+
+    sandbox.write("guard.sh", "echo stricter; exit 1\n");
+    sandbox.commit_all("test: add a stricter guard");
+    sandbox.runner(&["start"]).ok();
+    let output = sandbox.runner(&["step"]).ok().stdout;
+    assert!(output.contains("event=baseline_ended guard=fail exit=1"), "{output}");
+    assert_eq!(subject(&sandbox, 1), "chore(loop): run demo baseline guard=fail");
+    let prompt = sandbox.iteration_file(3, "prompt.md");
+    let told = "The guard `sh guard.sh` failed before iteration 3, the first one with this guard. No task";
+    assert!(prompt.contains(told) && prompt.contains("stricter"), "{prompt}");
+    let status = sandbox.runner(&["status"]).ok().stdout;
+    assert!(status.contains("the guard already failed before iteration 3 (exit 1)"), "{status}");
+    sandbox.runner(&["verify"]).ok();
+    assert_sound(&sandbox);
 }
 
 #[test]

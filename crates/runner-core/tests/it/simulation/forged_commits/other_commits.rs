@@ -2,7 +2,7 @@
 
 use runner_core::layout::Doc;
 use runner_core::model::digest::Sha256;
-use runner_core::model::id::{NodeId, RunId};
+use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::object_id::TreeId;
 use runner_core::model::run_state::{GuardResult, RecordedGuardRun, RunState, SEMANTICS};
 use runner_core::model::tree::Tree;
@@ -138,6 +138,7 @@ fn other_commits() -> Vec<(&'static str, Target)> {
         exit: "1".to_owned(),
         room: Some(RoomLevel::InPlace),
         output: Some("failed\n".to_owned()),
+        next_iter: IterationNumber::FIRST,
     };
     let bytes = RunState { baseline: Some(baseline), ..started.state() }.to_bytes();
     let message = format!(
@@ -165,6 +166,7 @@ fn final_commit(started: &PartialRun) -> Target {
         exit: "0".to_owned(),
         room: Some(RoomLevel::InPlace),
         output: None,
+        next_iter: passed.state().next_iter,
     };
     let bytes = RunState { final_check: Some(record), ..passed.state() }.to_bytes();
     let message = format!(
