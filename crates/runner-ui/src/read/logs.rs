@@ -168,7 +168,7 @@ fn contains(line: &[u8], wanted: &[u8]) -> bool {
 }
 
 /// The line without escape sequences, such as those for colours.
-fn without_escapes(line: &[u8]) -> std::borrow::Cow<'_, [u8]> {
+pub(super) fn without_escapes(line: &[u8]) -> std::borrow::Cow<'_, [u8]> {
     if !line.contains(&0x1b) {
         return line.into();
     }
