@@ -17,7 +17,8 @@ function bundleIn(file) {
 
 for (const file of process.argv.slice(2)) {
   const bundle = bundleIn(file);
-  new Uint8Array(audit.memory.buffer, audit.input(bundle.length), bundle.length).set(bundle);
+  const address = audit.input(bundle.length);
+  new Uint8Array(audit.memory.buffer, address, bundle.length).set(bundle);
   if (audit.open() === 0) throw new Error(`${file} is not a bundle`);
   while (audit.step() !== 0);
   const report = Buffer.from(audit.memory.buffer, audit.output(), audit.output_bytes());
