@@ -400,6 +400,13 @@ describe("layout and place", () => {
     const page = await browser.newPage();
     await page.goto(`file://${complete.export()}#/run/${RUN}/i/2/guard`);
     await page.getByText("numerals::four").first().waitFor();
+    for (const tab of ["Guard", "Transcript", "Diff", "Prompt", "Output", "Meta"]) {
+      const link = page.getByRole("navigation", { name: "Iteration tabs" }).getByRole("link", { name: tab });
+      await link.click();
+      await page.locator(`[aria-current=page]`, { hasText: new RegExp(tab, "i") }).waitFor();
+      assert.equal(await page.locator('a[href*="/api/"]').count(), 0, tab);
+    }
+    await page.getByText("events.jsonl").waitFor();
     assert.equal(await page.locator('a[href*="/api/"]').count(), 0);
     await header(page)
       .getByText(/^verified, \d+ commits$/)

@@ -71,9 +71,10 @@ describe("a log", () => {
     const page = await open(browser, server, `#/run/${RUN}/i/2/guard`);
     await page.getByRole("button", { name: "fold 3 groups" }).click();
     await page.getByRole("button", { name: "unfold 3 groups" }).click();
-    await log(page).getByText("fetch package 39").waitFor();
+    await log(page).getByText("fetch package 15").waitFor();
     await page.getByRole("button", { name: "times" }).click();
-    await log(page).getByText("+0:03").first().waitFor();
+    await log(page).getByText("+0:01").first().waitFor();
+    await log(page).press("End");
     const long = log(page).getByText("a long line");
     await long.waitFor();
     const height = async () => (await long.boundingBox()).height;

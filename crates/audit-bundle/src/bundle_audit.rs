@@ -24,7 +24,7 @@ enum AuditStage {
     Indexing(Box<Bundle>),
     Checking(Box<ObjectAudit<Bundle>>),
     Finished(Box<AuditReport>),
-    /// Between two stages.
+    /// While one stage becomes the next; never seen from outside.
     Changing,
 }
 

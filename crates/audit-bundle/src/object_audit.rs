@@ -18,7 +18,7 @@ pub(crate) struct ObjectAudit<R> {
     source: ObjectSource<R>,
     run: RunId,
     tip: CommitId,
-    /// Oldest first.
+    /// In the order in which they are checked: oldest first.
     commits: Vec<HistoryCommit>,
     next: usize,
     audit: Option<RunAudit>,
@@ -69,7 +69,7 @@ pub struct AuditReport {
     /// The leaves that passed, in their order in the tree.
     pub passed: Vec<NodeId>,
     pub complete: bool,
-    /// Oldest first.
+    /// Every iteration in the audited commits, oldest first.
     pub iterations: Vec<AuditedIteration>,
 }
 

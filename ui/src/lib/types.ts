@@ -573,6 +573,7 @@ export interface RunExport {
 /** The result of the verification, with the git objects that it is about. */
 export interface VerifyExport {
   result: VerifyResult;
+  /** What the audit reads of the run's commits, folders and documents, compressed and in base 64: the page audits them again. Null in an exported page, which has them in an element of its own, and where there is no repository. */
   objects: string | null;
 }
 

@@ -159,7 +159,10 @@ mod tests {
     fn the_text_around_a_match_is_shown() {
         let entry = json!({ "kind": "message", "n": 7, "parts": [{ "text": "x".repeat(100) + " The Needle is here" }] });
         let found = text_with(&entry, "needle").unwrap();
-        assert!(found.starts_with("xxx") && found.ends_with("The Needle is here") && found.len() < 80, "{found}");
+        assert!(
+            found.starts_with("xxx") && found.ends_with("The Needle is here") && found.len() < 80,
+            "{found}"
+        );
         assert_eq!(text_with(&entry, "nothing"), None);
         assert_eq!(text_with(&json!("needle\nnext"), "needle").unwrap(), "needle next");
     }
