@@ -8,7 +8,6 @@ import {
   AGENT,
   GUARD,
   Repository,
-  RUN,
   SCREENS,
   Server,
   accessibility,
@@ -62,16 +61,18 @@ for (const screen of SCREENS)
     for (const [name, view] of Object.entries(VIEWS))
       await checkViews(browser, servers[name], { [name]: view }, screen);
     const { colorScheme, width } = screen;
-    const viewport = { width, height: 844 };
+    const page = await open(browser, servers.complete, "", { colorScheme, viewport: { width, height: 844 } });
+    await page.getByText("all 2 tasks passed").first().waitFor();
     for (const [name, show] of Object.entries(DIALOGS)) {
-      const page = await open(browser, servers.complete, `#/run/${RUN}`, { colorScheme, viewport });
-      await page.getByText("all 2 tasks passed").first().waitFor();
       await show(page);
-      await page.getByRole("dialog").waitFor();
+      const dialog = page.getByRole("dialog");
+      await dialog.waitFor();
       assert.deepEqual(await accessibility(page), [], name);
-      const box = await page.getByRole("dialog").boundingBox();
+      const box = await dialog.boundingBox();
       assert.ok(box.x >= 0 && box.x + box.width <= width, `${name} is wider than the screen`);
-      assert.deepEqual(page.problems, []);
-      await page.context().close();
+      await page.keyboard.press("Escape");
+      await dialog.waitFor({ state: "hidden" });
     }
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
   });

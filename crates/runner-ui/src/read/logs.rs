@@ -118,7 +118,7 @@ pub(crate) fn error_lines(file: &RegularFile, index: &LogIndex) -> io::Result<Lo
 }
 
 /// Whether a line is a message between programs: an agent's protocol explains nothing to people.
-fn is_protocol(text: &str) -> bool {
+pub(super) fn is_protocol(text: &str) -> bool {
     text.starts_with("{\"") || text.starts_with("[{\"")
 }
 
