@@ -82,7 +82,7 @@ impl GroupFinder {
         }
         match mark {
             LineMark::Begin { title, name, unix_secs } => {
-                self.open(title, name, GroupKind::Marked, unix_secs)
+                self.open(title, name, GroupKind::Marked, unix_secs);
             }
             LineMark::End { name, unix_secs } => self.end_marked(&name, unix_secs),
             LineMark::Heading(title) => {
@@ -114,7 +114,7 @@ impl GroupFinder {
         if self.open.last().is_some_and(|group| group.kind == kind)
             && let Some(group) = self.open.pop()
         {
-            self.add(group, end);
+            self.add(&group, end);
         }
     }
 
@@ -127,11 +127,11 @@ impl GroupFinder {
             if self.open.len() == at {
                 group.seconds = unix_secs.zip(group.begun).map(|(end, begun)| end - begun);
             }
-            self.add(group, self.line + 1);
+            self.add(&group, self.line + 1);
         }
     }
 
-    fn add(&mut self, group: OpenGroup, end: u64) {
+    fn add(&mut self, group: &OpenGroup, end: u64) {
         let lines = end.saturating_sub(group.first);
         if lines >= LINES_MIN {
             self.found.push(LogGroup {
@@ -145,7 +145,7 @@ impl GroupFinder {
 
     fn finish(mut self) -> LogGroups {
         while let Some(group) = self.open.pop() {
-            self.add(group, self.line);
+            self.add(&group, self.line);
         }
         // An outer group begins first; of two that begin together, the longer one is outside.
         self.found.sort_by_key(|group| (group.first, std::cmp::Reverse(group.last)));
