@@ -102,6 +102,13 @@ ui-check: ui-packages
     echo "script of the first screen: $size bytes compressed"
     ((size <= 61440)) || { echo 'error: the script of the first screen is larger than 60 kB compressed' >&2; exit 1; }
 
+# Build the audit that exported pages contain into crates/audit-bundle/wasm, which is committed. Needs `rustup target add
+# wasm32-unknown-unknown`; no check does: tests of the runner compare the committed module with `runner verify`.
+wasm-build:
+    cargo rustc --locked -p audit-bundle --lib --crate-type cdylib --target wasm32-unknown-unknown --profile wasm
+    gzip -9 -n -c "${CARGO_TARGET_DIR:-target}/wasm32-unknown-unknown/wasm/audit_bundle.wasm" >crates/audit-bundle/wasm/audit.wasm.gz
+    @ls -l crates/audit-bundle/wasm/audit.wasm.gz
+
 # Build the programs with the same features of the dependencies as the tests. `cargo build` enables fewer of them and would
 # build nearly everything a second time.
 [private]

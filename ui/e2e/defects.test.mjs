@@ -113,19 +113,6 @@ describe("what the page claims is true", () => {
     own.stop();
   });
 
-  it("D6: a crash of the agent shows its error output, not its protocol", async () => {
-    const crash = `echo '{"type":"system","subtype":"init"}'; echo "thread 'main' panicked at boom.rs:1:1: boom" >&2; exit 7`;
-    const repository = new Repository({ agent: crash, guard: GUARD });
-    repository.runner("loop");
-    const own = await Server.start(repository);
-    const page = await open(browser, own);
-    const card = page.getByRole("region", { name: /stopped/i });
-    await card.getByText("boom").first().waitFor();
-    assert.equal(await card.getByText('"subtype"').count(), 0);
-    await close(page);
-    own.stop();
-  });
-
   it("D13: the empty page does not advise to start with the template's goal", async () => {
     const repository = new Repository({ agent: AGENT, guard: GUARD });
     repository.git("switch", "-q", "main");
@@ -413,6 +400,13 @@ describe("layout and place", () => {
     const page = await browser.newPage();
     await page.goto(`file://${complete.export()}#/run/${RUN}/i/2/guard`);
     await page.getByText("numerals::four").first().waitFor();
+    for (const tab of ["Guard", "Transcript", "Diff", "Prompt", "Output", "Meta"]) {
+      const link = page.getByRole("navigation", { name: "Iteration tabs" }).getByRole("link", { name: tab });
+      await link.click();
+      await page.locator(`[aria-current=page]`, { hasText: new RegExp(tab, "i") }).waitFor();
+      assert.equal(await page.locator('a[href*="/api/"]').count(), 0, tab);
+    }
+    await page.getByText("events.jsonl").waitFor();
     assert.equal(await page.locator('a[href*="/api/"]').count(), 0);
     await header(page)
       .getByText(/^verified, \d+ commits$/)

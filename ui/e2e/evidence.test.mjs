@@ -1,7 +1,6 @@
 // More of the defects that were once found in the page: what it shows of crashes, clones, forks, colours and exports.
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -34,6 +33,58 @@ const header = (page) => page.getByRole("banner");
 const folder = (repository, iter) => join(repository.root, `.runner/iterations/${RUN}`, iter);
 
 describe("evidence", () => {
+  it("D6: a crash of an agent without a protocol shows its error, with a link to its log", async () => {
+    const crash = `echo '{"type":"system","subtype":"init"}'; echo "thread 'main' panicked at boom.rs:1:1: boom" >&2; echo '{"type":"end","text":"npm ERR!"}'; exit 7`;
+    const repository = new Repository({ agent: crash, guard: GUARD });
+    repository.runner("loop");
+    const own = await Server.start(repository);
+    const page = await open(browser, own);
+    const card = page.getByRole("region", { name: /stopped/i });
+    await card.getByText("boom").first().waitFor();
+    assert.equal(await card.getByText('"subtype"').count(), 0);
+    assert.equal(await card.getByText("npm ERR!").count(), 0);
+    await card.getByRole("link", { name: /agent log, line 2/ }).click();
+    await page.waitForURL(/\/output/);
+    await page.getByText("panicked at boom.rs:1:1").first().waitFor();
+    // Everything that it printed is in one log, so there is no second one, and the page says where to look.
+    assert.equal((await fetch(`${own.url}api/iterations/${RUN}/1/executor.err.log`)).status, 404);
+    assert.equal(
+      await page
+        .getByRole("navigation", { name: "Iteration tabs" })
+        .getByRole("link", { name: /errors/ })
+        .count(),
+      0,
+    );
+    await page.goto(`${own.url}#/run/${RUN}/i/1/errors`);
+    await page.getByText("This agent prints its errors with its output").waitFor();
+    await close(page);
+    own.stop();
+  });
+
+  it("D6: a crash of an agent with a protocol shows its error output, which is served and listed", async () => {
+    const repository = storyRepository();
+    writeFileSync(
+      join(repository.base, "claude"),
+      `#!/bin/sh\necho '{"type":"system","subtype":"init"}'\necho "error: no space left on device" >&2\nexit 7\n`,
+    );
+    repository.runner("loop");
+    const own = await Server.start(repository);
+    const page = await open(browser, own);
+    const card = page.getByRole("region", { name: /stopped/i });
+    await card.getByText("no space left on device").first().waitFor();
+    assert.equal(await card.getByText('"subtype"').count(), 0);
+    await card.getByRole("link", { name: /stderr log, line 1/ }).click();
+    await page.waitForURL(/\/errors/);
+    await page.getByText("no space left on device").first().waitFor();
+    const served = await fetch(`${own.url}api/iterations/${RUN}/1/executor.err.log`);
+    assert.equal(served.status, 200);
+    assert.match(await served.text(), /no space left on device/);
+    await page.goto(`${own.url}#/run/${RUN}/i/1/meta`);
+    await page.getByText("executor.err.log").first().waitFor();
+    await close(page);
+    own.stop();
+  });
+
   it("D2: a run whose runner was killed has no time that is not known, and shows no protocol", async () => {
     const repository = new Repository({
       agent: `echo '{"type":"system","subtype":"init"}'; while :; do sleep 0.1; done`,
@@ -213,35 +264,6 @@ esac`;
     );
     await close(page);
     own.stop();
-  });
-});
-
-describe("an exported file", () => {
-  it("computes the ids of its commits again, and reports when it was changed", async () => {
-    const file = complete.export();
-    const page = await browser.newPage();
-    await page.goto(`file://${file}`);
-    await page.getByText(/this file computed the ids of \d+ commits again/).waitFor();
-    const tip = String(execFileSync("git", ["rev-parse", `runner/${RUN}`], { cwd: complete.root })).slice(
-      0,
-      12,
-    );
-    await page.getByText(tip).first().waitFor();
-    await page.close();
-    // Another outcome in the data that the page shows.
-    const text = readFileSync(file, "utf8");
-    const [, data] = /id="run">([^<]*)</.exec(text);
-    const { gunzipSync, gzipSync } = await import("node:zlib");
-    const run = JSON.parse(gunzipSync(Buffer.from(data, "base64")));
-    run.iterations.iterations[1].outcome = "passed";
-    const forged = gzipSync(JSON.stringify(run)).toString("base64");
-    writeFileSync(join(complete.base, "forged.html"), text.replace(data, forged));
-    const other = await browser.newPage();
-    await other.goto(`file://${join(complete.base, "forged.html")}`);
-    await other.getByRole("banner").getByText("untrusted").waitFor();
-    await other.getByText("this file was changed after the export").first().waitFor();
-    assert.equal(await other.getByText("runner land").count(), 0);
-    await other.close();
   });
 });
 

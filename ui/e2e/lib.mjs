@@ -1,7 +1,7 @@
 // Fixtures for the browser tests: real runs, the real server and a real browser, all on this machine.
 
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -132,11 +132,10 @@ export class Repository extends Workspace {
     return file;
   }
 
-  /** What a command of the runner prints as JSON. */
+  /** What a command of the runner prints as JSON, whatever its exit code. */
   json(...args) {
-    return JSON.parse(
-      execFileSync(join(BIN, "runner"), [...args, "--json"], { cwd: this.root, env: this.env }),
-    );
+    const options = { cwd: this.root, env: this.env };
+    return JSON.parse(spawnSync(join(BIN, "runner"), [...args, "--json"], options).stdout);
   }
 
   /** Starts the loop; resolves to its exit code. */

@@ -13,7 +13,7 @@ mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use values::{entry_value, restored_entries};
+pub use values::{ChangedEntry, changed_entries_of, entry_value, restored_entries};
 
 use crate::config::GuardConfig;
 use crate::model::digest::Sha256;

@@ -3,10 +3,12 @@
 //!
 //! The rules are those of [`step`](crate::step): this module plans and settles with the same functions. An agent's answer and a
 //! guard's output cannot be derived; they are taken from the commit and must be the same wherever the commit holds them.
-//! Nothing here reads git: the host passes the commits in one by one, oldest first.
+//! Nothing here reads git: the commits come from an [`AuditSource`], one by one, oldest first.
 
 mod approval;
+mod audit_source;
 mod auditor;
+mod candidate;
 mod checks;
 mod compare;
 mod documents;
@@ -16,6 +18,7 @@ mod heldout;
 mod iteration;
 mod reconstruct;
 mod rule;
+mod run_audit;
 mod snapshot;
 mod start;
 
@@ -23,9 +26,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+pub use audit_source::{AuditSource, ChangedPaths, CommitRecord, RawChange, StoredBlob, StoredFile};
 pub use auditor::Auditor;
 pub use checks::{CheckFileAfter, FrozenFile};
 pub use rule::Rule;
+pub use run_audit::{
+    CheckedCommit, RunAudit, RunAuditResult, StepBack, base_before, base_within, files_at, state_at,
+    step_back,
+};
 pub(crate) use snapshot::is_runner_path;
 pub use snapshot::{Files, StepDocuments, all_checks, is_read, kept, snapshot};
 

@@ -5,7 +5,6 @@
 //! is read as bytes, separated by NUL where git offers it.
 
 mod batch_process;
-mod candidate;
 mod cat_file_batch;
 mod child_io;
 mod command;
@@ -42,7 +41,7 @@ use command::{PINNED, configure, hardened};
 use config::GitSettings;
 pub use history::DiffFormat;
 use history::KnownStart;
-pub(crate) use history::{LogEntry, RawChange};
+pub(crate) use history::LogEntry;
 pub(crate) use ignored::IgnoredPath;
 pub(crate) use index::{CheckoutMode, Conversion, IndexEntry, PathSet};
 pub(crate) use kept_files::KeptFile;

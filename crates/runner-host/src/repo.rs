@@ -6,6 +6,7 @@ pub(crate) mod commit_scope;
 pub(crate) mod documents;
 pub(crate) mod exclude_file;
 pub(crate) mod git_dir_repair;
+pub(crate) mod git_source;
 pub(crate) mod heldout_folder;
 pub(crate) mod journal;
 mod leftovers;

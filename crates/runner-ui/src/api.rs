@@ -21,15 +21,15 @@ use serde_json::Value;
 pub use checks::{CheckResultView, CheckStateName, TaskCheckView};
 pub use detail::{
     DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, ErrorBody, ErrorResponse, FileHistory, FileTouch,
-    LogHit, LogHits, LogPage, RunFiles, SearchResults, TreeChange, VerifyFinding, VerifyResult,
-    VerifyVerdict,
+    LogGroup, LogGroups, LogHit, LogHits, LogPage, RunFiles, SearchResults, TreeChange, VerifyFinding,
+    VerifyResult, VerifyVerdict,
 };
 pub use eval::{
     EvalCheck, EvalComparison, EvalCounts, EvalDifference, EvalGrid, EvalInterval, EvalMissing, EvalPair,
     EvalPairs, EvalRun, EvalScore, EvalTrial, EvalView,
 };
 pub use evidence::{AttemptEvidence, FailureExcerpt, LogLine, QuestionView, StopEvidence};
-pub use export::{CommitExport, IterationExport, LogExport, RunExport, VerifyExport};
+pub use export::{IterationExport, LogExport, RunExport, VerifyExport};
 
 /// Everything that the first screen needs.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -357,6 +357,7 @@ pub struct ApiTypes {
     node: NodeDetail,
     runs: RunList,
     log_page: LogPage,
+    log_groups: LogGroups,
     log_hits: LogHits,
     diff: DiffView,
     diff_patch: DiffPatch,

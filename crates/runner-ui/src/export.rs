@@ -5,18 +5,19 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use audit_bundle::WASM_MODULE;
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_host::redaction::redactor;
-use runner_host::repo::readonly_repo::StoredCommit;
 
 use crate::api::{
-    CommitExport, DiffPatch, DiffView, IterationExport, IterationList, IterationRow, LogExport, LogHit,
-    LogHits, PageSnapshot, RunExport, RunList, RunRow, TreeColumns, VerifyExport, VerifyResult, WatchMethod,
+    DiffPatch, DiffView, IterationExport, IterationList, IterationRow, LogExport, LogGroup, LogHit, LogHits,
+    PageSnapshot, RunExport, RunList, RunRow, TreeColumns, VerifyExport, WatchMethod,
 };
 use crate::error::RequestError;
 use crate::read::diff;
 use crate::read::files;
 use crate::read::iterations;
+use crate::read::log_groups::log_groups;
 use crate::read::log_index::LogIndex;
 use crate::read::logs;
 use crate::read::repo_reader::{RepoReader, RunSource};
@@ -95,7 +96,15 @@ impl<'p> RunExporter<'p> {
         self.omitted.sentences()
     }
 
-    /// Everything but the iterations, which `details` has.
+    /// The git objects that prove the run, compressed and in base 64; none if there are none.
+    fn objects(&mut self) -> Option<String> {
+        let branch = self.run.branch.as_ref()?;
+        let bundle = self.project.repo.bundle(&self.run.id, &branch.commit).ok().flatten()?;
+        self.omitted.objects = bundle.omitted;
+        Some(packed(&bundle.bytes))
+    }
+
+    /// Everything but the iterations, which `details` has, and the objects.
     fn document(&mut self, details: BTreeMap<u32, IterationExport>) -> Result<RunExport, RequestError> {
         let (project, run) = (self.project, &self.run);
         // Verified first, so that the snapshot includes the result.
@@ -112,7 +121,7 @@ impl<'p> RunExporter<'p> {
             tree,
             nodes,
             files: files::run_files(project, run)?,
-            verify: VerifyExport { commits: export_commits(project, run, &verify)?, result: verify },
+            verify: VerifyExport { result: verify, objects: None },
             details,
             snapshot,
         })
@@ -126,7 +135,10 @@ impl<'p> RunExporter<'p> {
             details.insert(row.iter, export_iteration(self.project, &self.run, row, &mut self.omitted)?);
             progress(done + 1);
         }
-        self.document(details)
+        let objects = self.objects();
+        let mut document = self.document(details)?;
+        document.verify.objects = objects;
+        Ok(document)
     }
 
     /// Writes the page with the run in it. Each iteration is a compressed script element of one line, which the page opens
@@ -144,15 +156,14 @@ impl<'p> RunExporter<'p> {
                 for (done, row) in self.rows.clone().iter().rev().enumerate() {
                     let iteration = export_iteration(self.project, &self.run, row, &mut self.omitted)?;
                     let data = packed(&without_keys(&iteration));
-                    writeln!(
-                        out,
-                        "<script type=\"text/plain\" id=\"iteration-{}\">{data}</script>",
-                        row.iter
-                    )?;
+                    write_data(out, &format!("iteration-{}", row.iter), &data)?;
                     progress(done + 1);
                 }
-                let data = packed(&without_keys(&self.document(BTreeMap::new())?));
-                writeln!(out, "<script type=\"text/plain\" id=\"run\">{data}</script>")?;
+                if let Some(objects) = self.objects() {
+                    write_data(out, "objects", &objects)?;
+                    write_data(out, "audit", &base64(WASM_MODULE))?;
+                }
+                write_data(out, "run", &packed(&without_keys(&self.document(BTreeMap::new())?)))?;
                 writeln!(
                     out,
                     "<script type=\"module\">{}</script>",
@@ -171,6 +182,11 @@ impl<'p> RunExporter<'p> {
 /// The page's index, style and the script that needs no other file.
 fn page_parts<'t>(text: impl Fn(&str) -> Option<&'t str>) -> Option<(&'t str, &'t str, &'t str)> {
     Some((text("/index.html")?, text("/assets/app.css")?, text("/export/app.js")?))
+}
+
+/// Writes data that the page reads by its id.
+fn write_data(out: &mut impl io::Write, id: &str, data: &str) -> io::Result<()> {
+    writeln!(out, "<script type=\"text/plain\" id=\"{id}\">{data}</script>")
 }
 
 /// A document as JSON, without keys.
@@ -196,21 +212,6 @@ fn base64(bytes: &[u8]) -> String {
         }
     }
     text
-}
-
-/// The commits that were verified, as git stores them.
-fn export_commits(
-    project: &RepoReader,
-    run: &RunSource,
-    verify: &VerifyResult,
-) -> Result<Vec<CommitExport>, RequestError> {
-    let Some(branch) = &run.branch else { return Ok(Vec::new()) };
-    let commit = |commit: StoredCommit| {
-        let redacted = redactor().redact(&commit.bytes);
-        let object = String::from_utf8_lossy(&redacted).into_owned();
-        CommitExport { id: commit.id.to_string(), is_exact: object.as_bytes() == commit.bytes, object }
-    };
-    Ok(project.repo.commit_objects(&branch.commit, verify.commits)?.into_iter().map(commit).collect())
 }
 
 type Nodes = BTreeMap<String, crate::api::NodeDetail>;
@@ -317,14 +318,15 @@ fn export_log(
         }
     }
     let errors = logs::error_lines(file, &index)?;
-    let dropped = omitted_lines(&lines, size);
-    let total = lines.len();
-    if !dropped.is_empty() {
-        omitted.lines += dropped.len();
-        let note = format!("… {} lines omitted …", dropped.len());
-        lines.splice(dropped.clone(), [note]);
+    let mut groups = log_groups(file, &index)?;
+    let omission = LineOmission { dropped: omitted_lines(&lines, size), total: lines.len() };
+    if !omission.dropped.is_empty() {
+        omitted.lines += omission.dropped.len();
+        let note = format!("… {} lines omitted …", omission.dropped.len());
+        lines.splice(omission.dropped.clone(), [note]);
     }
-    Ok(LogExport { bytes: index.seen(), lines, errors: renumbered(errors, &dropped, total) })
+    groups.groups = groups.groups.into_iter().filter_map(|group| omission.group(group)).collect();
+    Ok(LogExport { bytes: index.seen(), lines, errors: omission.hits(errors), groups })
 }
 
 /// The lines in the middle that do not fit.
@@ -351,22 +353,35 @@ fn fitting_lines<'l>(lines: impl Iterator<Item = &'l String>, bytes_max: usize) 
     count
 }
 
-/// The hits with the numbers that their lines have in the export; hits on omitted lines are dropped.
-fn renumbered(errors: LogHits, dropped: &std::ops::Range<usize>, total: usize) -> LogHits {
-    let exported_line = |line: u64| {
-        let line = usize::try_from(line).ok().filter(|line| *line < total)?;
-        match line {
-            line if dropped.is_empty() || line < dropped.start => Some(line),
-            line if line < dropped.end => None,
-            line => Some(line - dropped.len() + 1),
-        }
-    };
-    let mut hits = Vec::new();
-    for hit in errors.hits {
-        let line = exported_line(hit.line).and_then(|line| u64::try_from(line).ok());
-        hits.extend(line.map(|line| LogHit { line, text: hit.text }));
+/// The lines that an exported log lacks. The others have new numbers.
+struct LineOmission {
+    dropped: std::ops::Range<usize>,
+    /// How many lines were read.
+    total: usize,
+}
+
+impl LineOmission {
+    /// The number of a line in the export; none for an omitted one.
+    fn line(&self, line: u64) -> Option<u64> {
+        let line = usize::try_from(line).ok().filter(|line| *line < self.total)?;
+        let exported = match line {
+            line if self.dropped.is_empty() || line < self.dropped.start => line,
+            line if line < self.dropped.end => return None,
+            line => line - self.dropped.len() + 1,
+        };
+        u64::try_from(exported).ok()
     }
-    LogHits { hits, ..errors }
+
+    fn hits(&self, errors: LogHits) -> LogHits {
+        let hits = errors.hits.into_iter();
+        let exported = hits.filter_map(|hit| Some(LogHit { line: self.line(hit.line)?, text: hit.text }));
+        LogHits { hits: exported.collect(), ..errors }
+    }
+
+    /// A group whose first or last line is omitted is no group any more.
+    fn group(&self, group: LogGroup) -> Option<LogGroup> {
+        Some(LogGroup { first: self.line(group.first)?, last: self.line(group.last)?, ..group })
+    }
 }
 
 /// What was omitted, and the bytes used so far.
@@ -377,6 +392,7 @@ struct OmittedParts {
     patches: usize,
     logs: usize,
     lines: usize,
+    objects: usize,
 }
 
 impl OmittedParts {
@@ -390,14 +406,15 @@ impl OmittedParts {
             (self.patches, "patches of changed files are omitted"),
             (self.logs, "logs of the oldest iterations are omitted"),
             (self.lines, "lines in the middle of large logs are omitted"),
+            (self.objects, "git objects with keys are omitted, so this file cannot prove everything"),
         ];
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
     }
 }
 
-/// The exported page may only show what is in it: it loads nothing and connects to nothing.
-const EXPORT_POLICY: &str =
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
+/// The exported page may only show what is in it: it loads nothing and connects to nothing. `wasm-unsafe-eval` allows the audit.
+const EXPORT_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; \
+     style-src 'unsafe-inline'; img-src data:";
 
 #[cfg(test)]
 mod tests {
@@ -412,8 +429,13 @@ mod tests {
         let hit = |line: u64| LogHit { line, text: String::new() };
         let errors =
             LogHits { total: 4, searched: 2_000, hits: [0, 392, 393, 1868, 1869, 1999].map(hit).into() };
-        let lines: Vec<u64> = renumbered(errors, &dropped, 2_000).hits.iter().map(|hit| hit.line).collect();
+        let omission = LineOmission { dropped, total: 2_000 };
+        let lines: Vec<u64> = omission.hits(errors).hits.iter().map(|hit| hit.line).collect();
         assert_eq!(lines, [0, 392, 394, 524]);
+        let group = |first, last| LogGroup { first, last, title: String::new(), seconds: None };
+        let lines = |group: LogGroup| omission.group(group).map(|group| (group.first, group.last));
+        assert_eq!(lines(group(10, 1_990)), Some((10, 515)));
+        assert_eq!(lines(group(10, 500)), None);
     }
 
     #[test]

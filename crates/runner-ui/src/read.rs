@@ -9,6 +9,7 @@ pub(crate) mod failure;
 pub(crate) mod files;
 pub(crate) mod iterations;
 pub(crate) mod line_diff;
+pub(crate) mod log_groups;
 pub(crate) mod log_index;
 pub(crate) mod logs;
 pub(crate) mod repo_reader;

@@ -8,18 +8,31 @@ export let exportedRun: RunExport | null = null;
 
 /** Reads the embedded run, if there is one. */
 export async function readEmbeddedRun(): Promise<void> {
-  exportedRun = (await unpack("run")) as RunExport | null;
+  exportedRun = (await unpackJson("run")) as RunExport | null;
 }
 
-/** Reads an element of the exported page: JSON, compressed, in base 64. Null if there is no such element. */
-async function unpack(id: string): Promise<unknown> {
+/** Reads an element of the exported page: compressed, in base 64. Null if there is no such element. */
+async function unpack(id: string): Promise<Response | null> {
   const text = typeof document === "undefined" ? null : document.getElementById(id)?.textContent;
   if (!text) return null;
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const isCompressed = bytes[0] === 0x1f && bytes[1] === 0x8b;
   const stream = new Blob([bytes]).stream();
-  const json = isCompressed ? stream.pipeThrough(new DecompressionStream("gzip")) : stream;
-  return new Response(json).json();
+  return new Response(isCompressed ? stream.pipeThrough(new DecompressionStream("gzip")) : stream);
+}
+
+async function unpackJson(id: string): Promise<unknown> {
+  return (await unpack(id))?.json() ?? null;
+}
+
+/** The bytes of an element; null if there is no such element, or if they cannot be unpacked. */
+export async function unpackBytes(id: string): Promise<Uint8Array<ArrayBuffer> | null> {
+  try {
+    const response = await unpack(id);
+    return response && new Uint8Array(await response.arrayBuffer());
+  } catch {
+    return null;
+  }
 }
 
 const ITERATIONS_KEPT = 8;
@@ -29,7 +42,7 @@ const iterations = new Map<number, Promise<IterationExport | null>>();
 function iterationOf(run: RunExport, iter: number): Promise<IterationExport | null> {
   const inline = run.details[iter];
   if (inline) return Promise.resolve(inline);
-  const known = iterations.get(iter) ?? (unpack(`iteration-${iter}`) as Promise<IterationExport | null>);
+  const known = iterations.get(iter) ?? (unpackJson(`iteration-${iter}`) as Promise<IterationExport | null>);
   iterations.delete(iter);
   iterations.set(iter, known);
   const oldest = iterations.keys().next().value;
@@ -75,6 +88,7 @@ function answerFromIteration(iteration: IterationExport, rest: string[], query: 
   const log = part === "log" && name !== undefined ? iteration.logs[name] : undefined;
   if (!log) return undefined;
   if (operation === "errors") return log.errors;
+  if (operation === "groups") return log.groups;
   if (operation === "search") return searchLog(log, query.get("q") ?? "", query.has("case"));
   return logPage(log, Number(query.get("line") ?? 0), Number(query.get("count") ?? 2000));
 }

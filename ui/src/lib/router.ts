@@ -167,7 +167,9 @@ export function iterationTab(row: Pick<IterationRow, "guard">): Tab {
 }
 
 /** The log line that shows why a run stopped. */
-export function evidenceRoute(run: string, evidence: LogLine): IterationRoute {
+export function evidenceRoute(run: string, evidence: LogLine, text?: string): IterationRoute {
+  if (evidence.log === "transcript")
+    return { view: "iteration", run, iter: evidence.iter, tab: "transcript", q: text };
   const tabs: Record<string, Tab> = { guard: "guard", stderr: "errors" };
   const tab = tabs[evidence.log] ?? "output";
   return { view: "iteration", run, iter: evidence.iter, tab, line: String(evidence.line + 1) };

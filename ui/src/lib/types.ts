@@ -422,6 +422,23 @@ export interface LogPage {
   is_open: boolean;
 }
 
+/** The parts of a log that can be folded. */
+export interface LogGroups {
+  /** By their first lines; a group inside another one comes after it. */
+  groups: LogGroup[];
+  /** Whether lines begin with the time of the day. */
+  has_times: boolean;
+}
+
+export interface LogGroup {
+  /** The line with its heading, from 0. */
+  first: number;
+  last: number;
+  title: string;
+  /** How long it took, if the log has that. */
+  seconds: number | null;
+}
+
 /** The lines of a log that match. */
 export interface LogHits {
   /** How many lines match, listed in `hits` or not. */
@@ -553,19 +570,11 @@ export interface RunExport {
   details: Record<string, IterationExport>;
 }
 
-/** The result of the verification, with the commits that it is about. */
+/** The result of the verification, with the git objects that it is about. */
 export interface VerifyExport {
   result: VerifyResult;
-  /** Newest first, without a gap. The page computes their ids again. */
-  commits: CommitExport[];
-}
-
-export interface CommitExport {
-  id: string;
-  /** As git stores it. */
-  object: string;
-  /** Whether these are all its bytes: no key was redacted, and it is UTF-8. */
-  is_exact: boolean;
+  /** What the audit reads of the run's commits, folders and documents, compressed and in base 64: the page audits them again. Null in an exported page, which has them in an element of its own, and where there is no repository. */
+  objects: string | null;
 }
 
 export interface IterationExport {
@@ -586,6 +595,7 @@ export interface LogExport {
   lines: string[];
   /** The lines that report an error. */
   errors: LogHits;
+  groups: LogGroups;
 }
 
 export interface EvalView {

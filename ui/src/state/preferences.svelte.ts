@@ -8,6 +8,7 @@ export class Preferences {
   hasShortcuts = $state.raw(localStorage.getItem("keys") !== "off");
   isDiffSplit = $state.raw(localStorage.getItem("diff") === "split" && innerWidth > 900);
   isWrapped = $state.raw((localStorage.getItem("wrap") ?? "on") === "on");
+  hasLogTimes = $state.raw(localStorage.getItem("log-times") === "on");
 
   setDiffSplit(isOn: boolean): void {
     this.isDiffSplit = isOn;
@@ -17,6 +18,11 @@ export class Preferences {
   setWrapped(isOn: boolean): void {
     this.isWrapped = isOn;
     localStorage.setItem("wrap", isOn ? "on" : "off");
+  }
+
+  setLogTimes(isOn: boolean): void {
+    this.hasLogTimes = isOn;
+    localStorage.setItem("log-times", isOn ? "on" : "off");
   }
 
   cycleTheme(): void {

@@ -1,7 +1,7 @@
 import { ApiError, errorText, get, isTemporary, withRun } from "../lib/api";
-import { plural } from "../lib/format";
 import { isLiveState, outcomeLabel, stateLabel, UNTRUSTED, type Label } from "../lib/labels";
-import type { ProofResult } from "../lib/proof";
+import { exportedRun } from "../lib/export-data";
+import type { AuditProgress } from "../lib/export-audit";
 import type {
   ChangeEvent,
   IterationRow,
@@ -34,14 +34,14 @@ function settledUntil(rows: IterationRow[]): number {
   return rows[Math.min(known, rows.length - LIVE_ITERATIONS) - 1]?.iter ?? 0;
 }
 
-/** An exported file whose commits do not match is not to be trusted, whatever it says about itself. */
-function withFindings(trust: VerifyResult, { findings }: ProofResult): VerifyResult {
+/** What an exported page says that cannot verify itself. */
+function notVerifiedHere(claimed: VerifyResult): VerifyResult {
   return {
-    ...trust,
-    verdict: "violated",
-    summary: `this file was changed after the export: ${plural(findings.length, "contradiction")}`,
-    findings: [...findings, ...trust.findings],
-    violations: findings.length + trust.violations,
+    ...claimed,
+    verdict: "unknown",
+    summary: `not verified here: this file has no git objects, or this browser cannot run the audit. When it was exported: ${claimed.summary}`,
+    findings: [],
+    violations: 0,
   };
 }
 
@@ -63,8 +63,10 @@ export class RunData {
   /** Whether the tree was requested and answered, even if there is none. */
   hasReadTree = $state.raw(false);
   isVerifying = $state.raw(false);
-  /** In an exported page: what the commits inside it show. */
-  proof = $state.raw<ProofResult | null>(null);
+  /** In an exported page: how far the audit of the objects inside it is, its newest commit, and its result. */
+  auditProgress = $state.raw<AuditProgress | null>(null);
+  auditedTip = $state.raw<string | null>(null);
+  #audited = $state.raw<VerifyResult | null>(null);
   #verified = $state.raw<{ key: string; result: VerifyResult } | null>(null);
   /** Changes whenever the results of an evaluation may have changed. */
   resultsRevision = $state.raw(0);
@@ -95,12 +97,30 @@ export class RunData {
 
   /** The result of verifying the run as it is now; null while it is not known, and while the run is live. */
   get trust(): VerifyResult | null {
-    const { snapshot, proof } = this;
+    const { snapshot } = this;
     if (!snapshot || this.isLive) return null;
-    const trust =
-      snapshot.trust ??
-      (this.#verified !== null && this.#verified.key === this.#verifyKey ? this.#verified.result : null);
-    return trust && proof && proof.findings.length > 0 ? withFindings(trust, proof) : trust;
+    // An exported page believes its own audit alone, whatever it says about itself.
+    if (exportedRun) return this.#audited;
+    const verified = this.#verified;
+    return snapshot.trust ?? (verified !== null && verified.key === this.#verifyKey ? verified.result : null);
+  }
+
+  /** Begins or continues the audit of an exported page. */
+  setAuditProgress(progress: AuditProgress | null): void {
+    [this.isVerifying, this.auditProgress] = [true, progress];
+  }
+
+  /** Ends the audit of an exported page. Without a result, the page could not verify itself. */
+  setAudited(audited: { trust: VerifyResult; tip: string } | null): void {
+    if (!exportedRun) return;
+    this.#audited = audited?.trust ?? notVerifiedHere(exportedRun.verify.result);
+    this.auditedTip = audited?.tip ?? null;
+    [this.isVerifying, this.auditProgress] = [false, null];
+  }
+
+  /** Whether an exported page contradicts its own objects. */
+  get isForged(): boolean {
+    return exportedRun !== null && this.isViolated && exportedRun.verify.result.verdict !== "violated";
   }
 
   get isViolated(): boolean {
@@ -256,7 +276,7 @@ export class RunData {
   /** Verifies a run that has ended, once for each commit, without being asked. */
   async #verify(): Promise<void> {
     const key = this.#verifyKey;
-    if (key === undefined || this.trust || this.isVerifying) return;
+    if (exportedRun || key === undefined || this.trust || this.isVerifying) return;
     this.isVerifying = true;
     const { run, scope } = this.router;
     try {

@@ -1,7 +1,7 @@
 // Creates the state of the page and connects it to the address bar and to the server's event stream.
 
 import { subscribe } from "../lib/event-stream";
-import { exportedRun } from "../lib/export-data";
+import { exportedRun, unpackBytes } from "../lib/export-data";
 import type { RunExport } from "../lib/types";
 import { Announcer } from "./announcer.svelte";
 import { Clock } from "./clock.svelte";
@@ -33,7 +33,7 @@ export function start(): () => void {
     });
   else {
     runData.refreshAll();
-    void checkExport(exportedRun);
+    void verifyExport(exportedRun);
   }
   return () => {
     removeEventListener("hashchange", onHashChange);
@@ -42,10 +42,19 @@ export function start(): () => void {
   };
 }
 
-/** Checks the commits inside an exported page. */
-async function checkExport({ verify, iterations }: RunExport): Promise<void> {
-  const { checkCommits } = await import("../views/lazy-views");
-  runData.proof = await checkCommits(verify.commits, iterations.iterations);
+/** Verifies an exported run from the objects inside the page. */
+async function verifyExport(run: RunExport): Promise<void> {
+  runData.setAuditProgress(null);
+  const [module, objects] = [await unpackBytes("audit"), await unpackBytes("objects")];
+  const { audit, trustOf } = await import("../views/lazy-views");
+  let report = null;
+  try {
+    if (module && objects)
+      report = await audit(module, objects, (progress) => runData.setAuditProgress(progress));
+  } catch {
+    // A browser without WebAssembly, or a module that was changed.
+  }
+  runData.setAudited(report && { trust: trustOf(report, run), tip: report.tip });
 }
 
 function onHashChange(): void {

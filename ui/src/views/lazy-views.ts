@@ -1,7 +1,7 @@
 // Everything that the first screen does not need, as one module: one request, and nothing is missing later if the server is
 // gone when a view is first shown.
 
-export { checkCommits } from "../lib/proof";
+export { audit, trustOf } from "../lib/export-audit";
 export { default as CommandPalette } from "../components/CommandPalette.svelte";
 export { default as HelpDialog } from "../components/HelpDialog.svelte";
 export { default as ShareDialog } from "../components/ShareDialog.svelte";

@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Map, Value};
 
-use crate::model::protection::FileEntry;
+use crate::model::protection::{FileEntry, Protection};
+use crate::model::repo_path::RepoPath;
 
 /// The value of an entry in a file, as text; `None` if it has none. A file that cannot be parsed is its own value, so that any
 /// change of it counts.
@@ -12,6 +13,32 @@ pub fn entry_value(entry: &FileEntry, file: Option<&[u8]>) -> Option<String> {
     let file = file?;
     let Some(document) = parse(entry, file) else { return Some(String::from_utf8_lossy(file).into_owned()) };
     value_at(&document, &entry.keys).map(ToString::to_string)
+}
+
+/// A protected entry that a commit changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedEntry {
+    /// The path under which it is reported.
+    pub path: Vec<u8>,
+    /// Whether it has a value afterwards.
+    pub exists: bool,
+}
+
+/// The protected entries of a file whose values differ between two versions of it.
+pub fn changed_entries_of(
+    protection: &Protection,
+    file: &RepoPath,
+    before: Option<&[u8]>,
+    after: Option<&[u8]>,
+) -> Vec<ChangedEntry> {
+    let mut changed = Vec::new();
+    for entry in protection.entries.iter().filter(|entry| entry.file == *file) {
+        let value = entry_value(entry, after);
+        if entry_value(entry, before) != value {
+            changed.push(ChangedEntry { path: entry.path().to_bytes(), exists: value.is_some() });
+        }
+    }
+    changed
 }
 
 /// A file as a session left it, with these entries as they were before; `None` if the file must be restored as a whole.

@@ -58,6 +58,11 @@ impl CatFileBatch {
         Ok(self.read(name)?.filter(|found| found.kind == "blob").map(|found| found.bytes))
     }
 
+    /// The bytes of a folder that is named by commit and path; none if there is none.
+    pub(crate) fn folder(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.read(name)?.filter(|found| found.kind == "tree").map(|found| found.bytes))
+    }
+
     fn read(&mut self, name: &str) -> Result<Option<FoundObject>, Error> {
         let stdin = self.stdin.as_mut().ok_or_else(batch_failed)?;
         let request = format!("{name}\n");

@@ -11,6 +11,7 @@ use runner_core::commit_message::{CommitKind, grep_pattern};
 use runner_core::layout::RUNNER_DIR;
 use runner_core::model::id::RunId;
 use runner_core::model::object_id::{BranchName, CommitId};
+use runner_core::verify::RawChange;
 
 use super::{Git, Head, lossy, path_of, paths_in};
 use crate::error::{Error, UserError};
@@ -20,14 +21,6 @@ use crate::error::{Error, UserError};
 pub(crate) struct LogEntry {
     pub(crate) id: CommitId,
     pub(crate) changes: Vec<RawChange>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RawChange {
-    /// The new mode as git prints it: `100644`, `120000`; zeros for a deleted file.
-    pub(crate) mode: String,
-    pub(crate) object: String,
-    pub(crate) path: Vec<u8>,
 }
 
 /// A parsed commit object.

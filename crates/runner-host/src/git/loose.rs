@@ -48,12 +48,15 @@ impl Git {
 
     /// Whether bytes are those of the object with this id. Git does not check that when it reads a loose object.
     pub(crate) fn is_object(&self, kind: &str, id: &str, bytes: &[u8]) -> bool {
-        self.settings().has_unknown_extension()
-            || self.id_of([format!("{kind} {}\0", bytes.len()).as_bytes(), bytes]) == id
+        self.settings().has_unknown_extension() || self.object_id(kind, bytes) == id
     }
 
-    /// The id that git gives to an object.
-    pub(super) fn id_of(&self, parts: [&[u8]; 2]) -> String {
+    /// The id that git gives to an object of this kind with these bytes.
+    pub(crate) fn object_id(&self, kind: &str, bytes: &[u8]) -> String {
+        self.id_of([format!("{kind} {}\0", bytes.len()).as_bytes(), bytes])
+    }
+
+    fn id_of(&self, parts: [&[u8]; 2]) -> String {
         if self.id_digits == 64 {
             return Sha256::of(&parts.concat()).to_string();
         }

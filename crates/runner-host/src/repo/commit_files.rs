@@ -1,10 +1,9 @@
 //! The files of a commit, read by name: for the protection that follows from them, and for protected entries of files.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 
 use runner_core::config::{Executor, GuardConfig};
-use runner_core::guard_files::{self, RepoFiles, entry_value};
+use runner_core::guard_files::{self, ChangedEntry, RepoFiles, changed_entries_of};
 use runner_core::model::instructions::PinnedInstructions;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::protection::Protection;
@@ -80,33 +79,8 @@ pub(crate) fn instructions_at(
     Ok(instructions)
 }
 
-/// The protected entries that have a value in a commit, by the path under which they are reported.
-pub(crate) fn entries_at(
-    batch: &mut CatFileBatch,
-    commit: &CommitId,
-    protection: &Protection,
-) -> Result<BTreeSet<Vec<u8>>, Error> {
-    let mut found = BTreeSet::new();
-    for file in protection.entry_files() {
-        let bytes = batch.file(&format!("{commit}:{file}"))?;
-        let entries = protection.entries.iter().filter(|entry| entry.file == file);
-        let existing = entries.filter(|entry| entry_value(entry, bytes.as_deref()).is_some());
-        found.extend(existing.map(|entry| entry.path().to_bytes()));
-    }
-    Ok(found)
-}
-
-/// An entry that a commit changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ChangedEntry {
-    /// The path under which it is reported.
-    pub(crate) path: Vec<u8>,
-    /// Whether it has a value afterwards.
-    pub(crate) exists: bool,
-}
-
 /// The protected entries that a commit changed against its first parent.
-pub(crate) fn changed_entries(
+fn changed_entries(
     batch: &mut CatFileBatch,
     entry: &LogEntry,
     protection: &Protection,
@@ -118,12 +92,7 @@ pub(crate) fn changed_entries(
         }
         let before = batch.file(&format!("{}^1:{file}", entry.id))?;
         let after = batch.file(&format!("{}:{file}", entry.id))?;
-        for entry in protection.entries.iter().filter(|entry| entry.file == file) {
-            let value = entry_value(entry, after.as_deref());
-            if entry_value(entry, before.as_deref()) != value {
-                changed.push(ChangedEntry { path: entry.path().to_bytes(), exists: value.is_some() });
-            }
-        }
+        changed.extend(changed_entries_of(protection, &file, before.as_deref(), after.as_deref()));
     }
     Ok(changed)
 }

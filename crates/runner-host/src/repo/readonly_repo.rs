@@ -24,7 +24,7 @@ use crate::git::{Git, TruncatedBytes, lossy};
 use crate::ops::pause;
 use crate::repo::journal::{self, JournalEntry, JournalState};
 
-pub use objects::{CommittedFile, StoredCommit};
+pub use objects::CommittedFile;
 
 /// How many commits of a run are read.
 const COMMITS_MAX: usize = 20_000;

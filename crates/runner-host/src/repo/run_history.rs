@@ -1,17 +1,15 @@
 //! The commits of a run, read from its branch in any clone, without lock or write.
 
-use std::collections::BTreeMap;
-
 use runner_core::commit_message::CommitKind;
 use runner_core::layout::Doc;
-use runner_core::model::id::{IterationNumber, RunId};
+use runner_core::model::id::RunId;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
-use runner_core::runs::fork;
-use runner_core::verify::{is_read, kept};
+use runner_core::verify::{self, CommitRecord, Files, StepBack, step_back};
 
+use super::git_source::GitSource;
 use crate::error::{Error, UserError};
-use crate::git::{CatFileBatch, EntryMode, Git, Head, LogEntry};
+use crate::git::{CatFileBatch, Git, Head, LogEntry};
 
 /// A run, or a part of one, that the user named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +29,17 @@ pub(crate) struct RunCommit {
     pub(crate) parents: Vec<CommitId>,
     pub(crate) time: i64,
     pub(crate) message: Vec<u8>,
+}
+
+impl RunCommit {
+    pub(crate) fn record(&self) -> CommitRecord<'_> {
+        CommitRecord {
+            id: &self.logged.id,
+            parents: &self.parents,
+            message: &self.message,
+            changes: &self.logged.changes,
+        }
+    }
 }
 
 /// The commits of a run, oldest first.
@@ -125,12 +134,13 @@ pub(crate) fn run_history(
     batch: &mut CatFileBatch,
     target: &RunSelector,
 ) -> Result<RunHistory, Error> {
+    let mut source = GitSource { git, batch };
     let mut entries: Vec<RunCommit> = Vec::new();
     let mut start = if target.after.is_some() { HistoryStart::Named } else { HistoryStart::Missing };
     let mut run = target.run.clone();
     for logged in git.log(&target.tip, target.after.as_ref(), &[])? {
-        let commit = run_commit(batch, logged?)?;
-        let step = step_back(batch, &commit, &run)?;
+        let commit = run_commit(source.batch, logged?)?;
+        let step = step_back(&mut source, commit.record(), &run)?;
         entries.push(commit);
         match step {
             StepBack::SameRun => {}
@@ -156,46 +166,6 @@ pub(crate) fn run_history(
     Ok(RunHistory { entries, start, first_run: run })
 }
 
-/// What comes before a commit of a run.
-enum StepBack {
-    SameRun,
-    /// The commit is the first of a fork of this run.
-    ForkedFrom(RunId),
-    /// The commit is the first of the run.
-    FirstStart,
-}
-
-fn step_back(batch: &mut CatFileBatch, commit: &RunCommit, run: &RunId) -> Result<StepBack, Error> {
-    if CommitKind::parse(&commit.message) != (CommitKind::Start { run_id: run.clone() }) {
-        return Ok(StepBack::SameRun);
-    }
-    let before = match commit.parents.first() {
-        Some(parent) => run_at(batch, parent)?,
-        None => None,
-    };
-    if before.as_ref() == Some(run) {
-        return Ok(if is_new_beginning(batch, commit)? { StepBack::FirstStart } else { StepBack::SameRun });
-    }
-    Ok(match fork::origin(&commit.message) {
-        Some((origin, _)) if before.as_ref() == Some(&origin) => StepBack::ForkedFrom(origin),
-        Some(_) | None => StepBack::FirstStart,
-    })
-}
-
-/// Whether a start follows iterations of an earlier run of the same name: its state begins again. That happens where the
-/// earlier run was merged and its branch deleted.
-fn is_new_beginning(batch: &mut CatFileBatch, start: &RunCommit) -> Result<bool, Error> {
-    let mut next_iter = |commit: &CommitId| -> Result<Option<IterationNumber>, Error> {
-        let state = batch.object(&format!("{commit}:{}", Doc::RunState.path()))?;
-        Ok(state.and_then(|bytes| RunState::decode(&bytes).ok()).map(|state| state.next_iter))
-    };
-    let is_fresh = next_iter(&start.logged.id)? == Some(IterationNumber::FIRST);
-    match start.parents.first() {
-        Some(parent) if is_fresh => Ok(next_iter(parent)?.is_some_and(|next| next > IterationNumber::FIRST)),
-        Some(_) | None => Ok(false),
-    }
-}
-
 fn run_commit(batch: &mut CatFileBatch, logged: LogEntry) -> Result<RunCommit, Error> {
     let Some(object) = batch.commit(&logged.id)? else {
         return Err(UserError::MissingObject(logged.id.to_string()).into());
@@ -208,19 +178,6 @@ fn is_user_commit(entry: &RunCommit) -> bool {
 }
 
 /// The files of a commit that `verify`, `replay` and `log` read.
-pub(crate) fn files_at(
-    git: &Git,
-    batch: &mut CatFileBatch,
-    commit: &CommitId,
-) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Error> {
-    let mut files = BTreeMap::new();
-    for entry in git.runner_files(commit)? {
-        let is_regular = matches!(entry.mode, EntryMode::File | EntryMode::Executable);
-        if is_regular && is_read(&entry.path) {
-            let bytes = batch.object(&entry.object)?.ok_or(UserError::MissingObject(entry.object))?;
-            let stored = kept(&entry.path, bytes);
-            files.insert(entry.path, stored);
-        }
-    }
-    Ok(files)
+pub(crate) fn files_at(git: &Git, batch: &mut CatFileBatch, commit: &CommitId) -> Result<Files, Error> {
+    verify::files_at(&mut GitSource { git, batch }, commit)
 }

@@ -34,7 +34,7 @@ const fn json(
 }
 
 /// The addresses of a repository. Below `/trial/{case}/{id}`, the run of a trial has the same ones.
-pub const REPOSITORY: [ApiAddress; 18] = [
+pub const REPOSITORY: [ApiAddress; 19] = [
     json("/api/snapshot", "The first screen: status, progress, evidence, questions", "PageSnapshot", &[RUN]),
     json(
         "/api/tree",
@@ -74,6 +74,7 @@ pub const REPOSITORY: [ApiAddress; 18] = [
     json("/api/iterations/{run}/{iter}/log/{log}", "Lines of a log", "LogPage", LINES),
     json("/api/iterations/{run}/{iter}/log/{log}/search", "Lines that contain a text", "LogHits", FIND),
     json("/api/iterations/{run}/{iter}/log/{log}/errors", "Lines that report an error", "LogHits", &[]),
+    json("/api/iterations/{run}/{iter}/log/{log}/groups", "Parts of a log to fold", "LogGroups", &[]),
     json(
         "/api/iterations/{run}/{iter}/diff",
         "What an iteration changed; in the work tree while it is not committed",

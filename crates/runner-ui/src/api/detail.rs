@@ -38,6 +38,25 @@ pub struct LogHit {
     pub text: String,
 }
 
+/// The parts of a log that can be folded.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LogGroups {
+    /// By their first lines; a group inside another one comes after it.
+    pub groups: Vec<LogGroup>,
+    /// Whether lines begin with the time of the day.
+    pub has_times: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LogGroup {
+    /// The line with its heading, from 0.
+    pub first: u64,
+    pub last: u64,
+    pub title: String,
+    /// How long it took, if the log has that.
+    pub seconds: Option<f64>,
+}
+
 /// What changed in an iteration.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DiffView {

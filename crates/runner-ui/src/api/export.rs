@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    DiffPatch, DiffView, IterationDetail, IterationList, LogHits, NodeDetail, PageSnapshot, RunFiles,
-    RunList, TreeColumns, VerifyResult,
+    DiffPatch, DiffView, IterationDetail, IterationList, LogGroups, LogHits, NodeDetail, PageSnapshot,
+    RunFiles, RunList, TreeColumns, VerifyResult,
 };
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -29,21 +29,13 @@ pub struct RunExport {
     pub details: BTreeMap<u32, IterationExport>,
 }
 
-/// The result of the verification, with the commits that it is about.
+/// The result of the verification, with the git objects that it is about.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct VerifyExport {
     pub result: VerifyResult,
-    /// Newest first, without a gap. The page computes their ids again.
-    pub commits: Vec<CommitExport>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct CommitExport {
-    pub id: String,
-    /// As git stores it.
-    pub object: String,
-    /// Whether these are all its bytes: no key was redacted, and it is UTF-8.
-    pub is_exact: bool,
+    /// What the audit reads of the run's commits, folders and documents, compressed and in base 64: the page audits them
+    /// again. Null in an exported page, which has them in an element of its own, and where there is no repository.
+    pub objects: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -66,4 +58,5 @@ pub struct LogExport {
     pub lines: Vec<String>,
     /// The lines that report an error.
     pub errors: LogHits,
+    pub groups: LogGroups,
 }

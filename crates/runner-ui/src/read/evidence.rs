@@ -50,7 +50,7 @@ fn folder_of(project: &RepoReader, run: &RunSource, row: &IterationRow) -> Optio
 }
 
 /// The line and the lines that show why an iteration failed: of the guard's log if the guard failed, else of what the agent
-/// printed as errors. Its other output is a protocol, which explains nothing.
+/// printed as errors. Agents without a protocol print those into their only log.
 fn failure_of(
     project: &RepoReader,
     run: &RunSource,
@@ -64,8 +64,7 @@ fn failure_of(
     };
     for (log, name) in logs {
         let Ok(file) = folder.file(name) else { continue };
-        let line = best_error_line(&file, row.iter, log).ok().flatten();
-        if let Some(line) = line.filter(|line| !line.text.starts_with(['{', '['])) {
+        if let Some(line) = best_error_line(&file, row.iter, log).ok().flatten() {
             return (Some(line), failure_excerpt(&file).ok().flatten());
         }
     }

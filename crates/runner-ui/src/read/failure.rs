@@ -5,7 +5,7 @@ use std::io;
 use crate::api::FailureExcerpt;
 use crate::read::confined_fs::RegularFile;
 use crate::read::error_lines::is_error_line;
-use crate::read::logs::{each_line, hit_text};
+use crate::read::logs::{each_line, hit_text, is_protocol};
 
 /// The most lines of an excerpt.
 const LINES_MAX: usize = 8;
@@ -48,7 +48,8 @@ impl PartialExcerpt {
 
     fn add(&mut self, text: &str) {
         let trimmed = text.trim_start();
-        let is_end = trimmed.is_empty() || END_START.iter().any(|word| trimmed.starts_with(word));
+        let is_end =
+            trimmed.is_empty() || is_protocol(text) || END_START.iter().any(|word| trimmed.starts_with(word));
         if is_end || self.lines.len() >= LINES_MAX {
             self.is_open = false;
         }
@@ -73,7 +74,9 @@ impl ExcerptSearch {
             excerpt.add(&text);
             return excerpt.is_open;
         }
-        if is_assertion(&text) {
+        if is_protocol(&text) {
+            // Nothing of it is for people.
+        } else if is_assertion(&text) {
             self.assertion = Some(PartialExcerpt::begin(self.number, text));
         } else if self.error.is_none() && is_error_line(&text) {
             self.error = Some(PartialExcerpt::begin(self.number, text));
@@ -151,5 +154,9 @@ mod tests {
         assert_eq!((found.line, found.location.as_deref()), (1, Some("src/a.rs:3:1")));
         assert_eq!(found.lines.len(), 2);
         assert_eq!(excerpt("all is well\n"), None);
+        let mixed =
+            "{\"text\":\"AssertionError\"}\nthread 'main' panicked at a.rs:1:1: boom\n{\"type\":\"end\"}\n";
+        let found = excerpt(mixed).unwrap();
+        assert_eq!((found.line, found.lines.len()), (1, 1), "{:?}", found.lines);
     }
 }

@@ -117,18 +117,24 @@ pub(crate) fn error_lines(file: &RegularFile, index: &LogIndex) -> io::Result<Lo
     find(file, index, |line| is_error_line(&String::from_utf8_lossy(&without_escapes(line))))
 }
 
-/// The line that shows best what went wrong: the first that reports an error, or else the last one.
+/// Whether a line is a message between programs: an agent's protocol explains nothing to people.
+pub(super) fn is_protocol(text: &str) -> bool {
+    text.starts_with("{\"") || text.starts_with("[{\"")
+}
+
+/// The line that shows best what went wrong: the first that reports an error, or else the last one. Some agents print a
+/// protocol and their errors into one log, so lines of a protocol do not count.
 pub(crate) fn best_error_line(file: &RegularFile, iter: u32, log: &str) -> io::Result<Option<LogLine>> {
     let mut line = 0;
     let mut best = None;
     let mut last = None;
     each_line(file, 0, file.stamp.bytes, |bytes, _| {
         let text = hit_text(bytes);
-        if is_error_line(&text) {
+        if is_error_line(&text) && !is_protocol(&text) {
             best = Some((line, text));
             return false;
         }
-        if !text.is_empty() {
+        if !text.is_empty() && !is_protocol(&text) {
             last = Some((line, text));
         }
         line += 1;
@@ -168,7 +174,7 @@ fn contains(line: &[u8], wanted: &[u8]) -> bool {
 }
 
 /// The line without escape sequences, such as those for colours.
-fn without_escapes(line: &[u8]) -> std::borrow::Cow<'_, [u8]> {
+pub(super) fn without_escapes(line: &[u8]) -> std::borrow::Cow<'_, [u8]> {
     if !line.contains(&0x1b) {
         return line.into();
     }
@@ -259,5 +265,8 @@ mod tests {
         assert_eq!(best("ok\nerror: one\nerror: two\n"), Some((1, "error: one".to_owned())));
         assert_eq!(best("ok\nwell\n\n"), Some((1, "well".to_owned())));
         assert_eq!(best(""), None);
+        let mixed = "{\"type\":\"init\"}\nno space left\n{\"type\":\"result\",\"text\":\"npm ERR!\"}\n";
+        assert_eq!(best(mixed), Some((1, "no space left".to_owned())));
+        assert_eq!(best("{\"type\":\"init\"}\n"), None);
     }
 }

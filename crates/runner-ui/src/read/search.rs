@@ -3,9 +3,11 @@
 use std::time::{Duration, Instant};
 
 use runner_core::model::id::IterationNumber;
+use serde_json::Value;
 
 use crate::api::{LogLine, SearchResults};
 use crate::error::RequestError;
+use crate::read::confined_fs::RegularFile;
 use crate::read::files;
 use crate::read::iterations;
 use crate::read::log_index::LogIndex;
@@ -22,9 +24,12 @@ const LINES_PER_LOG_MAX: usize = 5;
 const LOGS_TIME_MAX: Duration = Duration::from_secs(2);
 /// The largest log that is searched.
 const LOG_BYTES_MAX: u64 = 64 << 20;
-/// The searched logs: their names in addresses, and their files.
+/// The searched logs: their names in addresses, and their files. The output of an agent with a protocol is its transcript.
 const LOGS: [(&str, &str); 3] =
     [("guard", "guard.log"), ("stderr", "executor.err.log"), ("agent", "executor.log")];
+const TRANSCRIPT: (&str, &str) = ("transcript", "stream.jsonl");
+/// How many characters of a text are shown before a match in it.
+const CHARS_BEFORE_MATCH: usize = 40;
 
 /// Whether a search includes the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +98,15 @@ fn search_logs(
             continue;
         };
         searched += 1;
+        let (log, name) = TRANSCRIPT;
+        let transcript = folder.file(name).ok().filter(|file| file.stamp.bytes <= LOG_BYTES_MAX);
+        for (line, text) in transcript.iter().flat_map(|file| search_transcript(file, text)) {
+            lines.push(LogLine { iter: row.iter, log: log.to_owned(), line, text });
+        }
         for (log, name) in LOGS {
+            if log == "agent" && transcript.is_some() {
+                continue;
+            }
             let file = folder.file(name).ok().filter(|file| file.stamp.bytes <= LOG_BYTES_MAX);
             let Some(file) = file else { continue };
             let mut index = LogIndex::default();
@@ -106,4 +119,51 @@ fn search_logs(
     }
     lines.truncate(RESULTS_MAX);
     (lines, searched)
+}
+
+/// The entries of a transcript that contain the text: the number of each line, and the text around the match.
+fn search_transcript(file: &RegularFile, text: &str) -> Vec<(u64, String)> {
+    let wanted = text.to_lowercase();
+    let mut found = Vec::new();
+    let mut number = 0;
+    let searched = logs::each_line(file, 0, file.stamp.bytes, |line, _| {
+        let entry = serde_json::from_slice::<Value>(line).unwrap_or_default();
+        found.extend(text_with(&entry, &wanted).map(|text| (number, text)));
+        number += 1;
+        found.len() < LINES_PER_LOG_MAX
+    });
+    searched.map(|()| found).unwrap_or_default()
+}
+
+/// The first text in a JSON value that contains the wanted one, in lower case; from shortly before the match on.
+fn text_with(value: &Value, wanted: &str) -> Option<String> {
+    match value {
+        Value::String(text) => {
+            let lower = text.to_lowercase();
+            let at = lower.get(..lower.find(wanted)?)?.chars().count();
+            let around: String = text.chars().skip(at.saturating_sub(CHARS_BEFORE_MATCH)).collect();
+            Some(logs::hit_text(around.as_bytes()))
+        }
+        Value::Array(values) => values.iter().find_map(|value| text_with(value, wanted)),
+        Value::Object(fields) => fields.values().find_map(|value| text_with(value, wanted)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_text_around_a_match_is_shown() {
+        let entry = json!({ "kind": "message", "n": 7, "parts": [{ "text": "x".repeat(100) + " The Needle is here" }] });
+        let found = text_with(&entry, "needle").unwrap();
+        assert!(
+            found.starts_with("xxx") && found.ends_with("The Needle is here") && found.len() < 80,
+            "{found}"
+        );
+        assert_eq!(text_with(&entry, "nothing"), None);
+        assert_eq!(text_with(&json!("needle\nnext"), "needle").unwrap(), "needle next");
+    }
 }

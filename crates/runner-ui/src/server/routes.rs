@@ -19,6 +19,7 @@ use crate::read::confined_fs::RegularFile;
 use crate::read::diff::{self, DiffSide};
 use crate::read::files;
 use crate::read::iterations;
+use crate::read::log_groups::log_groups;
 use crate::read::log_index::LogIndex;
 use crate::read::logs::{self, LetterCase};
 use crate::read::repo_reader::{RepoReader, RunSource};
@@ -34,7 +35,7 @@ use crate::watch::WatchState;
 pub(crate) const READERS_MAX: usize = 8;
 
 /// The addresses of a repository.
-pub const ROUTES: [&str; 18] = [
+pub const ROUTES: [&str; 19] = [
     "/api/snapshot",
     "/api/tree",
     "/api/tree/{node}",
@@ -49,6 +50,7 @@ pub const ROUTES: [&str; 18] = [
     "/api/iterations/{run}/{iter}/log/{log}",
     "/api/iterations/{run}/{iter}/log/{log}/search",
     "/api/iterations/{run}/{iter}/log/{log}/errors",
+    "/api/iterations/{run}/{iter}/log/{log}/groups",
     "/api/iterations/{run}/{iter}/diff",
     "/api/iterations/{run}/{iter}/diff/file",
     "/api/iterations/{run}/{iter}/diff/image",
@@ -149,6 +151,7 @@ pub(crate) fn router(state: Arc<RepoState>) -> Router {
         get(log_page),
         get(log_search),
         get(log_errors),
+        get(get_log_groups),
         get(get_diff),
         get(get_patch),
         get(get_image),
@@ -391,6 +394,14 @@ async fn log_errors(State(state): Shared, Path(path): Path<LogPath>, headers: He
     json_response(state, headers, move |state| {
         let (file, index) = open_log(state, &path)?;
         Ok(logs::error_lines(&file, &index)?)
+    })
+    .await
+}
+
+async fn get_log_groups(State(state): Shared, Path(path): Path<LogPath>, headers: HeaderMap) -> Reply {
+    json_response(state, headers, move |state| {
+        let (file, index) = open_log(state, &path)?;
+        Ok(log_groups(&file, &index)?)
     })
     .await
 }

@@ -22,12 +22,7 @@ fn run_is_exported_as_one_document() {
         (&document["snapshot"]["state"], &document["verify"]["result"]["verdict"]),
         (&json!("complete"), &json!("verified"))
     );
-    let commits = document["verify"]["commits"].as_array().unwrap();
-    assert_eq!(Some(commits.len() as u64), document["verify"]["result"]["commits"].as_u64());
-    let tip = document["snapshot"]["run"]["commit"].as_str().unwrap();
-    assert_eq!((&commits[0]["id"], &commits[0]["is_exact"]), (&json!(tip), &json!(true)));
-    let object = commits[0]["object"].as_str().unwrap();
-    assert_eq!(object.trim_end(), sandbox.git(&["cat-file", "commit", tip]));
+    assert!(document["verify"]["objects"].as_str().is_some_and(|objects| objects.starts_with("H4sI")));
     assert_eq!(document["iterations"]["iterations"].as_array().map(Vec::len), Some(4));
     assert_eq!(document["nodes"]["a"]["iterations"], json!([2, 3]));
     let second = &document["details"]["2"];

@@ -8,6 +8,7 @@ mod crash;
 mod fixtures;
 mod generated;
 mod security;
+mod wasm_audit;
 
 use fixtures::{GOAL, as_nobody, assert_proved, owned_by_nobody, ready, started};
 

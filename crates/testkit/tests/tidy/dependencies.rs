@@ -33,6 +33,11 @@ const RULES: &[(&str, AllowedDependencies, &str)] = &[
         "the rules are pure: no files, processes, clock or threads",
     ),
     (
+        "audit-bundle",
+        Only(&["runner-core", "serde", "serde_json", "sha1", "thiserror"]),
+        "it also runs in a browser: no files, processes, clock or threads",
+    ),
+    (
         "supervise",
         Only(&["landlock", "nix", "rustix", "serde", "serde_json", "signal-hook", "thiserror"]),
         "running programs needs neither git nor runs nor a terminal",

@@ -1,11 +1,17 @@
 //! Files and commits as git stores them. None of these calls converts a file of the work tree, so no filter that an agent
 //! configured can run.
 
-use runner_core::model::object_id::CommitId;
+use std::borrow::Cow;
 
-use super::{COMMITS_MAX, ReadonlyRepo};
+use audit_bundle::{ObjectError, ObjectStore, RecordedBundle};
+use runner_core::model::id::RunId;
+use runner_core::model::object_id::CommitId;
+use runner_core::redact::Redactor;
+
+use super::ReadonlyRepo;
 use crate::error::Error;
-use crate::git::lossy;
+use crate::git::CatFileBatch;
+use crate::redaction::redactor;
 
 /// A regular file of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,12 +19,6 @@ pub struct CommittedFile {
     pub path: Vec<u8>,
     pub object: String,
     pub bytes: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredCommit {
-    pub id: CommitId,
-    pub bytes: Vec<u8>,
 }
 
 impl ReadonlyRepo {
@@ -52,16 +52,27 @@ impl ReadonlyRepo {
         self.git.as_ref().map_or(Ok(Vec::new()), |git| git.file_at(commit, path))
     }
 
-    /// The commit objects from `tip` back along first parents, newest first: at most `max`.
-    pub fn commit_objects(&self, tip: &CommitId, max: usize) -> Result<Vec<StoredCommit>, Error> {
-        let Some(git) = &self.git else { return Ok(Vec::new()) };
-        let max = format!("-n{}", max.min(COMMITS_MAX));
-        let output = lossy(&git.call(&["rev-list", "--first-parent", &max, tip.as_str(), "--"]).run()?);
-        let ids: Vec<&str> = output.lines().collect();
-        let objects = git.blobs(&ids)?;
-        let commits = ids.iter().zip(objects);
-        Ok(commits
-            .filter_map(|(id, bytes)| Some(StoredCommit { id: CommitId::new(*id).ok()?, bytes }))
-            .collect())
+    /// The objects that prove a run up to `tip`, in one file, and what their audit came to. None without a repository.
+    pub fn bundle(&self, run: &RunId, tip: &CommitId) -> Result<Option<RecordedBundle>, Error> {
+        let Some(git) = &self.git else { return Ok(None) };
+        let store = BatchStore { batch: git.batch()?, redactor: redactor() };
+        let failed = |error: ObjectError| Error::GitOutput { command: format!("cat-file --batch: {error}") };
+        audit_bundle::record(store, run, tip).map(Some).map_err(failed)
+    }
+}
+
+/// The objects of a repository, read by one git process.
+struct BatchStore {
+    batch: CatFileBatch,
+    redactor: &'static Redactor,
+}
+
+impl ObjectStore for BatchStore {
+    fn fetch(&mut self, id: &str) -> Result<Option<Vec<u8>>, ObjectError> {
+        self.batch.object(id).map_err(|error| ObjectError::Read(error.to_string()))
+    }
+
+    fn has_key(&self, bytes: &[u8]) -> bool {
+        matches!(self.redactor.redact(bytes), Cow::Owned(_))
     }
 }

@@ -10,6 +10,7 @@ use testkit::run_builder::RunBuilder;
 use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
+use crate::wasm_audit::{AuditCase, assert_same_audits};
 
 /// A recorded run: its name and how to make it.
 type Ending = (&'static str, fn() -> TestRepo);
@@ -140,7 +141,8 @@ fn recorded_runs_replay_identically() {
 
 /// Makes, records and replays each run; with UPDATE_RECORDED=1 also stores the recordings.
 #[test]
-fn every_outcome_can_be_recorded_and_replayed() {
+fn every_outcome_can_be_recorded_replayed_and_exported() {
+    let mut cases = Vec::new();
     for (name, make) in ENDINGS {
         let sandbox = make();
         let exported = sandbox.outside().join("run.json");
@@ -149,6 +151,8 @@ fn every_outcome_can_be_recorded_and_replayed() {
         let again =
             run(sandbox.runner_command(&["replay", exported.to_str().unwrap()]).current_dir("/")).ok();
         assert_eq!(again.stdout, output.stdout, "a recording needs no repository");
+        let verified = serde_json::from_str(&sandbox.runner(&["verify", "--json"]).stdout).unwrap();
+        cases.push(AuditCase::new(&sandbox, name, verified));
         if std::env::var_os("UPDATE_RECORDED").is_some() {
             let text = fs::read_to_string(&exported).unwrap();
             let text = text.replace(sandbox.outside().to_str().unwrap(), "/somewhere");
@@ -156,6 +160,7 @@ fn every_outcome_can_be_recorded_and_replayed() {
             fs::write(file(name), text).unwrap();
         }
     }
+    assert_same_audits(&cases);
 }
 
 #[test]

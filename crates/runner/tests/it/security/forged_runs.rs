@@ -11,6 +11,7 @@ use testkit::run_builder::RunBuilder;
 use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
+use crate::wasm_audit::{AuditCase, assert_same_audits};
 
 /// Splits, fails the guard, passes, violates a rule, leaves no tree, repairs it, gives no answer, and changes the guard.
 const AGENT: &str = r#"
@@ -316,6 +317,7 @@ pub(crate) fn assert_found(sandbox: &TestRepo, forgeries: &[(Forgery, Rule, u32)
         "the same pieces again: {output:#}"
     );
     let mut wrong = Vec::new();
+    let mut cases = vec![AuditCase::new(sandbox, "the same pieces again", output)];
     for (nth, (forgery, rule, iter)) in forgeries.iter().enumerate() {
         let forged = commit(sandbox, &forge(sandbox, good.clone(), forgery));
         let (code, output) = verify(sandbox, &forged);
@@ -324,8 +326,10 @@ pub(crate) fn assert_found(sandbox: &TestRepo, forgeries: &[(Forgery, Rule, u32)
         if code != Some(1) || named != (Some(rule.as_str()), u64::from(*iter)) {
             wrong.push(format!("{nth}: {rule} in {iter} expected, {code:?} found {first:#}"));
         }
+        cases.push(AuditCase::new(sandbox, &format!("{nth}: {rule} in {iter}"), output));
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), forgeries.len(), wrong.join("\n"));
+    assert_same_audits(&cases);
 }
 
 #[test]
