@@ -40,7 +40,7 @@ pub use preset::Preset;
 pub use provider_error::ProcessFacts;
 pub use spec::{
     AgentLogin, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, OutputFormat, ReportedUsage,
-    ToolControl, ToolSwitch,
+    Surroundings, ToolControl, ToolSwitch,
 };
 pub use transcript::{SessionIdentity, SessionResult, Transcript};
 

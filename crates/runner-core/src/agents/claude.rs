@@ -7,7 +7,7 @@ pub(super) mod parser;
 pub use launch::can_launch_commands_through;
 
 use super::spec::{
-    AgentLogin, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, OutputFormat, ReportedUsage,
+    AgentLogin, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, OutputFormat, ReportedUsage, Surroundings,
     ToolControl,
 };
 use crate::config::{ExecutorKind, ReasoningEffort};
@@ -19,6 +19,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     npm_program: "@anthropic-ai/claude-code-*/claude",
     tested_versions: &["2.1.326"],
     state_dirs: &[],
+    surroundings: Surroundings::NONE,
     native: Some(NATIVE),
     complete: launch::complete,
     reports: ReportedUsage::TokensAndCost,

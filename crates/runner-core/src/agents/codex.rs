@@ -5,7 +5,7 @@ mod launch;
 mod parser;
 
 use super::spec::{
-    AgentLogin, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, OutputFormat, ReportedUsage,
+    AgentLogin, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, OutputFormat, ReportedUsage, Surroundings,
     ToolControl, ToolSwitch,
 };
 use crate::config::{ExecutorKind, ReasoningEffort};
@@ -17,6 +17,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     npm_program: "@openai/codex-*/vendor/*/bin/codex",
     tested_versions: &["0.166.0"],
     state_dirs: &[],
+    surroundings: Surroundings::NONE,
     native: Some(NATIVE),
     complete: launch::complete,
     reports: ReportedUsage::Tokens,

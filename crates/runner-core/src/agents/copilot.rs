@@ -7,7 +7,7 @@ use super::launch::{CommandLine, LaunchRequest};
 use super::preset::{AgentHome, set_key, use_own_home};
 use super::preset_session::{CallEnd, PresetSession, fail, finish, message, reasoning, single};
 use super::provider_error::classify_by_status;
-use super::spec::{AgentSpec, OutputFormat, ReportedUsage};
+use super::spec::{AgentSpec, OutputFormat, ReportedUsage, Surroundings};
 use super::transcript::{FailureInfo, LineParser, ParsedSession};
 use super::truncate::{self, number, some_text, text};
 
@@ -18,6 +18,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     npm_program: "@github/copilot-*/copilot",
     tested_versions: &["1.0.102"],
     state_dirs: &[".copilot", ".cache/copilot"],
+    surroundings: Surroundings::NONE,
     native: None,
     complete,
     reports: ReportedUsage::Nothing,

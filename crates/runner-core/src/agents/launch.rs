@@ -81,6 +81,8 @@ pub struct LaunchContext<'a> {
     /// The millionths of a dollar that the session may cost.
     pub microdollars: Option<u64>,
     pub user: &'a Variables,
+    /// The settings file of the user that says how they log in, for an agent that has one.
+    pub login_settings: Option<&'a str>,
     /// Whether the runner runs as root.
     pub is_root: bool,
 }

@@ -22,6 +22,8 @@ pub struct AgentSpec {
     pub tested_versions: &'static [&'static str],
     /// Folders in the user's home where the agent keeps state. A sandboxed session may write to them.
     pub state_dirs: &'static [&'static str],
+    /// What the program needs and finds around it.
+    pub surroundings: Surroundings,
     /// What the runner knows beyond that about an agent with an executor kind of its own. None for a preset.
     pub native: Option<NativeAgent>,
     /// Adds the arguments, variables and files of a session to the command line.
@@ -30,6 +32,30 @@ pub struct AgentSpec {
     pub reports: ReportedUsage,
     /// How to read what it prints.
     pub output: OutputFormat,
+}
+
+/// What a program needs from the machine, and what it would take in from home and repository.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings {
+    /// The oldest major version of Node that runs the program; none if it brings what it needs, or if any will do.
+    pub node_min: Option<u32>,
+    /// Files and folders in the user's home that a sandbox hides: the program takes them in and has no switch for it.
+    pub hidden_in_home: &'static [&'static str],
+    /// The same in the repository.
+    pub hidden_in_repository: &'static [&'static str],
+    /// A settings file in the user's home that says how the user logs in.
+    pub login_settings: Option<&'static str>,
+}
+
+impl Surroundings {
+    /// A program that needs nothing and has a switch for everything.
+    pub(super) const NONE: Self =
+        Self { node_min: None, hidden_in_home: &[], hidden_in_repository: &[], login_settings: None };
+
+    /// Whether a session takes in nothing but the prompt only inside a sandbox.
+    pub fn needs_sandbox(&self) -> bool {
+        !self.hidden_in_home.is_empty() || !self.hidden_in_repository.is_empty()
+    }
 }
 
 /// How to read the output of a session.

@@ -212,6 +212,7 @@ fn launch_context<'a>(user: &'a Variables, schema: &'a [u8]) -> LaunchContext<'a
         sandbox: None,
         microdollars: None,
         user,
+        login_settings: None,
         is_root: true,
     }
 }

@@ -23,6 +23,7 @@ pub(crate) const SESSION_MARKER: &str = "RUNNER_PROMPT";
 pub(crate) const GUARD_MARKER: &str = "RUNNER_GUARD_LOG";
 
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
+const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 
 /// A command with everything it needs to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,6 +159,7 @@ fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLi
     let schema = paths.purpose.schema.clone();
     let schema_bytes = atomic::read(&schema, SCHEMA_BYTES_MAX).ok().flatten().unwrap_or_default();
     let user = std::env::vars_os().collect();
+    let login_settings = login_settings(agent);
     let context = LaunchContext {
         answer: AnswerFiles { path: paths.output.clone(), schema, schema_bytes: &schema_bytes },
         context_full: paths.context_full.clone(),
@@ -167,9 +169,18 @@ fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLi
         sandbox: paths.command_sandbox.clone(),
         microdollars: job.limits.budget.microdollars,
         user: &user,
+        login_settings: login_settings.as_deref(),
         is_root: rustix::process::geteuid().is_root(),
     };
     agent.command_line(&job.agent.executor, &job.permissions.tools, &context)
+}
+
+/// The settings file of the user that says how they log in.
+fn login_settings(agent: &AgentSpec) -> Option<String> {
+    let home = PathBuf::from(std::env::var_os("HOME")?);
+    let file = home.join(agent.surroundings.login_settings?).canonicalize().ok()?;
+    let bytes = atomic::read(&file, SETTINGS_BYTES_MAX).ok()??;
+    String::from_utf8(bytes).ok()
 }
 
 /// Finds the configured program or the default one; `Err` has how to install it.

@@ -3,6 +3,8 @@
 //! them.
 #![expect(clippy::indexing_slicing, reason = "here a fault is a failed test")]
 
+use std::collections::BTreeSet;
+
 use testkit::agents;
 use testkit::oracle::{assert_sound, processes_of};
 use testkit::run_builder::RunBuilder;
@@ -110,9 +112,8 @@ do.shell = '''env; sleep 3; printf '{"status": "retry", "summary": "looked aroun
 do.final = "I looked around."
 "#;
 
-/// Runs a session with marked files in home and repository. These marks and no others may enter it: the program has no switch
-/// for them, and the guide names them.
-fn takes_in(preset: &str, model: &str, path: &str, known: &[&str]) {
+/// Runs a session with marked files in home and repository. No mark may enter it.
+fn takes_in_nothing(preset: &str, model: &str, path: &str) {
     let server = model_of(LOOKS_AROUND);
     let setup = setup(preset, model, &format!("{}{path}", server.url()));
     let repo = setup.executor_keys("instructions = []").guard("true").start_in(marked_repo());
@@ -120,45 +121,43 @@ fn takes_in(preset: &str, model: &str, path: &str, known: &[&str]) {
     let log = repo.iteration_file(1, "executor.log");
     assert_eq!(repo.outcomes(), ["retry"], "{}{log}", step.stderr);
     assert!(log.contains("RUNNER_PROMPT"), "{preset}: the environment was not looked at: {log}");
-    assert_eq!(sent_marks(&server), known.iter().map(|mark| (*mark).to_owned()).collect(), "{preset}");
+    assert_eq!(sent_marks(&server), BTreeSet::new(), "{preset}");
     assert_sound(&repo);
 }
 
 #[test]
 fn opencode_takes_in_nothing_but_the_prompt() {
-    takes_in("opencode", "scripted", "/v1", &[]);
+    takes_in_nothing("opencode", "scripted", "/v1");
 }
 
 #[test]
-fn gemini_takes_in_its_context_files_and_variables() {
-    let known = ["MARK-home-gemini-memory", "MARK-repo-gemini-env", "MARK-repo-gemini-instructions"];
-    takes_in("gemini", "gemini-2.5-flash", "", &known);
+fn gemini_takes_in_nothing_but_the_prompt() {
+    takes_in_nothing("gemini", "gemini-2.5-flash", "");
 }
 
 #[test]
-fn qwen_takes_in_its_variables() {
-    takes_in("qwen", "scripted", "/v1", &["MARK-repo-qwen-env"]);
+fn qwen_takes_in_nothing_but_the_prompt() {
+    takes_in_nothing("qwen", "scripted", "/v1");
 }
 
 #[test]
 fn copilot_takes_in_nothing_but_the_prompt() {
-    takes_in("copilot", "scripted", "/v1", &[]);
+    takes_in_nothing("copilot", "scripted", "/v1");
 }
 
 #[test]
 fn pi_takes_in_nothing_but_the_prompt() {
-    takes_in("pi", "scripted", "/v1", &[]);
+    takes_in_nothing("pi", "scripted", "/v1");
 }
 
 #[test]
-fn kilo_takes_in_its_rules() {
-    takes_in("kilo", "scripted", "/v1", &["MARK-home-kilo-rule", "MARK-repo-kilo-rule"]);
+fn kilo_takes_in_nothing_but_the_prompt() {
+    takes_in_nothing("kilo", "scripted", "/v1");
 }
 
 #[test]
-fn grok_takes_in_shared_skills_and_plugins() {
-    let known = ["MARK-home-agents-skill", "MARK-home-claude-env", "MARK-home-claude-plugin"];
-    takes_in("grok", "scripted", "/v1", &known);
+fn grok_takes_in_nothing_but_the_prompt() {
+    takes_in_nothing("grok", "scripted", "/v1");
 }
 
 /// Runs a session of a real agent over the Agent Client Protocol.
