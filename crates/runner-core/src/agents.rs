@@ -39,8 +39,8 @@ pub use launch::{
 pub use preset::Preset;
 pub use provider_error::ProcessFacts;
 pub use spec::{
-    AgentLogin, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, OutputFormat, ReportedUsage,
-    Surroundings, ToolControl, ToolSwitch,
+    AgentLogin, AgentProvider, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, OutputFormat,
+    ProviderRoute, ReportedUsage, Surroundings, ToolControl, ToolSwitch,
 };
 pub use transcript::{SessionIdentity, SessionResult, Transcript};
 
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_tested_version_matches_as_a_whole_word() {
         let tested = |name: &str, output: &str| agent_named(name).unwrap().tested_version(output);
-        assert_eq!(tested("codex", "codex-cli 0.166.0, /usr/bin/codex"), Some("0.166.0"));
+        assert_eq!(tested("codex", "codex-cli 0.169.0, /usr/bin/codex"), Some("0.169.0"));
         assert_eq!(tested("claude", "2.1.326 (Claude Code)"), Some("2.1.326"));
         assert_eq!(tested("claude", "2.1.3261 (Claude Code)"), None);
         assert_eq!(tested("codex", ""), None);

@@ -83,6 +83,8 @@ pub struct LaunchContext<'a> {
     pub user: &'a Variables,
     /// The settings file of the user that says how they log in, for an agent that has one.
     pub login_settings: Option<&'a str>,
+    /// The address of the recorder in the place of the provider's, if requests are recorded.
+    pub recorder: Option<&'a str>,
     /// Whether the runner runs as root.
     pub is_root: bool,
 }
@@ -209,6 +211,15 @@ pub(super) fn native_environment(agent: &NativeAgent, executor: &Executor, user:
     }
     environment.extend(UNATTENDED.map(|(name, value)| (name.into(), value.into())));
     environment
+}
+
+/// Keeps a proxy of the user's from between an agent and its recorder, which is on this machine.
+pub(super) fn reach_recorder(line: &mut CommandLine, user: &Variables) {
+    for name in ["NO_PROXY", "no_proxy"] {
+        let others = user.get(OsStr::new(name)).map(|others| others.to_string_lossy().into_owned());
+        let others = others.filter(|others| !others.is_empty()).map(|others| others + ",").unwrap_or_default();
+        line.set(name, format!("{others}127.0.0.1"));
+    }
 }
 
 fn matches_pattern(name: &str, pattern: &str) -> bool {

@@ -1,6 +1,6 @@
 //! The description of one agent: the fields that each agent's file fills in.
 
-use super::launch::{CommandLine, LaunchContext, LaunchRequest, native_environment};
+use super::launch::{CommandLine, LaunchContext, LaunchRequest, native_environment, reach_recorder};
 use super::provider_error::FailureClassifier;
 use super::transcript::LineParser;
 use crate::config::{Executor, ExecutorKind, ReasoningEffort};
@@ -87,11 +87,32 @@ pub struct NativeAgent {
     pub title: &'static str,
     /// Where its credentials are.
     pub login: AgentLogin,
+    /// Its own provider.
+    pub provider: AgentProvider,
     /// Other variables that configure it. It sees them if the user has set them.
     pub variables: &'static [&'static str],
     /// How a session is sandboxed.
     pub sandbox: AgentSandbox,
     pub features: NativeFeatures,
+}
+
+/// Where the provider of a native agent is, for a recorder in between.
+#[derive(Clone, Copy, Debug)]
+pub struct AgentProvider {
+    /// The variable with which the user chooses another one.
+    pub variable: Option<&'static str>,
+    /// The path of its addresses, after which the agent appends its own.
+    pub path: &'static str,
+    /// Its addresses.
+    pub routes: &'static [ProviderRoute],
+}
+
+/// One address of a provider. A request goes to the first whose header it has.
+#[derive(Clone, Copy, Debug)]
+pub struct ProviderRoute {
+    /// None if every request may go there.
+    pub header: Option<&'static str>,
+    pub url: &'static str,
 }
 
 /// How an agent logs in, and how to recognize that it has.
@@ -184,11 +205,18 @@ impl AgentSpec {
         tools: &Tools,
         context: &LaunchContext<'_>,
     ) -> CommandLine {
+        // A provider of the configuration is behind the recorder.
+        let url = context.recorder.filter(|_| executor.base_url.is_some());
+        let recorded = url.map(|url| Executor { base_url: Some(url.to_owned()), ..executor.clone() });
+        let executor = recorded.as_ref().unwrap_or(executor);
         let mut line = CommandLine::default();
         if let Some(native) = &self.native {
             line.environment = native_environment(native, executor, context.user);
         }
         (self.complete)(&mut line, &LaunchRequest { executor, tools, context });
+        if context.recorder.is_some() {
+            reach_recorder(&mut line, context.user);
+        }
         line
     }
 }

@@ -213,6 +213,7 @@ fn launch_context<'a>(user: &'a Variables, schema: &'a [u8]) -> LaunchContext<'a
         microdollars: None,
         user,
         login_settings: None,
+        recorder: None,
         is_root: true,
     }
 }

@@ -59,6 +59,8 @@ pub(crate) struct SessionPaths {
     /// The sandbox for the commands of an agent that stays outside of it.
     pub(crate) command_sandbox: Option<CommandSandbox>,
     pub(crate) purpose: SessionPurpose,
+    /// The address of the recorder of its requests.
+    pub(crate) recorder: Option<String>,
 }
 
 /// What a session is for.
@@ -170,6 +172,7 @@ fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLi
         microdollars: job.limits.budget.microdollars,
         user: &user,
         login_settings: login_settings.as_deref(),
+        recorder: paths.recorder.as_deref(),
         is_root: rustix::process::geteuid().is_root(),
     };
     agent.command_line(&job.agent.executor, &job.permissions.tools, &context)

@@ -12,10 +12,11 @@ use runner_core::step::{Job, LeftFile};
 
 use super::iteration_dir::IterationDir;
 use crate::agent::command::{PreparedCommand, SessionPaths, SessionPurpose};
-use crate::agent::sandbox::writable_folders;
+use crate::agent::sandbox::{expand_home, writable_folders};
 use crate::error::{Error, UserError};
 use crate::fs::atomic::{self, FileStamp};
 use crate::git::Git;
+use crate::recorder::{Recorder, RecorderPlaces};
 use crate::redaction::redactor;
 use crate::repo::journal::{self, IterationEntry, JournalEntry};
 use crate::repo::publish;
@@ -124,7 +125,27 @@ pub(super) fn session_paths(
             access: RepositoryAccess::Writable,
             schema: git.root().join(Doc::OutputSchema.path()),
         },
+        recorder: None,
     }
+}
+
+/// Starts the recorder of a session's requests, if its executor wants one; `Err` has why it cannot start.
+pub(super) fn start_recorder(
+    git: &Git,
+    job: &Job,
+    dir: &IterationDir,
+    log: &str,
+) -> Result<Option<Recorder>, String> {
+    let recorded_run = job.agent.executor.replay.as_deref().and_then(expand_home);
+    let recording = recorded_run.map(|run| git.root().join(run).join(job.iteration.to_string()).join(log));
+    let places = RecorderPlaces {
+        root: git.root(),
+        log: dir.file(log),
+        recording,
+        folder: git.paths().recorder(),
+        log_bytes_max: job.limits.executor_output_bytes,
+    };
+    Recorder::start(&job.agent.executor, &places)
 }
 
 /// Where an agent writes its answer: outside the work tree, and at a path that no earlier iteration used.

@@ -92,6 +92,11 @@ impl RepoPaths {
         self.private().join("queue")
     }
 
+    /// Bodies of requests on their way from a recorder to a provider.
+    pub(crate) fn recorder(&self) -> PathBuf {
+        self.private().join("recorder")
+    }
+
     /// The output of the last loop in the background, and of the one before it.
     pub(crate) fn loop_log(&self) -> PathBuf {
         self.private().join("loop.log")

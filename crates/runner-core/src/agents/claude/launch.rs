@@ -93,7 +93,7 @@ pub(super) fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
         // Without this, it refuses to bypass permissions as root.
         line.set("IS_SANDBOX", "1");
     }
-    if let Some(base_url) = &executor.base_url {
+    if let Some(base_url) = executor.base_url.as_deref().or(request.context.recorder) {
         line.set("ANTHROPIC_BASE_URL", base_url);
     }
     if let Some(key) = request.provider_key() {
