@@ -87,6 +87,7 @@ impl SessionCheckpoint {
             paths.loop_log(),
             paths.old_loop_log(),
             paths.asides(),
+            paths.ignored_copies(),
             paths.answers(),
             paths.room(),
             index.to_owned(),
