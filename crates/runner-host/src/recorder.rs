@@ -14,18 +14,18 @@ mod request_log;
 mod upstream;
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use runner_core::config::Executor;
 use runner_core::step::RecordedRequests;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use supervise::executables;
 
 use http_message::{AnswerHead, Request, end_chunks, write_chunk};
@@ -40,7 +40,10 @@ pub(crate) const REVIEW_REQUESTS: &str = "review.requests.jsonl";
 
 /// How long an agent may take to send a request, or to take a piece of an answer.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long the rest of an answer may take after its agent has gone.
+const REST_TIMEOUT: Duration = Duration::from_secs(1);
 const BUFFER_BYTES: usize = 64 << 10;
+const GONE: &str = "the agent did not wait for the whole answer";
 
 /// Where a recorder keeps what it needs.
 pub(crate) struct RecorderPlaces<'a> {
@@ -286,7 +289,7 @@ fn forward(
 fn pass_on(mut stream: &TcpStream, request: &Request, mut sent: SentRequest) -> ReceivedAnswer {
     let mut answer = ReceivedAnswer::default();
     if !wait_for_output(stream, &sent) {
-        answer.error = Some("the agent did not wait for the answer".to_owned());
+        answer.error = Some(GONE.to_owned());
         return answer;
     }
     answer.head = upstream::read_head(&mut sent);
@@ -295,34 +298,53 @@ fn pass_on(mut stream: &TcpStream, request: &Request, mut sent: SentRequest) -> 
         return answer;
     };
     let has_body = head.has_body(&request.method);
-    if head.write(&mut stream, &request.method).is_err() {
-        answer.error = Some("the agent did not wait for the answer".to_owned());
-        return answer;
-    }
+    let mut is_gone = head.write(&mut stream, &request.method).is_err();
     let mut buffer = vec![0; BUFFER_BYTES];
-    while has_body {
+    while has_body && !is_gone {
         if !wait_for_output(stream, &sent) {
-            answer.error = Some("the agent did not wait for the whole answer".to_owned());
-            return answer;
+            is_gone = true;
+            break;
         }
         let bytes = match sent.output.read(&mut buffer) {
             Ok(0) | Err(_) => break,
             Ok(count) => buffer.get(..count).unwrap_or_default(),
         };
         answer.body.extend_from_slice(bytes);
-        if write_chunk(&mut stream, bytes).is_err() {
-            answer.error = Some("the agent did not wait for the whole answer".to_owned());
-            return answer;
+        is_gone = write_chunk(&mut stream, bytes).is_err();
+    }
+    if is_gone && !read_rest(&mut sent, &mut answer.body) {
+        answer.error = Some(GONE.to_owned());
+        return answer;
+    }
+    answer.error = sent.finish().err();
+    // Without its last piece, the agent sees that the answer was cut. It may have gone after what it needed.
+    if has_body && answer.error.is_none() {
+        let _ = end_chunks(&mut stream);
+    }
+    answer
+}
+
+/// Reads the rest of an answer whose agent has gone: agents end a connection after the last event, before the provider does. False
+/// if there is more than a rest.
+fn read_rest(sent: &mut SentRequest, body: &mut Vec<u8>) -> bool {
+    let deadline = Instant::now() + REST_TIMEOUT;
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        if sent.output.buffer().is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let timeout = Timespec::try_from(left).ok();
+            let output = sent.output.get_ref().as_fd();
+            let mut fds = [PollFd::from_borrowed_fd(output, PollFlags::IN)];
+            if left.is_zero() || !poll(&mut fds, timeout.as_ref()).is_ok_and(|ready| ready > 0) {
+                return false;
+            }
+        }
+        match sent.output.read(&mut buffer) {
+            Ok(0) => return true,
+            Ok(count) => body.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+            Err(_) => return false,
         }
     }
-    match sent.finish() {
-        Ok(()) if has_body => answer.error = end_chunks(&mut stream).err().map(|error| error.to_string()),
-        Ok(()) => {}
-        // Without its last piece, the agent sees that the answer was cut.
-        Err(why) => answer.error = Some(why),
-    }
-    let _ = stream.flush();
-    answer
 }
 
 /// Waits until the provider has sent something, or has ended. False if the agent has gone meanwhile: nobody reads the answer.
@@ -346,3 +368,6 @@ fn wait_for_output(stream: &TcpStream, sent: &SentRequest) -> bool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -187,7 +187,9 @@ pub(super) fn write_setup_files(paths: &SessionPaths, command: &PreparedCommand)
         fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     }
     for SetupFile { path, text, is_program } in &command.files {
-        path.parent().map_or(Ok(()), atomic::ensure_folder)?;
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+        }
         fs::write(path, text).map_err(Error::io("write", path))?;
         let mode = fs::Permissions::from_mode(if *is_program { 0o700 } else { 0o600 });
         fs::set_permissions(path, mode).map_err(Error::io("write", path))?;

@@ -38,11 +38,19 @@ pub(super) type KeptCopies = BTreeMap<Vec<u8>, KeptCopy>;
 
 /// The copies of one run.
 #[derive(Clone, Debug)]
-pub(super) struct CopyFolder(PathBuf);
+pub(super) struct CopyFolder {
+    /// The runner's private folder.
+    private: PathBuf,
+    path: PathBuf,
+}
 
 impl CopyFolder {
     pub(super) fn of(git: &Git, run: &RunId) -> Self {
-        Self(git.paths().ignored_copies().join(run.as_str()))
+        Self::at(git, git.paths().ignored_copies().join(run.as_str()))
+    }
+
+    fn at(git: &Git, path: PathBuf) -> Self {
+        Self { private: git.paths().private(), path }
     }
 
     /// The newest list; none if nothing was kept yet.
@@ -59,7 +67,7 @@ impl CopyFolder {
         let path = self.path_of(sha256);
         if self.content(sha256).is_none() {
             atomic::remove_any(&path)?;
-            atomic::ensure_folder(&self.0)?;
+            atomic::create_folders(&self.private, &self.path)?;
             let file = File::options().write(true).create_new(true).mode(0o600).open(&path);
             file.and_then(|mut file| file.write_all(bytes)).map_err(Error::io("write", &path))?;
         }
@@ -72,7 +80,7 @@ impl CopyFolder {
         let number = self.list_numbers().pop().unwrap_or(0).saturating_add(1);
         let by_path: BTreeMap<RepoPath, KeptCopy> =
             copies.iter().map(|(path, copy)| (RepoPath::of_bytes(path), *copy)).collect();
-        atomic::ensure_folder(&self.0)?;
+        atomic::create_folders(&self.private, &self.path)?;
         atomic::write_private(&self.list_path(number), &canonical_json(&by_path))
     }
 
@@ -84,7 +92,7 @@ impl CopyFolder {
 
     pub(super) fn path_of(&self, sha256: Sha256) -> PathBuf {
         let name: String = sha256.to_string().chars().take(NAME_DIGITS).collect();
-        self.0.join(name)
+        self.path.join(name)
     }
 
     /// Every path that a list of this run has.
@@ -97,11 +105,11 @@ impl CopyFolder {
     }
 
     fn list_path(&self, number: u32) -> PathBuf {
-        self.0.join(format!("{number:04}.json"))
+        self.path.join(format!("{number:04}.json"))
     }
 
     fn list_numbers(&self) -> Vec<u32> {
-        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let mut numbers: Vec<u32> =
             names.filter_map(|name| name.strip_suffix(".json")?.parse().ok()).collect();
@@ -122,14 +130,14 @@ pub(super) fn paths_with_copies(git: &Git) -> Result<Vec<Vec<u8>>, Error> {
     let mut paths = Vec::new();
     let runs = fs::read_dir(git.paths().ignored_copies()).into_iter().flatten().flatten();
     for run in runs.filter(|run| run.file_type().is_ok_and(|kind| kind.is_dir())) {
-        paths.extend(CopyFolder(run.path()).all_paths()?);
+        paths.extend(CopyFolder::at(git, run.path()).all_paths()?);
     }
     Ok(paths)
 }
 
 /// Removes the copies of a run.
 pub(crate) fn remove_copies(git: &Git, run: &RunId) -> Result<(), Error> {
-    atomic::remove_any(&CopyFolder::of(git, run).0)
+    atomic::remove_any(&CopyFolder::of(git, run).path)
 }
 
 /// The path as the user types it at the root of the work tree.

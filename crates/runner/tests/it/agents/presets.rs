@@ -161,14 +161,20 @@ fn grok_takes_in_nothing_but_the_prompt() {
 }
 
 /// Runs a session of a real agent over the Agent Client Protocol.
-fn speaks_acp(preset: &str, arguments: &[&str], variables: &[(&str, String)], state: &str) {
+///
+/// `state` are the folders of its state, below the home.
+fn speaks_acp(preset: &str, arguments: &[&str], variables: &[(&str, String)], state: &[&str]) {
     let words: Vec<String> = std::iter::once(agents::program(preset).display().to_string())
         .chain(arguments.iter().map(|word| (*word).to_owned()))
         .collect();
-    let keys = format!("kind = \"acp\"\ncommand = {words:?}\nwritable = [{state}]\nsandbox = \"require\"");
+    let writable: Vec<String> = state.iter().map(|folder| format!("~/{folder}")).collect();
+    let keys = format!("kind = \"acp\"\ncommand = {words:?}\nwritable = {writable:?}\nsandbox = \"require\"");
     let setup = RunBuilder::new(RUNNER).executor(&keys).executor_keys("").guard("grep -qx hello hello.txt");
     let sandbox = started(&setup.keys("iteration_timeout_secs = 110"));
     let settings = r#"{"security": {"auth": {"selectedType": "gemini-api-key"}}}"#;
+    for folder in state {
+        std::fs::create_dir_all(sandbox.outside().join("home").join(folder)).unwrap();
+    }
     let home = sandbox.outside().join("home/.gemini");
     std::fs::create_dir_all(&home).unwrap();
     std::fs::write(home.join("settings.json"), settings).unwrap();
@@ -193,7 +199,7 @@ fn gemini_speaks_acp() {
         ("GOOGLE_GEMINI_BASE_URL", server.url()),
         ("GEMINI_MODEL", "gemini-2.5-flash".to_owned()),
     ];
-    speaks_acp("gemini", &["--acp"], &variables, "\"~/.gemini\"");
+    speaks_acp("gemini", &["--acp"], &variables, &[".gemini"]);
 }
 
 #[test]
@@ -212,6 +218,6 @@ fn opencode_speaks_acp() {
         ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
         ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned()),
     ];
-    let state = "\"~/.config/opencode\", \"~/.local/share/opencode\", \"~/.local/state/opencode\", \"~/.cache/opencode\"";
-    speaks_acp("opencode", &["acp"], &variables, state);
+    let state = [".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"];
+    speaks_acp("opencode", &["acp"], &variables, &state);
 }
