@@ -92,8 +92,8 @@ impl Recorder {
             return Ok(None);
         }
         let variable = |name: &str| std::env::var(name).ok();
-        let provider =
-            Provider::of(executor, variable).ok_or("the requests of this agent cannot be recorded without `base_url`")?;
+        let provider = Provider::of(executor, variable)
+            .ok_or("the requests of this agent cannot be recorded without `base_url`")?;
         let source = match &places.recording {
             Some(recording) => AnswerSource::Recording(Recording::read(recording)?),
             None => AnswerSource::Provider(upstream(places)?),
@@ -216,7 +216,9 @@ fn serve(stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
     }
     let logged = shared.log.add_request(&request, &request.target);
     let answer = match &shared.source {
-        AnswerSource::Recording(recording) => replay(stream, &request, recording.answer(&request.method, &logged)),
+        AnswerSource::Recording(recording) => {
+            replay(stream, &request, recording.answer(&request.method, &logged))
+        }
         AnswerSource::Provider(upstream) => forward(stream, &request, &logged, shared, upstream),
     };
     shared.log.add_answer(logged.number, &answer);
@@ -224,7 +226,12 @@ fn serve(stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
 }
 
 /// An answer of the recorder's own, in the form that providers use for errors.
-fn answer_itself(mut stream: &TcpStream, request: &Request, status: u16, message: &str) -> std::io::Result<()> {
+fn answer_itself(
+    mut stream: &TcpStream,
+    request: &Request,
+    status: u16,
+    message: &str,
+) -> std::io::Result<()> {
     let head = AnswerHead::new(status, "application/json");
     head.write(&mut stream, &request.method)?;
     if head.has_body(&request.method) {

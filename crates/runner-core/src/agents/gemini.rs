@@ -32,11 +32,8 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     },
 };
 
-const SURROUNDINGS: Surroundings = Surroundings {
-    node_min: Some(20),
-    login_settings: Some(".gemini/settings.json"),
-    ..Surroundings::NONE
-};
+const SURROUNDINGS: Surroundings =
+    Surroundings { node_min: Some(20), login_settings: Some(".gemini/settings.json"), ..Surroundings::NONE };
 
 /// Its folder in the home.
 const FOLDER: &str = ".gemini";
@@ -46,7 +43,8 @@ const LOGIN_FILES: [&str; 3] = ["oauth_creds.json", "google_accounts.json", "gem
 
 /// In a folder that is not trusted it reads no GEMINI.md, settings, skills and variables of the repository, and asks before each
 /// tool. This rule answers; the sandbox confines the tools.
-const POLICY: &str = "[[rule]]\ntoolName = \"*\"\ndecision = \"allow\"\npriority = 999\nallowRedirection = true\n";
+const POLICY: &str =
+    "[[rule]]\ntoolName = \"*\"\ndecision = \"allow\"\npriority = 999\nallowRedirection = true\n";
 
 fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     let mut settings = json!({

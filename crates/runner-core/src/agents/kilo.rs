@@ -12,7 +12,12 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "@kilocode/cli",
     npm_program: "@kilocode/cli-*/bin/kilo",
     tested_versions: &["7.7.7"],
-    state_dirs: &[".local/share/kilo", ".local/state/kilo", ".local/state/kilo-sandbox-policy", ".cache/kilo"],
+    state_dirs: &[
+        ".local/share/kilo",
+        ".local/state/kilo",
+        ".local/state/kilo-sandbox-policy",
+        ".cache/kilo",
+    ],
     surroundings: SURROUNDINGS,
     native: None,
     complete,

@@ -217,7 +217,8 @@ pub(super) fn native_environment(agent: &NativeAgent, executor: &Executor, user:
 pub(super) fn reach_recorder(line: &mut CommandLine, user: &Variables) {
     for name in ["NO_PROXY", "no_proxy"] {
         let others = user.get(OsStr::new(name)).map(|others| others.to_string_lossy().into_owned());
-        let others = others.filter(|others| !others.is_empty()).map(|others| others + ",").unwrap_or_default();
+        let others =
+            others.filter(|others| !others.is_empty()).map(|others| others + ",").unwrap_or_default();
         line.set(name, format!("{others}127.0.0.1"));
     }
 }

@@ -51,11 +51,6 @@ impl Surroundings {
     /// A program that needs nothing and has a switch for everything.
     pub(super) const NONE: Self =
         Self { node_min: None, hidden_in_home: &[], hidden_in_repository: &[], login_settings: None };
-
-    /// Whether a session takes in nothing but the prompt only inside a sandbox.
-    pub fn needs_sandbox(&self) -> bool {
-        !self.hidden_in_home.is_empty() || !self.hidden_in_repository.is_empty()
-    }
 }
 
 /// How to read the output of a session.

@@ -142,7 +142,8 @@ fn field(key: &str, path: &Path) -> OsString {
 
 /// Something empty and read-only in the place of a file or folder.
 fn empty(path: &Path) -> OsString {
-    let (source, flags) = if path.is_file() { ("bind,source=/dev/null", ",ro=true") } else { ("tmpfs", ",ro=true") };
+    let (source, flags) =
+        if path.is_file() { ("bind,source=/dev/null", ",ro=true") } else { ("tmpfs", ",ro=true") };
     let mut option = OsString::from(format!("--mount=type={source},"));
     option.push(field("destination=", path));
     option.push(flags);

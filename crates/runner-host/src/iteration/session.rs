@@ -117,10 +117,8 @@ impl PreparedSession {
             Err(why) => return Ok(AgentResult::not_started(why)),
         };
         let url = recorder.as_ref().map(|recorder| recorder.url().to_owned());
-        let paths = SessionPaths {
-            recorder: url,
-            ..session_paths(git, job, &self.setup.dir, command_sandbox)
-        };
+        let paths =
+            SessionPaths { recorder: url, ..session_paths(git, job, &self.setup.dir, command_sandbox) };
         let command = match prepare_command(job, &paths) {
             Ok(command) => command,
             Err(why) => return Ok(AgentResult::not_started(why)),

@@ -10,11 +10,7 @@ use super::preflight::PreflightProblem;
 use crate::agent::sandbox::expand_home;
 
 /// What is missing, if something is.
-pub(super) fn missing_need(
-    root: &Path,
-    executor: &Executor,
-    agent: &AgentSpec,
-) -> Option<PreflightProblem> {
+pub(super) fn missing_need(root: &Path, executor: &Executor, agent: &AgentSpec) -> Option<PreflightProblem> {
     old_node(root, executor, agent).or_else(|| missing_recording(root, executor))
 }
 

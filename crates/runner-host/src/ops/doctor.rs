@@ -370,8 +370,7 @@ fn exposure(agent: &AgentSpec) -> String {
         ("the repository", agent.surroundings.hidden_in_repository),
     ];
     let named = places.iter().filter(|(_, paths)| !paths.is_empty());
-    let named: Vec<String> =
-        named.map(|(place, paths)| format!("{} in {place}", paths.join(", "))).collect();
+    let named: Vec<String> = named.map(|(place, paths)| format!("{} in {place}", paths.join(", "))).collect();
     if named.is_empty() {
         return String::new();
     }

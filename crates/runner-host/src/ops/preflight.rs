@@ -11,8 +11,8 @@ use runner_core::model::goal::Goal;
 use runner_core::runs::start::DocSet;
 use supervise::executables;
 
-use super::signed_tip::signing_obstacle;
 use super::agent_needs::missing_need;
+use super::signed_tip::signing_obstacle;
 use crate::agent::login::{executor_login, installed_agents};
 use crate::agent::sandbox::{Bubblewrap, bubblewrap_fix};
 use crate::agent::sandbox_program::{NoSandbox, SandboxProgram};

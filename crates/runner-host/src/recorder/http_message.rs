@@ -183,7 +183,10 @@ fn read_headers(reader: &mut impl BufRead) -> io::Result<Vec<Header>> {
         }
         let (name, value) = line.split_once(':').ok_or_else(|| invalid("a header without a value"))?;
         let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        if name.is_empty() || !name.bytes().all(is_token) || value.contains(|c: char| c.is_control() && c != '\t') {
+        if name.is_empty()
+            || !name.bytes().all(is_token)
+            || value.contains(|c: char| c.is_control() && c != '\t')
+        {
             return Err(invalid("a header that is not one"));
         }
         headers.push(Header { name: name.to_ascii_lowercase(), value: value.trim().to_owned() });

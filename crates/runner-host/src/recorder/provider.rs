@@ -30,8 +30,11 @@ impl Provider {
         if let Some(url) = own.variable.and_then(variable).filter(|url| !url.is_empty()) {
             return Some(Self::at(&url));
         }
-        let routes =
-            own.routes.iter().map(|route| Route { header: route.header, url: route.url.to_owned() }).collect();
+        let routes = own
+            .routes
+            .iter()
+            .map(|route| Route { header: route.header, url: route.url.to_owned() })
+            .collect();
         Some(Self { path: own.path.to_owned(), routes })
     }
 

@@ -59,8 +59,8 @@ impl Recording {
                 }
                 RequestLine::Answer(answer) => {
                     let of = exchanges.iter_mut().find(|exchange| exchange.request.number == answer.number);
-                    of.ok_or_else(|| problem(format!("line {}: an answer to no request", index + 1)))?.answer =
-                        Some(answer);
+                    of.ok_or_else(|| problem(format!("line {}: an answer to no request", index + 1)))?
+                        .answer = Some(answer);
                 }
             }
         }
@@ -90,7 +90,10 @@ impl Recording {
             return RecordedAnswer::Missing;
         };
         exchange.is_used = true;
-        exchange.answer.as_ref().map_or(RecordedAnswer::Cut(ReceivedAnswer::default()), AnswerRecord::received)
+        exchange
+            .answer
+            .as_ref()
+            .map_or(RecordedAnswer::Cut(ReceivedAnswer::default()), AnswerRecord::received)
     }
 
     pub(super) fn counts(&self) -> ReplayedRequests {
@@ -132,7 +135,10 @@ mod tests {
         for (number, body) in [(1, r#"{"input": [1], "id": "a"}"#), (2, r#"{"input": [1, 2], "id": "b"}"#)] {
             log.add_request(&request(body), "/v1/a");
             let head = Some(AnswerHead::new(200, "text/plain"));
-            log.add_answer(number, &ReceivedAnswer { head, body: number.to_string().into_bytes(), error: None });
+            log.add_answer(
+                number,
+                &ReceivedAnswer { head, body: number.to_string().into_bytes(), error: None },
+            );
         }
         Recording::read(&path).unwrap()
     }

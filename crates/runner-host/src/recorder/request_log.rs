@@ -272,8 +272,12 @@ mod tests {
         let path = folder.path().join("requests.jsonl");
         let log = RequestLog::create(Some(&path), 1 << 20).unwrap();
         let key = "sk-ant-api03-0123456789abcdefghijABCDEFGHIJ0123456789";
-        log.add_request(&request(&format!(r#"{{"messages": ["my key is {key}"]}}"#)), "/v1/a?key=AIzaShort&b=c");
-        let answer = ReceivedAnswer { body: format!("data: {key}\n").into_bytes(), ..ReceivedAnswer::default() };
+        log.add_request(
+            &request(&format!(r#"{{"messages": ["my key is {key}"]}}"#)),
+            "/v1/a?key=AIzaShort&b=c",
+        );
+        let answer =
+            ReceivedAnswer { body: format!("data: {key}\n").into_bytes(), ..ReceivedAnswer::default() };
         log.add_answer(1, &answer);
         let text = std::fs::read_to_string(&path).unwrap();
         for secret in [key, "abcdefghijklmnop", "short", "AIzaShort"] {

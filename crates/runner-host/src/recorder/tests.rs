@@ -9,7 +9,8 @@ use super::*;
 
 /// A recorder in front of a provider at this port.
 fn recorder(folder: &TempDir, port: u16) -> Recorder {
-    let text = format!("[executor]\nkind = \"codex\"\nbase_url = \"http://127.0.0.1:{port}/v1\"\nrecord = true");
+    let text =
+        format!("[executor]\nkind = \"codex\"\nbase_url = \"http://127.0.0.1:{port}/v1\"\nrecord = true");
     let executor = Config::decode(text.as_bytes()).unwrap().executor;
     let places = RecorderPlaces {
         root: folder.path(),
@@ -39,7 +40,8 @@ fn read_until(stream: &mut TcpStream, text: &str) -> String {
     String::from_utf8(read).unwrap()
 }
 
-const POST: &str = "POST PATH/responses HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer k\r\nContent-Length: 2\r\n\r\n{}";
+const POST: &str =
+    "POST PATH/responses HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer k\r\nContent-Length: 2\r\n\r\n{}";
 
 #[test]
 fn answer_arrives_while_the_provider_still_sends() {
@@ -76,7 +78,8 @@ fn requests_that_are_not_the_agents_are_refused_and_not_recorded() {
     let mut stranger = TcpStream::connect(("127.0.0.1", recorder.port)).unwrap();
     stranger.write_all(POST.replace("PATH", "/v1").as_bytes()).unwrap();
     read_until(&mut stranger, "HTTP/1.1 404 ");
-    let upgrade = "GET PATH/responses HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    let upgrade =
+        "GET PATH/responses HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
     read_until(&mut connect(&recorder, upgrade), "HTTP/1.1 426 ");
     assert_eq!(recorder.finish().count, 0);
 }

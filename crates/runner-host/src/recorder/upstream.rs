@@ -159,7 +159,10 @@ mod tests {
         };
         let config = config(&request, "http://h/v1/a?b=\"c", Path::new("/a \"b"));
         assert!(config.starts_with("url = \"http://h/v1/a?b=\\\"c\"\n"), "{config}");
-        assert!(config.contains("header = \"authorization: Bearer a\\\"b\\\\\"\nheader = \"x-empty;\"\n"), "{config}");
+        assert!(
+            config.contains("header = \"authorization: Bearer a\\\"b\\\\\"\nheader = \"x-empty;\"\n"),
+            "{config}"
+        );
         assert!(config.contains("data-binary = \"@/a \\\"b\"\n"), "{config}");
         assert!(!config.contains("zstd") && !config.contains("keep-alive"), "{config}");
         assert!(config.contains("header = \"user-agent:\"\n"), "curl's own is not sent: {config}");

@@ -187,7 +187,8 @@ fn add_provider(line: &mut CommandLine, request: &LaunchRequest<'_>) {
 }
 
 /// Features that would keep requests from being recorded as text.
-const UNRECORDED: [&str; 3] = ["enable_request_compression", "responses_websockets", "responses_websockets_v2"];
+const UNRECORDED: [&str; 3] =
+    ["enable_request_compression", "responses_websockets", "responses_websockets_v2"];
 
 /// Points Codex's own provider to the recorder, whatever the login is, and makes requests readable.
 fn add_recorder(line: &mut CommandLine, request: &LaunchRequest<'_>) {

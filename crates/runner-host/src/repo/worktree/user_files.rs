@@ -230,12 +230,7 @@ fn small_file(file: &Path, is_in_folder: bool) -> Option<FileState> {
 }
 
 /// Stores a copy of a file; none if it cannot be read.
-fn store(
-    git: &Git,
-    folder: &CopyFolder,
-    path: &[u8],
-    state: FileState,
-) -> Result<Option<KeptCopy>, Error> {
+fn store(git: &Git, folder: &CopyFolder, path: &[u8], state: FileState) -> Result<Option<KeptCopy>, Error> {
     let file = git.root().join(path_of(path));
     let Some(bytes) = atomic::read(&file, FILE_BYTES_MAX).ok().flatten() else { return Ok(None) };
     Ok(Some(KeptCopy { state, sha256: folder.store(&bytes)? }))

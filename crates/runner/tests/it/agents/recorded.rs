@@ -10,7 +10,7 @@ use serde_json::Value;
 use testkit::oracle::{assert_sound, processes_of};
 use testkit::processes::wait_for;
 use testkit::run_builder::RunBuilder;
-use testkit::test_repo::TestRepo;
+use testkit::test_repo::{TestRepo, run};
 
 use crate::agents::real::{BOTH, WHOLE_RUN, command, model_of, ran, setup, started};
 
@@ -65,7 +65,10 @@ fn every_request_is_on_record_without_keys() {
             let lines = lines(&repo, iter);
             let text = repo.iteration_file(iter, "requests.jsonl");
             assert!(!text.contains("sk-dummy"), "{kind}: a key is on record");
-            assert!(text.contains("[redacted]"), "{kind}: the key's header is there without its value: {text}");
+            assert!(
+                text.contains("[redacted]"),
+                "{kind}: the key's header is there without its value: {text}"
+            );
             let requests: Vec<&Value> = lines.iter().filter(|line| line["kind"] == "request").collect();
             let answers = lines.iter().filter(|line| line["kind"] == "answer");
             assert!(answers.clone().all(|answer| answer["error"].is_null()), "{kind}: {text}");
@@ -84,6 +87,8 @@ fn every_request_is_on_record_without_keys() {
         }
         assert_eq!(processes_of(repo.outside()), [""; 0], "{kind}");
         assert!(!repo.path(".git/runner/recorder").exists(), "{kind}: no body is left");
+        let shown = repo.runner(&["log", "2", "--requests"]).ok().stdout;
+        assert_eq!(shown.trim_end(), repo.iteration_file(2, "requests.jsonl").trim_end(), "{kind}");
         assert_sound(&repo);
         if std::env::var_os("UPDATE_RECORDED").is_some() {
             store(kind, &repo);
@@ -104,9 +109,29 @@ fn recorded_answers_repeat_a_whole_run_offline() {
         for iter in 1..=4 {
             let requests = &repo.meta(iter)["requests"];
             assert_eq!(requests["replay"]["missing"], 0, "{kind}: {requests}");
-            let answered = requests["replay"]["same"].as_u64().unwrap() + requests["replay"]["similar"].as_u64().unwrap();
+            let answered = requests["replay"]["same"].as_u64().unwrap()
+                + requests["replay"]["similar"].as_u64().unwrap();
             assert_eq!(requests["count"], answered, "{kind}: {requests}");
         }
+        assert_sound(&repo);
+    }
+}
+
+/// Without `base_url` the agents talk to their own providers, with their own keys. The recorder is in between there too.
+#[test]
+fn own_providers_of_the_agents_are_behind_the_recorder() {
+    for (kind, key) in [("codex", "CODEX_API_KEY"), ("claude", "ANTHROPIC_API_KEY")] {
+        let program = testkit::agents::program(kind);
+        let model = if kind == "codex" { "gpt-5.5" } else { "scripted" };
+        let keys = format!("kind = \"{kind}\"\nprogram = \"{}\"\nmodel = \"{model}\"", program.display());
+        let recorder = format!("record = true\nreplay = \"{}\"", fixture(kind).display());
+        let setup = setup(kind, NOWHERE).executor(&keys).executor_keys(&recorder);
+        let repo = started(&setup);
+        let ended = run(command(&repo, &["loop"]).env(key, "sk-dummy-of-the-agents-own"));
+        let log = repo.iteration_file(1, "executor.log");
+        assert_eq!(repo.outcomes(), OUTCOMES, "{kind}: {}{}{log}", ended.stdout, ended.stderr);
+        let text = repo.iteration_file(1, "requests.jsonl");
+        assert!(!text.contains("of-the-agents-own") && text.contains("[redacted]"), "{kind}: {text}");
         assert_sound(&repo);
     }
 }
@@ -156,7 +181,10 @@ fn unreachable_provider_is_a_lost_connection() {
         assert_eq!(repo.outcomes(), ["disconnected"], "{kind}: {}", repo.iteration_file(1, "executor.log"));
         let lines = lines(&repo, 1);
         let answer = lines.iter().find(|line| line["kind"] == "answer").unwrap();
-        assert!(answer["status"].is_null() && answer["error"].as_str().unwrap().contains("onnect"), "{answer}");
+        assert!(
+            answer["status"].is_null() && answer["error"].as_str().unwrap().contains("onnect"),
+            "{answer}"
+        );
         assert_sound(&repo);
     }
 }
@@ -168,8 +196,11 @@ fn killed_runner_leaves_no_request_behind() {
     let curl_of = |parent: u32| {
         let threads = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
         let children = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-        let pids: Vec<String> = children.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
-        let is_curl = |pid: &String| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "curl\n");
+        let pids: Vec<String> = children
+            .flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+            .collect();
+        let is_curl =
+            |pid: &String| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "curl\n");
         pids.into_iter().filter(is_curl).collect::<Vec<_>>()
     };
     let mut child = command(&repo, &["loop"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -177,7 +208,9 @@ fn killed_runner_leaves_no_request_behind() {
     let requests = curl_of(child.id());
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_for("the end of the request", || requests.iter().all(|pid| !Path::new(&format!("/proc/{pid}/fd")).exists()));
+    wait_for("the end of the request", || {
+        requests.iter().all(|pid| !Path::new(&format!("/proc/{pid}/fd")).exists())
+    });
     wait_for("the session's end", || processes_of(repo.outside()).is_empty());
     repo.runner(&["start"]).ok();
     assert!(!repo.path(".git/runner/recorder").exists(), "recovery removes bodies");
@@ -198,9 +231,9 @@ fn recording_needs_curl() {
             std::os::unix::fs::symlink(found, folder.join(program)).unwrap();
         }
     }
-    let doctor = testkit::test_repo::run(command(&repo, &["doctor"]).env("PATH", &folder));
+    let doctor = run(command(&repo, &["doctor"]).env("PATH", &folder));
     assert!(doctor.stdout.contains("curl"), "{}", doctor.stdout);
-    let step = testkit::test_repo::run(command(&repo, &["step"]).env("PATH", &folder));
+    let step = run(command(&repo, &["step"]).env("PATH", &folder));
     let text = format!("{}{}", step.stdout, step.stderr);
     assert!(text.contains("curl"), "{text}");
 }
