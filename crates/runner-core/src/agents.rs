@@ -33,8 +33,8 @@ pub use acp::{ACP_OUTPUT, AcpLine, AcpPermission};
 pub use claude::can_launch_commands_through;
 pub use event::{ActivityState, AgentEvent, AgentEventKind, FileAction, FileChange, PlanItem, PlanItemState};
 pub use launch::{
-    AnswerFiles, CommandLine, CommandSandbox, LaunchContext, RepositoryAccess, SetupFile, SetupLink,
-    Variables, agent_schema,
+    AnswerFiles, CommandLine, CommandSandbox, LaunchContext, LaunchUser, RepositoryAccess, SetupFile,
+    SetupLink, Variables, agent_schema,
 };
 pub use preset::Preset;
 pub use provider_error::ProcessFacts;

@@ -18,7 +18,6 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "@anthropic-ai/claude-code",
     npm_program: "@anthropic-ai/claude-code-*/claude",
     tested_versions: &["2.1.326"],
-    state_dirs: &[],
     surroundings: Surroundings::NONE,
     native: Some(NATIVE),
     complete: launch::complete,

@@ -16,7 +16,6 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "@openai/codex",
     npm_program: "@openai/codex-*/vendor/*/bin/codex",
     tested_versions: &["0.169.0"],
-    state_dirs: &[],
     surroundings: Surroundings::NONE,
     native: Some(NATIVE),
     complete: launch::complete,

@@ -20,7 +20,6 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "@google/gemini-cli",
     npm_program: ".bin/gemini",
     tested_versions: &["0.61.0"],
-    state_dirs: &[".gemini"],
     surroundings: SURROUNDINGS,
     native: None,
     complete,
@@ -32,8 +31,12 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     },
 };
 
-const SURROUNDINGS: Surroundings =
-    Surroundings { node_min: Some(20), login_settings: Some(".gemini/settings.json"), ..Surroundings::NONE };
+const SURROUNDINGS: Surroundings = Surroundings {
+    node_min: Some(20),
+    login_settings: Some(".gemini/settings.json"),
+    state_dirs: &[".gemini"],
+    ..Surroundings::NONE
+};
 
 /// Its folder in the home.
 const FOLDER: &str = ".gemini";
@@ -86,7 +89,7 @@ fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
 
 /// How the user logs in, by their settings.
 fn login_kind(request: &LaunchRequest<'_>) -> Option<String> {
-    let settings: Value = serde_json::from_str(request.context.login_settings?).ok()?;
+    let settings: Value = serde_json::from_str(request.context.user.login_settings?).ok()?;
     settings.pointer("/security/auth/selectedType")?.as_str().map(str::to_owned)
 }
 

@@ -15,7 +15,6 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "@xai-official/grok",
     npm_program: ".bin/grok",
     tested_versions: &["1.0.41"],
-    state_dirs: &[".grok"],
     surroundings: SURROUNDINGS,
     native: None,
     complete,
@@ -31,7 +30,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
 const DENIED: &str = "ask_user_question,monitor,scheduler_create,scheduler_delete,scheduler_list,workflow,send_feedback,\
     image_gen,image_edit,image_to_video,reference_to_video";
 
-/// What it would take in from the settings of other agents, and from earlier sessions.
+/// What it would load from the settings of other agents, and from earlier sessions.
 const OFF: [&str; 12] = [
     "GROK_MEMORY",
     "GROK_WORKFLOWS",
@@ -47,9 +46,12 @@ const OFF: [&str; 12] = [
     "GROK_CURSOR_SKILLS_ENABLED",
 ];
 
-/// It takes in plugins and variables of Claude Code whatever its settings say.
-const SURROUNDINGS: Surroundings =
-    Surroundings { hidden_in_home: &[".agents", ".claude", ".cursor"], ..Surroundings::NONE };
+/// It loads plugins and variables of Claude Code whatever its settings say.
+const SURROUNDINGS: Surroundings = Surroundings {
+    hidden_in_home: &[".agents", ".claude", ".cursor"],
+    state_dirs: &[".grok"],
+    ..Surroundings::NONE
+};
 
 /// The variable that names its home, and the one that names the file with the login.
 const HOME_VARIABLE: &str = "GROK_HOME";

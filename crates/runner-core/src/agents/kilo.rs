@@ -12,12 +12,6 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "@kilocode/cli",
     npm_program: "@kilocode/cli-*/bin/kilo",
     tested_versions: &["7.7.7"],
-    state_dirs: &[
-        ".local/share/kilo",
-        ".local/state/kilo",
-        ".local/state/kilo-sandbox-policy",
-        ".cache/kilo",
-    ],
     surroundings: SURROUNDINGS,
     native: None,
     complete,
@@ -29,7 +23,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     },
 };
 
-/// It takes in rules, workflows and modes of these folders whatever its settings say.
+/// It loads rules, workflows and modes of these folders whatever its settings say.
 const SURROUNDINGS: Surroundings = Surroundings {
     hidden_in_home: &[".kilo", ".kilocode"],
     hidden_in_repository: &[
@@ -42,6 +36,12 @@ const SURROUNDINGS: Surroundings = Surroundings {
         ".kilocoderules-code",
         ".kilocoderules-debug",
         ".kilocoderules-orchestrator",
+    ],
+    state_dirs: &[
+        ".local/share/kilo",
+        ".local/state/kilo",
+        ".local/state/kilo-sandbox-policy",
+        ".cache/kilo",
     ],
     ..Surroundings::NONE
 };

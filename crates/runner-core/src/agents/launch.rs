@@ -80,11 +80,17 @@ pub struct LaunchContext<'a> {
     pub sandbox: Option<CommandSandbox>,
     /// The millionths of a dollar that the session may cost.
     pub microdollars: Option<u64>,
-    pub user: &'a Variables,
-    /// The settings file of the user that says how they log in, for an agent that has one.
-    pub login_settings: Option<&'a str>,
+    pub user: LaunchUser<'a>,
     /// The address of the recorder in the place of the provider's, if requests are recorded.
     pub recorder: Option<&'a str>,
+}
+
+/// The user whose login a session has.
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchUser<'a> {
+    pub variables: &'a Variables,
+    /// The settings file that says how they log in, for an agent that has one.
+    pub login_settings: Option<&'a str>,
     /// Whether the runner runs as root.
     pub is_root: bool,
 }
@@ -126,7 +132,7 @@ pub(super) struct LaunchRequest<'a> {
 impl LaunchRequest<'_> {
     /// The user's variable of this name.
     pub(super) fn user_variable(&self, name: &str) -> Option<&OsString> {
-        self.context.user.get(OsStr::new(name))
+        self.context.user.variables.get(OsStr::new(name))
     }
 
     /// Whether the agent's web tools are off: it has no network, or only for package managers.

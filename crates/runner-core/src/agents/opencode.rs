@@ -21,8 +21,15 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "opencode-ai",
     npm_program: "opencode-*/bin/opencode",
     tested_versions: &["1.18.33"],
-    state_dirs: &[".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"],
-    surroundings: Surroundings::NONE,
+    surroundings: Surroundings {
+        state_dirs: &[
+            ".config/opencode",
+            ".local/share/opencode",
+            ".local/state/opencode",
+            ".cache/opencode",
+        ],
+        ..Surroundings::NONE
+    },
     native: None,
     complete,
     reports: ReportedUsage::TokensAndCost,

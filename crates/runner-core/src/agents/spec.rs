@@ -20,8 +20,6 @@ pub struct AgentSpec {
     pub npm_program: &'static str,
     /// The versions that the command line and the parser were tested with. `scripts/tool` installs the first.
     pub tested_versions: &'static [&'static str],
-    /// Folders in the user's home where the agent keeps state. A sandboxed session may write to them.
-    pub state_dirs: &'static [&'static str],
     /// What the program needs and finds around it.
     pub surroundings: Surroundings,
     /// What the runner knows beyond that about an agent with an executor kind of its own. None for a preset.
@@ -34,12 +32,14 @@ pub struct AgentSpec {
     pub output: OutputFormat,
 }
 
-/// What a program needs from the machine, and what it would take in from home and repository.
+/// What a program needs from the machine, and what it would load from home and repository.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings {
+    /// Folders in the user's home where the agent keeps state. A sandboxed session may write to them.
+    pub state_dirs: &'static [&'static str],
     /// The oldest major version of Node that runs the program; none if it brings what it needs, or if any will do.
     pub node_min: Option<u32>,
-    /// Files and folders in the user's home that a sandbox hides: the program takes them in and has no switch for it.
+    /// Files and folders in the user's home that a sandbox hides: the program loads them and has no switch for it.
     pub hidden_in_home: &'static [&'static str],
     /// The same in the repository.
     pub hidden_in_repository: &'static [&'static str],
@@ -49,8 +49,13 @@ pub struct Surroundings {
 
 impl Surroundings {
     /// A program that needs nothing and has a switch for everything.
-    pub(super) const NONE: Self =
-        Self { node_min: None, hidden_in_home: &[], hidden_in_repository: &[], login_settings: None };
+    pub(super) const NONE: Self = Self {
+        state_dirs: &[],
+        node_min: None,
+        hidden_in_home: &[],
+        hidden_in_repository: &[],
+        login_settings: None,
+    };
 }
 
 /// How to read the output of a session.
@@ -82,7 +87,7 @@ pub struct NativeAgent {
     pub title: &'static str,
     /// Where its credentials are.
     pub login: AgentLogin,
-    /// Its own provider.
+    /// Where requests go without `base_url`.
     pub provider: AgentProvider,
     /// Other variables that configure it. It sees them if the user has set them.
     pub variables: &'static [&'static str],
@@ -98,7 +103,7 @@ pub struct AgentProvider {
     pub variable: Option<&'static str>,
     /// The path of its addresses, after which the agent appends its own.
     pub path: &'static str,
-    /// Its addresses.
+    /// The addresses for each kind of login.
     pub routes: &'static [ProviderRoute],
 }
 
@@ -206,11 +211,11 @@ impl AgentSpec {
         let executor = recorded.as_ref().unwrap_or(executor);
         let mut line = CommandLine::default();
         if let Some(native) = &self.native {
-            line.environment = native_environment(native, executor, context.user);
+            line.environment = native_environment(native, executor, context.user.variables);
         }
         (self.complete)(&mut line, &LaunchRequest { executor, tools, context });
         if context.recorder.is_some() {
-            reach_recorder(&mut line, context.user);
+            reach_recorder(&mut line, context.user.variables);
         }
         line
     }

@@ -8,8 +8,9 @@ use proptest::prop_assert_eq;
 use proptest::sample::Index;
 use runner_core::agents::RepositoryAccess;
 use runner_core::agents::{
-    AGENTS, AgentEvent, AgentSpec, AnswerFiles, CommandLine, CommandSandbox, LaunchContext, ProcessFacts,
-    SessionResult, Transcript, Variables, agent_named, agent_schema, can_launch_commands_through,
+    AGENTS, AgentEvent, AgentSpec, AnswerFiles, CommandLine, CommandSandbox, LaunchContext, LaunchUser,
+    ProcessFacts, SessionResult, Transcript, Variables, agent_named, agent_schema,
+    can_launch_commands_through,
 };
 use runner_core::config::{Config, Executor};
 use runner_core::model::id::IterationNumber;
@@ -211,10 +212,8 @@ fn launch_context<'a>(user: &'a Variables, schema: &'a [u8]) -> LaunchContext<'a
         access: RepositoryAccess::Writable,
         sandbox: None,
         microdollars: None,
-        user,
-        login_settings: None,
+        user: LaunchUser { variables: user, login_settings: None, is_root: true },
         recorder: None,
-        is_root: true,
     }
 }
 
@@ -314,7 +313,9 @@ fn gemini_logs_in_as_the_user_does() {
     let schema = SchemaDocument::AgentOutput.schema_bytes();
     let user = user();
     let settings = r#"{"security": {"auth": {"selectedType": "oauth-personal"}}, "mcpServers": {"odd": {}}}"#;
-    let context = LaunchContext { login_settings: Some(settings), ..launch_context(&user, &schema) };
+    let context = launch_context(&user, &schema);
+    let context =
+        LaunchContext { user: LaunchUser { login_settings: Some(settings), ..context.user }, ..context };
     let text = shown(&command_line(agent_named("gemini").unwrap(), "", &Tools::default(), &context));
     assert!(text.contains(r#""auth":{"selectedType":"oauth-personal"}"#) && !text.contains("odd"), "{text}");
     assert!(text.contains("home/.gemini/oauth_creds.json -> /home/me/.gemini/oauth_creds.json"), "{text}");

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use runner_core::agents::{
-    AgentSpec, AnswerFiles, CommandLine, CommandSandbox, LaunchContext, RepositoryAccess, SetupFile,
-    SetupLink,
+    AgentSpec, AnswerFiles, CommandLine, CommandSandbox, LaunchContext, LaunchUser, RepositoryAccess,
+    SetupFile, SetupLink,
 };
 use runner_core::config::{CommandArgv, ExecutorKind, SandboxMode};
 use runner_core::step::{Job, SessionMode};
@@ -52,8 +52,6 @@ pub(crate) struct SessionPaths {
     pub(crate) tree: PathBuf,
     /// A private folder of the session.
     pub(crate) settings: PathBuf,
-    /// A hook creates this file when it stops the agent because its context is full.
-    pub(crate) context_full: PathBuf,
     /// Writable folders outside of the repository.
     pub(crate) writable: Vec<PathBuf>,
     /// The sandbox for the commands of an agent that stays outside of it.
@@ -61,6 +59,13 @@ pub(crate) struct SessionPaths {
     pub(crate) purpose: SessionPurpose,
     /// The address of the recorder of its requests.
     pub(crate) recorder: Option<String>,
+}
+
+impl SessionPaths {
+    /// A hook creates this file when it stops the agent because its context is full.
+    pub(crate) fn context_full(&self) -> PathBuf {
+        self.settings.join("context-full.json")
+    }
 }
 
 /// What a session is for.
@@ -164,16 +169,18 @@ fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLi
     let login_settings = login_settings(agent);
     let context = LaunchContext {
         answer: AnswerFiles { path: paths.output.clone(), schema, schema_bytes: &schema_bytes },
-        context_full: paths.context_full.clone(),
+        context_full: paths.context_full(),
         settings_dir: paths.settings.clone(),
         writable: paths.writable.clone(),
         access: paths.purpose.access,
         sandbox: paths.command_sandbox.clone(),
         microdollars: job.limits.budget.microdollars,
-        user: &user,
-        login_settings: login_settings.as_deref(),
+        user: LaunchUser {
+            variables: &user,
+            login_settings: login_settings.as_deref(),
+            is_root: rustix::process::geteuid().is_root(),
+        },
         recorder: paths.recorder.as_deref(),
-        is_root: rustix::process::geteuid().is_root(),
     };
     agent.command_line(&job.agent.executor, &job.permissions.tools, &context)
 }

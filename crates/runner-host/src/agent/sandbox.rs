@@ -101,7 +101,7 @@ pub(crate) struct SandboxSpec {
     pub(crate) read_only: Vec<PathBuf>,
     /// Writable folders of the session inside of read-only ones: its answer and its setup files.
     pub(crate) session_files: Vec<PathBuf>,
-    /// Files and folders that look empty inside, because the agent's program would take them in.
+    /// Files and folders that look empty inside, because the agent's program would load them.
     pub(crate) hidden: Vec<PathBuf>,
     pub(crate) has_network: bool,
     /// The folder of held-out checks, as the configuration names it.
@@ -371,14 +371,14 @@ fn create_state_folders(job: &Job) -> Result<Vec<PathBuf>, Error> {
         return Ok(Vec::new());
     };
     let folders: Vec<PathBuf> =
-        preset.agent().state_dirs.iter().map(|folder| Path::new(&home).join(folder)).collect();
+        preset.agent().surroundings.state_dirs.iter().map(|folder| Path::new(&home).join(folder)).collect();
     for folder in &folders {
         std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     }
     Ok(folders)
 }
 
-/// What the program of a job's agent would take in from home and repository and has no switch for, as far as it exists. A link
+/// What the program of a job's agent would load from home and repository and has no switch for, as far as it exists. A link
 /// that leads to the whole repository or home hides nothing.
 fn hidden_paths(root: &Path, job: &Job) -> Vec<PathBuf> {
     let Some(agent) = job.agent.executor.agent() else { return Vec::new() };

@@ -167,7 +167,7 @@ impl ReviewSession<'_> {
             RefCell::new(TranscriptRecorder::new(job.agent.executor.output_format(), job.iteration, None));
         let exit = self.run_process(&paths, confined, &transcript)?;
         drop(recorder);
-        let session = transcript.into_inner().conclude(exit, &paths.context_full);
+        let session = transcript.into_inner().conclude(exit, &paths.context_full());
         if let Some(answer) = &session.answer {
             atomic::write(&paths.output, answer)?;
         }
@@ -184,15 +184,13 @@ impl ReviewSession<'_> {
         atomic::ensure_folder(&git.paths().answers())?;
         atomic::write(&schema, &SchemaDocument::Review.schema_bytes())?;
         let protected = &self.iteration.setup.protected.at_base;
-        let settings = git.paths().session();
         Ok(SessionPaths {
             root: git.root().to_owned(),
             prompt: self.iteration.setup.dir.file(PROMPT),
             output: answer,
             report,
             tree: git.paths().doc(Doc::Tree),
-            context_full: settings.join("context-full.json"),
-            settings,
+            settings: git.paths().session(),
             writable: writable_folders(git.root(), job),
             command_sandbox: self.sandbox.for_commands(git, job, protected, access)?,
             purpose: SessionPurpose { mode: SessionMode::Review, access, schema },

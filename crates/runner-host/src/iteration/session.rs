@@ -136,7 +136,7 @@ impl PreparedSession {
         let result = self.run_process(git, env.programs, job, &paths, confined, &transcript)?;
         self.setup.dir.set_requests(recorder.map(Recorder::finish));
         let by = env.programs.interruption().unwrap_or(Interruption::Int);
-        let session = transcript.into_inner().conclude(session_exit(result.exit, by), &paths.context_full);
+        let session = transcript.into_inner().conclude(session_exit(result.exit, by), &paths.context_full());
         // An agent that writes files and messages has its answer in the file, if there is one.
         let is_in_file = job.agent.executor.kind == ExecutorKind::Acp && paths.output.exists();
         if let Some(answer) = session.answer.filter(|_| !is_in_file) {

@@ -110,15 +110,13 @@ pub(super) fn session_paths(
     dir: &IterationDir,
     command_sandbox: Option<CommandSandbox>,
 ) -> SessionPaths {
-    let settings = git.paths().session();
     SessionPaths {
         root: git.root().to_owned(),
         prompt: dir.file("prompt.md"),
         output: answer_path(git, job),
         report: report_path(git, job),
         tree: git.paths().doc(Doc::Tree),
-        context_full: settings.join("context-full.json"),
-        settings,
+        settings: git.paths().session(),
         writable: writable_folders(git.root(), job),
         command_sandbox,
         purpose: SessionPurpose {

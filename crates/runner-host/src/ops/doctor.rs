@@ -363,7 +363,7 @@ fn sandbox_check(git: &Git, config: &Config) -> DoctorCheck {
     }
 }
 
-/// What an agent takes in besides the prompt where no sandbox hides it.
+/// What an agent loads besides the prompt where no sandbox hides it.
 fn exposure(agent: &AgentSpec) -> String {
     let places = [
         ("your home", agent.surroundings.hidden_in_home),
@@ -374,7 +374,7 @@ fn exposure(agent: &AgentSpec) -> String {
     if named.is_empty() {
         return String::new();
     }
-    format!("; {} also takes in {}", agent.name, named.join(", and "))
+    format!("; {} also loads {}", agent.name, named.join(", and "))
 }
 
 /// Tries an agent's own sandbox: without it, every command of its sessions fails. Not tried without the agent's folder in the

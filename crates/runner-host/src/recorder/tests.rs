@@ -1,3 +1,5 @@
+//! A recorder between an agent and a provider that the tests play.
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc;

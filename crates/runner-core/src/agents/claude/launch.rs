@@ -89,7 +89,7 @@ pub(super) fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     for (name, value) in VARIABLES {
         line.set(name, value);
     }
-    if request.context.is_root {
+    if request.context.user.is_root {
         // Without this, it refuses to bypass permissions as root.
         line.set("IS_SANDBOX", "1");
     }

@@ -110,7 +110,7 @@ fn deleted_and_changed_ignored_files_can_be_restored() {
 fn kept_texts(repo: &TestRepo, list: &str) -> Vec<String> {
     let folder = ".git/runner/ignored/demo";
     let list: Value = serde_json::from_str(&repo.read(&format!("{folder}/{list}.json"))).unwrap();
-    let name = |file: &Value| file["sha256"].as_str().unwrap()[..20].to_owned();
+    let name = |file: &Value| file["sha256"].as_str().unwrap().chars().take(20).collect::<String>();
     list.as_object().unwrap().values().map(|file| repo.read(&format!("{folder}/{}", name(file)))).collect()
 }
 

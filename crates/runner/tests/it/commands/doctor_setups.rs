@@ -237,10 +237,10 @@ const SETUPS: &[BrokenSetup] = &[
         &["pi needs Node 22, and `node` is v20.1.0", "install Node 22"],
     ),
     warning(
-        "an agent that takes in more than the prompt without a sandbox",
+        "an agent that loads more than the prompt without a sandbox",
         r#"conf "[executor]\nkind = \"command\"\npreset = \"kilo\"\nsandbox = \"off\"\n$GUARD"; runner doctor"#,
         "check=sandbox verdict=warning",
-        &["kilo also takes in .kilo, .kilocode in your home, and", ".kilocoderules", "executor.sandbox auto"],
+        &["kilo also loads .kilo, .kilocode in your home, and", ".kilocoderules", "executor.sandbox auto"],
     ),
     warning(
         "a preset of another version",
