@@ -103,6 +103,21 @@ fn grok_works() {
     works("grok", "scripted", "/v1", PresetUsage::Tokens);
 }
 
+/// The recorder is outside of the sandbox that the program is in.
+#[test]
+fn qwen_can_be_recorded() {
+    let server = model_of(SCRIPT);
+    let setup = setup("qwen", "scripted", &format!("{}/v1", server.url())).executor_keys("record = true");
+    let sandbox = started(&setup.guard("grep -qx hello hello.txt"));
+    let step = run(&mut command(&sandbox, &["step"]));
+    assert_eq!(sandbox.outcomes(), ["passed"], "{}{}", step.stdout, step.stderr);
+    let meta = sandbox.meta(1);
+    assert_eq!(meta["sandbox"], "bubblewrap");
+    assert!(meta["requests"]["count"].as_u64() >= Some(2), "{}", meta["requests"]);
+    let log = sandbox.iteration_file(1, "requests.jsonl");
+    assert!(log.contains("/v1/chat/completions") && !log.contains("sk-dummy"), "{log}");
+}
+
 /// Shows the environment of its commands to the model, after the time that an MCP server needs to start.
 const LOOKS_AROUND: &str = r#"
 [[part]]
