@@ -33,14 +33,14 @@ pub use acp::{ACP_OUTPUT, AcpLine, AcpPermission};
 pub use claude::can_launch_commands_through;
 pub use event::{ActivityState, AgentEvent, AgentEventKind, FileAction, FileChange, PlanItem, PlanItemState};
 pub use launch::{
-    AnswerFiles, CommandLine, CommandSandbox, LaunchContext, RepositoryAccess, SetupFile, SetupLink,
-    Variables, agent_schema,
+    AnswerFiles, CommandLine, CommandSandbox, LaunchContext, LaunchUser, RepositoryAccess, SetupFile,
+    SetupLink, Variables, agent_schema,
 };
 pub use preset::Preset;
 pub use provider_error::ProcessFacts;
 pub use spec::{
-    AgentLogin, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, OutputFormat, ReportedUsage,
-    ToolControl, ToolSwitch,
+    AgentLogin, AgentProvider, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, OutputFormat,
+    ProviderRoute, ReportedUsage, Surroundings, ToolControl, ToolSwitch,
 };
 pub use transcript::{SessionIdentity, SessionResult, Transcript};
 
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_tested_version_matches_as_a_whole_word() {
         let tested = |name: &str, output: &str| agent_named(name).unwrap().tested_version(output);
-        assert_eq!(tested("codex", "codex-cli 0.166.0, /usr/bin/codex"), Some("0.166.0"));
+        assert_eq!(tested("codex", "codex-cli 0.169.0, /usr/bin/codex"), Some("0.169.0"));
         assert_eq!(tested("claude", "2.1.326 (Claude Code)"), Some("2.1.326"));
         assert_eq!(tested("claude", "2.1.3261 (Claude Code)"), None);
         assert_eq!(tested("codex", ""), None);

@@ -74,7 +74,7 @@ pub use loop_limits::LoopLimits;
 pub use memory_rules::{MemoryChange, memory_change};
 pub use merge::{EditKind, PlanEdit, merge, plan_edits};
 pub(crate) use message::{session_request, target_name};
-pub use meta::{IterationMeta, RecordedIteration};
+pub use meta::{IterationMeta, RecordedIteration, RecordedRequests, ReplayedRequests};
 pub use next_state::{GUARD_OUTPUT_BYTES_MAX, NoteList, SUMMARY_BYTES_MAX};
 pub use outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
 pub use plan::{

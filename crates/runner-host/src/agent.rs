@@ -7,6 +7,7 @@ pub mod command;
 pub mod login;
 mod podman;
 pub(crate) mod sandbox;
+pub(crate) mod sandbox_argv;
 pub(crate) mod sandbox_kind;
 pub(crate) mod sandbox_program;
 pub mod scripted_agent;

@@ -1,5 +1,6 @@
 //! One module per operation on a run that a command carries out.
 
+mod agent_needs;
 pub mod attest;
 mod base_branch;
 pub mod blame;

@@ -1,4 +1,4 @@
-//! The `runner` executable, which is also its own supervisor, the launcher of sandboxes, the scripted agent, the client of ACP
+//! The `runner` executable, which is also its own supervisor, the launcher of sandboxes and of its own programs, the scripted agent, the client of ACP
 //! agents and the file hook of Claude Code.
 
 use std::process::ExitCode;
@@ -9,6 +9,9 @@ fn main() -> ExitCode {
         return supervise::run_supervisor();
     }
     if let Some(code) = supervise::socket_scope::launch_if_requested() {
+        return code;
+    }
+    if let Some(code) = supervise::parent_death::launch_if_requested() {
         return code;
     }
     if let Some(scenario) = runner_host::agent::scripted_agent::scenario_argument() {

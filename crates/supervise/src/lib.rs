@@ -44,6 +44,7 @@ mod descriptors;
 mod error;
 pub mod executables;
 mod output_jsonl;
+pub mod parent_death;
 #[cfg_attr(not(target_os = "linux"), path = "process_tree_fallback.rs")]
 mod process_tree;
 mod protocol;

@@ -7,8 +7,8 @@ pub(super) mod parser;
 pub use launch::can_launch_commands_through;
 
 use super::spec::{
-    AgentLogin, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, OutputFormat, ReportedUsage,
-    ToolControl,
+    AgentLogin, AgentProvider, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, OutputFormat,
+    ProviderRoute, ReportedUsage, Surroundings, ToolControl,
 };
 use crate::config::{ExecutorKind, ReasoningEffort};
 
@@ -18,7 +18,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "@anthropic-ai/claude-code",
     npm_program: "@anthropic-ai/claude-code-*/claude",
     tested_versions: &["2.1.326"],
-    state_dirs: &[],
+    surroundings: Surroundings::NONE,
     native: Some(NATIVE),
     complete: launch::complete,
     reports: ReportedUsage::TokensAndCost,
@@ -38,6 +38,11 @@ const NATIVE: NativeAgent = NativeAgent {
         home_variable: "CLAUDE_CONFIG_DIR",
         home_dir: ".claude",
         file: ".credentials.json",
+    },
+    provider: AgentProvider {
+        variable: Some("ANTHROPIC_BASE_URL"),
+        path: "",
+        routes: &[ProviderRoute { header: None, url: "https://api.anthropic.com" }],
     },
     variables: &["ANTHROPIC_BASE_URL"],
     sandbox: AgentSandbox::AroundCommands,

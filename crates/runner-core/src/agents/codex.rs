@@ -5,8 +5,8 @@ mod launch;
 mod parser;
 
 use super::spec::{
-    AgentLogin, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, OutputFormat, ReportedUsage,
-    ToolControl, ToolSwitch,
+    AgentLogin, AgentProvider, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, OutputFormat,
+    ProviderRoute, ReportedUsage, Surroundings, ToolControl, ToolSwitch,
 };
 use crate::config::{ExecutorKind, ReasoningEffort};
 
@@ -15,8 +15,8 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     program: "codex",
     package: "@openai/codex",
     npm_program: "@openai/codex-*/vendor/*/bin/codex",
-    tested_versions: &["0.166.0"],
-    state_dirs: &[],
+    tested_versions: &["0.169.0"],
+    surroundings: Surroundings::NONE,
     native: Some(NATIVE),
     complete: launch::complete,
     reports: ReportedUsage::Tokens,
@@ -36,6 +36,18 @@ const NATIVE: NativeAgent = NativeAgent {
         home_variable: "CODEX_HOME",
         home_dir: ".codex",
         file: "auth.json",
+    },
+    provider: AgentProvider {
+        variable: None,
+        path: "/v1",
+        routes: &[
+            // A login with a ChatGPT account has an address of its own.
+            ProviderRoute {
+                header: Some("chatgpt-account-id"),
+                url: "https://chatgpt.com/backend-api/codex",
+            },
+            ProviderRoute { header: None, url: "https://api.openai.com/v1" },
+        ],
     },
     variables: &[],
     sandbox: AgentSandbox::BuiltIn,

@@ -7,7 +7,7 @@ use super::launch::{CommandLine, LaunchRequest};
 use super::preset::{AgentHome, set_key, use_own_home};
 use super::preset_session::{CallEnd, PresetSession, fail, finish, message, reasoning, single};
 use super::provider_error::classify_by_status;
-use super::spec::{AgentSpec, OutputFormat, ReportedUsage};
+use super::spec::{AgentSpec, OutputFormat, ReportedUsage, Surroundings};
 use super::transcript::{FailureInfo, LineParser, ParsedSession};
 use super::truncate::{self, number, some_text, text};
 
@@ -17,7 +17,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "@github/copilot",
     npm_program: "@github/copilot-*/copilot",
     tested_versions: &["1.0.102"],
-    state_dirs: &[".copilot", ".cache/copilot"],
+    surroundings: Surroundings { state_dirs: &[".copilot", ".cache/copilot"], ..Surroundings::NONE },
     native: None,
     complete,
     reports: ReportedUsage::Nothing,

@@ -1,11 +1,13 @@
 //! grok (`grok --output-format streaming-messages-json`), a preset that prints Claude Code's format. It exits with 1 when
 //! something failed.
 
+use std::path::PathBuf;
+
 use super::claude::parser::{CacheTokens, ClaudeParser};
-use super::launch::{CommandLine, LaunchRequest};
-use super::preset::{AgentHome, add_model, set_key, use_own_home};
+use super::launch::{CommandLine, LaunchRequest, SetupFile};
+use super::preset::{add_model, set_key};
 use super::provider_error::classify_by_status;
-use super::spec::{AgentSpec, OutputFormat, ReportedUsage};
+use super::spec::{AgentSpec, OutputFormat, ReportedUsage, Surroundings};
 
 pub(super) static SPEC: AgentSpec = AgentSpec {
     name: "grok",
@@ -13,7 +15,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "@xai-official/grok",
     npm_program: ".bin/grok",
     tested_versions: &["1.0.41"],
-    state_dirs: &[".grok"],
+    surroundings: SURROUNDINGS,
     native: None,
     complete,
     reports: ReportedUsage::Tokens,
@@ -28,7 +30,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
 const DENIED: &str = "ask_user_question,monitor,scheduler_create,scheduler_delete,scheduler_list,workflow,send_feedback,\
     image_gen,image_edit,image_to_video,reference_to_video";
 
-/// What it would take in from the settings of other agents, and from earlier sessions.
+/// What it would load from the settings of other agents, and from earlier sessions.
 const OFF: [&str; 12] = [
     "GROK_MEMORY",
     "GROK_WORKFLOWS",
@@ -44,7 +46,19 @@ const OFF: [&str; 12] = [
     "GROK_CURSOR_SKILLS_ENABLED",
 ];
 
-const HOME: AgentHome = AgentHome { variable: "GROK_HOME", folder: ".grok", login_file: "auth.json" };
+/// It loads plugins and variables of Claude Code whatever its settings say.
+const SURROUNDINGS: Surroundings = Surroundings {
+    hidden_in_home: &[".agents", ".claude", ".cursor"],
+    state_dirs: &[".grok"],
+    ..Surroundings::NONE
+};
+
+/// The variable that names its home, and the one that names the file with the login.
+const HOME_VARIABLE: &str = "GROK_HOME";
+const LOGIN_VARIABLE: &str = "GROK_AUTH_PATH";
+
+/// Skills that other agents share.
+const CONFIG: &str = "[skills]\nignore = [\"~/.agents\", \"~/.claude\", \"~/.cursor\"]\n";
 
 fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     line.args(["--prompt-file", "/dev/stdin", "--output-format", "streaming-messages-json"]);
@@ -54,7 +68,7 @@ fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     for name in OFF {
         line.set(name, "0");
     }
-    use_own_home(line, request, &HOME);
+    use_own_home(line, request);
     line.set("GROK_TELEMETRY_ENABLED", "false");
     line.set("GROK_DISABLE_AUTOUPDATER", "1");
     if let Some(base_url) = &request.executor.base_url {
@@ -62,4 +76,19 @@ fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
         line.set("GROK_MODELS_BASE_URL", base_url);
         set_key(line, "XAI_API_KEY", request);
     }
+}
+
+/// A home of the session's own, without the user's instructions, skills and MCP servers. The login stays where it is: it is renewed
+/// by replacing its file.
+fn use_own_home(line: &mut CommandLine, request: &LaunchRequest<'_>) {
+    let home = request.context.settings_dir.join("home");
+    let path = |name: &str| request.user_variable(name).map(PathBuf::from);
+    let users = path(HOME_VARIABLE).or_else(|| path("HOME").map(|folder| folder.join(".grok")));
+    let login = path(LOGIN_VARIABLE).or_else(|| users.map(|users| users.join("auth.json")));
+    if let Some(login) = login.filter(|_| request.executor.base_url.is_none()) {
+        line.set(LOGIN_VARIABLE, login);
+    }
+    let config = SetupFile { path: home.join("config.toml"), text: CONFIG.to_owned(), is_program: false };
+    line.files.push(config);
+    line.set(HOME_VARIABLE, home);
 }

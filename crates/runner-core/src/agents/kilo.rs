@@ -4,7 +4,7 @@
 use super::launch::{CommandLine, LaunchRequest};
 use super::opencode::{OpencodeParser, complete_as};
 use super::provider_error::classify_by_status;
-use super::spec::{AgentSpec, OutputFormat, ReportedUsage};
+use super::spec::{AgentSpec, OutputFormat, ReportedUsage, Surroundings};
 
 pub(super) static SPEC: AgentSpec = AgentSpec {
     name: "kilo",
@@ -12,7 +12,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "@kilocode/cli",
     npm_program: "@kilocode/cli-*/bin/kilo",
     tested_versions: &["7.7.7"],
-    state_dirs: &[".local/share/kilo", ".local/state/kilo", ".cache/kilo"],
+    surroundings: SURROUNDINGS,
     native: None,
     complete,
     reports: ReportedUsage::TokensAndCost,
@@ -21,6 +21,29 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
         classify: classify_by_status,
         ends_with_event: false,
     },
+};
+
+/// It loads rules, workflows and modes of these folders whatever its settings say.
+const SURROUNDINGS: Surroundings = Surroundings {
+    hidden_in_home: &[".kilo", ".kilocode"],
+    hidden_in_repository: &[
+        ".kilo",
+        ".kilocode",
+        ".kilocodemodes",
+        ".kilocoderules",
+        ".kilocoderules-architect",
+        ".kilocoderules-ask",
+        ".kilocoderules-code",
+        ".kilocoderules-debug",
+        ".kilocoderules-orchestrator",
+    ],
+    state_dirs: &[
+        ".local/share/kilo",
+        ".local/state/kilo",
+        ".local/state/kilo-sandbox-policy",
+        ".cache/kilo",
+    ],
+    ..Surroundings::NONE
 };
 
 fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {

@@ -80,7 +80,17 @@ pub struct LaunchContext<'a> {
     pub sandbox: Option<CommandSandbox>,
     /// The millionths of a dollar that the session may cost.
     pub microdollars: Option<u64>,
-    pub user: &'a Variables,
+    pub user: LaunchUser<'a>,
+    /// The address of the recorder in the place of the provider's, if requests are recorded.
+    pub recorder: Option<&'a str>,
+}
+
+/// The user whose login a session has.
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchUser<'a> {
+    pub variables: &'a Variables,
+    /// The settings file that says how they log in, for an agent that has one.
+    pub login_settings: Option<&'a str>,
     /// Whether the runner runs as root.
     pub is_root: bool,
 }
@@ -122,7 +132,7 @@ pub(super) struct LaunchRequest<'a> {
 impl LaunchRequest<'_> {
     /// The user's variable of this name.
     pub(super) fn user_variable(&self, name: &str) -> Option<&OsString> {
-        self.context.user.get(OsStr::new(name))
+        self.context.user.variables.get(OsStr::new(name))
     }
 
     /// Whether the agent's web tools are off: it has no network, or only for package managers.
@@ -207,6 +217,16 @@ pub(super) fn native_environment(agent: &NativeAgent, executor: &Executor, user:
     }
     environment.extend(UNATTENDED.map(|(name, value)| (name.into(), value.into())));
     environment
+}
+
+/// Keeps a proxy of the user's from between an agent and its recorder, which is on this machine.
+pub(super) fn reach_recorder(line: &mut CommandLine, user: &Variables) {
+    for name in ["NO_PROXY", "no_proxy"] {
+        let others = user.get(OsStr::new(name)).map(|others| others.to_string_lossy().into_owned());
+        let others =
+            others.filter(|others| !others.is_empty()).map(|others| others + ",").unwrap_or_default();
+        line.set(name, format!("{others}127.0.0.1"));
+    }
 }
 
 fn matches_pattern(name: &str, pattern: &str) -> bool {

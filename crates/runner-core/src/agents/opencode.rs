@@ -10,7 +10,7 @@ use super::preset_session::{
     CallEnd, PresetSession, TokenCount, add_usage, fail, finish, message, reasoning,
 };
 use super::provider_error::classify_by_status;
-use super::spec::{AgentSpec, OutputFormat, ReportedUsage};
+use super::spec::{AgentSpec, OutputFormat, ReportedUsage, Surroundings};
 use super::tool_event;
 use super::transcript::{FailureInfo, LineParser, ParsedSession};
 use super::truncate::{self, number, some_text, text};
@@ -21,7 +21,15 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "opencode-ai",
     npm_program: "opencode-*/bin/opencode",
     tested_versions: &["1.18.33"],
-    state_dirs: &[".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"],
+    surroundings: Surroundings {
+        state_dirs: &[
+            ".config/opencode",
+            ".local/share/opencode",
+            ".local/state/opencode",
+            ".cache/opencode",
+        ],
+        ..Surroundings::NONE
+    },
     native: None,
     complete,
     reports: ReportedUsage::TokensAndCost,

@@ -9,7 +9,7 @@ use super::preset_session::{
     CallEnd, PresetSession, TokenCount, add_usage, fail, finish, message, reasoning, single,
 };
 use super::provider_error::classify_by_status;
-use super::spec::{AgentSpec, OutputFormat, ReportedUsage};
+use super::spec::{AgentSpec, OutputFormat, ReportedUsage, Surroundings};
 use super::transcript::{FailureInfo, LineParser, ParsedSession};
 use super::truncate::{self, number, some_text, text};
 
@@ -19,7 +19,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "@earendil-works/pi-coding-agent",
     npm_program: ".bin/pi",
     tested_versions: &["0.87.1"],
-    state_dirs: &[".pi"],
+    surroundings: Surroundings { state_dirs: &[".pi"], node_min: Some(22), ..Surroundings::NONE },
     native: None,
     complete,
     reports: ReportedUsage::TokensAndCost,

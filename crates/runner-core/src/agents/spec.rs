@@ -1,6 +1,6 @@
 //! The description of one agent: the fields that each agent's file fills in.
 
-use super::launch::{CommandLine, LaunchContext, LaunchRequest, native_environment};
+use super::launch::{CommandLine, LaunchContext, LaunchRequest, native_environment, reach_recorder};
 use super::provider_error::FailureClassifier;
 use super::transcript::LineParser;
 use crate::config::{Executor, ExecutorKind, ReasoningEffort};
@@ -20,8 +20,8 @@ pub struct AgentSpec {
     pub npm_program: &'static str,
     /// The versions that the command line and the parser were tested with. `scripts/tool` installs the first.
     pub tested_versions: &'static [&'static str],
-    /// Folders in the user's home where the agent keeps state. A sandboxed session may write to them.
-    pub state_dirs: &'static [&'static str],
+    /// What the program needs and finds around it.
+    pub surroundings: Surroundings,
     /// What the runner knows beyond that about an agent with an executor kind of its own. None for a preset.
     pub native: Option<NativeAgent>,
     /// Adds the arguments, variables and files of a session to the command line.
@@ -30,6 +30,32 @@ pub struct AgentSpec {
     pub reports: ReportedUsage,
     /// How to read what it prints.
     pub output: OutputFormat,
+}
+
+/// What a program needs from the machine, and what it would load from home and repository.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings {
+    /// Folders in the user's home where the agent keeps state. A sandboxed session may write to them.
+    pub state_dirs: &'static [&'static str],
+    /// The oldest major version of Node that runs the program; none if it brings what it needs, or if any will do.
+    pub node_min: Option<u32>,
+    /// Files and folders in the user's home that a sandbox hides: the program loads them and has no switch for it.
+    pub hidden_in_home: &'static [&'static str],
+    /// The same in the repository.
+    pub hidden_in_repository: &'static [&'static str],
+    /// A settings file in the user's home that says how the user logs in.
+    pub login_settings: Option<&'static str>,
+}
+
+impl Surroundings {
+    /// A program that needs nothing and has a switch for everything.
+    pub(super) const NONE: Self = Self {
+        state_dirs: &[],
+        node_min: None,
+        hidden_in_home: &[],
+        hidden_in_repository: &[],
+        login_settings: None,
+    };
 }
 
 /// How to read the output of a session.
@@ -61,11 +87,32 @@ pub struct NativeAgent {
     pub title: &'static str,
     /// Where its credentials are.
     pub login: AgentLogin,
+    /// Where requests go without `base_url`.
+    pub provider: AgentProvider,
     /// Other variables that configure it. It sees them if the user has set them.
     pub variables: &'static [&'static str],
     /// How a session is sandboxed.
     pub sandbox: AgentSandbox,
     pub features: NativeFeatures,
+}
+
+/// Where the provider of a native agent is, for a recorder in between.
+#[derive(Clone, Copy, Debug)]
+pub struct AgentProvider {
+    /// The variable with which the user chooses another one.
+    pub variable: Option<&'static str>,
+    /// The path of its addresses, after which the agent appends its own.
+    pub path: &'static str,
+    /// The addresses for each kind of login.
+    pub routes: &'static [ProviderRoute],
+}
+
+/// One address of a provider. A request goes to the first whose header it has.
+#[derive(Clone, Copy, Debug)]
+pub struct ProviderRoute {
+    /// None if every request may go there.
+    pub header: Option<&'static str>,
+    pub url: &'static str,
 }
 
 /// How an agent logs in, and how to recognize that it has.
@@ -158,11 +205,18 @@ impl AgentSpec {
         tools: &Tools,
         context: &LaunchContext<'_>,
     ) -> CommandLine {
+        // A provider of the configuration is behind the recorder.
+        let url = context.recorder.filter(|_| executor.base_url.is_some());
+        let recorded = url.map(|url| Executor { base_url: Some(url.to_owned()), ..executor.clone() });
+        let executor = recorded.as_ref().unwrap_or(executor);
         let mut line = CommandLine::default();
         if let Some(native) = &self.native {
-            line.environment = native_environment(native, executor, context.user);
+            line.environment = native_environment(native, executor, context.user.variables);
         }
         (self.complete)(&mut line, &LaunchRequest { executor, tools, context });
+        if context.recorder.is_some() {
+            reach_recorder(&mut line, context.user.variables);
+        }
         line
     }
 }

@@ -93,6 +93,14 @@ pub struct Executor {
     /// Files with the repository's own instructions for agents. The first that exists when the run starts is part of every
     /// prompt; with none ([]), no file is.
     pub instructions: Vec<String>,
+    /// Record every request of the agent and its answer in the iteration's folder (`requests.jsonl`), without keys, through
+    /// a recorder on this machine. For "codex", "claude", and presets with `base_url`; needs `curl`.
+    pub record: bool,
+    /// Folder of a recorded run, such as `.runner/iterations/RUN`: the agent gets the answers recorded there in place of
+    /// its provider's, and works offline.
+    #[schemars(extend("examples" = ["../recorded-run"]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<String>,
 }
 
 /// When agents run in a sandbox.
@@ -179,6 +187,8 @@ impl Default for Executor {
             network: None,
             mcp: Vec::new(),
             instructions: ["AGENTS.md", "CLAUDE.md"].map(str::to_owned).into(),
+            record: false,
+            replay: None,
         }
     }
 }
@@ -263,9 +273,9 @@ impl KeyOwner {
 impl Executor {
     pub(super) fn take(table: &mut TomlTable<'_>, default: Self) -> Self {
         let mut executor = default;
-        read_keys!(table, executor: kind, env_inherit, sandbox, writable, mcp, instructions);
+        read_keys!(table, executor: kind, env_inherit, sandbox, writable, mcp, instructions, record);
         read_optional_keys!(table, executor: model, effort, program, context_budget_tokens, base_url, key_env, retries);
-        read_optional_keys!(table, executor: command, preset, scenario, image, network);
+        read_optional_keys!(table, executor: command, preset, scenario, image, network, replay);
         // With an unknown kind or preset it is not clear which other keys are valid.
         if !table.has_problem("kind") && !table.has_problem("preset") {
             executor.check_owners(table);
@@ -296,6 +306,8 @@ impl Executor {
             ("env_inherit", any_native, !self.env_inherit.is_empty()),
             ("network", any_native, self.network.is_some()),
             ("mcp", any_native, !self.mcp.is_empty()),
+            ("record", KeyOwner::NativeAndPresets, self.record),
+            ("replay", KeyOwner::NativeAndPresets, self.replay.is_some()),
             ("command", KeyOwner::Program, self.command.is_some()),
             ("preset", command, self.preset.is_some()),
             ("scenario", script, self.scenario.is_some()),
@@ -331,6 +343,7 @@ impl Executor {
             table.report_rule("network", "needs a sandbox: remove it, or `sandbox = \"off\"`");
         }
         self.check_container(table);
+        self.check_recorder(table);
         if let Some(native) = self.native() {
             self.check_native_keys(native, table);
         }
@@ -352,6 +365,19 @@ impl Executor {
                 table.report_rule("image", "needs `sandbox = \"podman\"`: add it, or remove this key");
             }
             (None | Some(_), _) => {}
+        }
+    }
+
+    /// The recorder is on this machine, between the agent and a provider that is known.
+    fn check_recorder(&self, table: &mut TomlTable<'_>) {
+        let keys = [("record", self.record), ("replay", self.replay.is_some())];
+        for (key, _) in keys.into_iter().filter(|(_, is_set)| *is_set) {
+            if self.preset.is_some() && self.base_url.is_none() {
+                table.report_rule(key, "needs `base_url`: the provider of a preset is not known");
+            }
+            if self.sandbox == SandboxMode::Podman {
+                table.report_rule(key, "does not work with `sandbox = \"podman\"`: remove one of them");
+            }
         }
     }
 
@@ -405,6 +431,7 @@ impl Executor {
             ("program", &self.program),
             ("scenario", &self.scenario),
             ("image", &self.image),
+            ("replay", &self.replay),
         ] {
             if text.as_ref().is_some_and(String::is_empty) {
                 table.report_rule(key, "is empty: set a value or remove the key");

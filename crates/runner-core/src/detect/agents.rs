@@ -27,6 +27,8 @@ pub struct LoginPlaces {
     pub moved: Option<MovedLogin>,
     /// Files relative to the home folder.
     pub files: Vec<String>,
+    /// What such a file contains only after a login, if it exists before.
+    pub file_text: Option<&'static str>,
     /// The command that logs in; none if the agent asks by itself when it is started.
     pub command: Option<&'static str>,
 }
@@ -43,6 +45,7 @@ struct PresetLogin {
     agent: &'static str,
     variables: &'static [&'static str],
     files: &'static [&'static str],
+    file_text: Option<&'static str>,
     command: Option<&'static str>,
 }
 
@@ -51,43 +54,50 @@ const PRESET_LOGINS: [PresetLogin; 7] = [
         agent: "opencode",
         variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
         files: &[".local/share/opencode/auth.json"],
+        file_text: None,
         command: Some("opencode auth login"),
     },
     PresetLogin {
         agent: "gemini",
         variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         files: &[".gemini/oauth_creds.json"],
+        file_text: None,
         command: Some("gemini"),
     },
     PresetLogin {
         agent: "qwen",
         variables: &["OPENAI_API_KEY", "DASHSCOPE_API_KEY"],
         files: &[".qwen/oauth_creds.json"],
+        file_text: None,
         command: Some("qwen"),
     },
     PresetLogin {
         agent: "copilot",
         variables: &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"],
         files: &[".copilot/config.json"],
-        command: Some("copilot"),
+        file_text: Some("oggedInUser"),
+        command: Some("copilot login"),
     },
     PresetLogin {
         agent: "pi",
         variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"],
         files: &[".pi/agent/auth.json"],
+        file_text: None,
         command: Some("pi"),
     },
     PresetLogin {
         agent: "kilo",
-        variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
+        variables: &["KILO_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
         files: &[".local/share/kilo/auth.json"],
+        file_text: None,
         command: Some("kilo auth login"),
     },
     PresetLogin {
         agent: "grok",
         variables: &["XAI_API_KEY"],
         files: &[".grok/auth.json"],
-        command: Some("grok"),
+        file_text: None,
+        command: Some("grok login"),
     },
 ];
 
@@ -99,6 +109,7 @@ pub fn login_places(agent: &AgentSpec) -> LoginPlaces {
             variables: login.key_variables.to_vec(),
             moved: Some(MovedLogin { folder_variable: login.home_variable, file: login.file }),
             files: vec![format!("{}/{}", login.home_dir, login.file)],
+            file_text: None,
             command: Some(login.command),
         };
     }
@@ -110,6 +121,7 @@ pub fn login_places(agent: &AgentSpec) -> LoginPlaces {
             .into_iter()
             .flat_map(|preset| preset.files.iter().map(|file| (*file).to_owned()))
             .collect(),
+        file_text: preset.and_then(|preset| preset.file_text),
         command: preset.and_then(|preset| preset.command),
     }
 }

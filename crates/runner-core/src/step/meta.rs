@@ -104,6 +104,9 @@ pub struct RecordedIteration {
     pub executor: String,
     /// Session id, model and version, as the agent reported them.
     pub identity: SessionIdentity,
+    /// The requests of the session, if they were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<RecordedRequests>,
     /// What confined the agent: `bubblewrap`, its `own` sandbox, or `none`.
     #[serde(default)]
     pub sandbox: String,
@@ -116,6 +119,30 @@ pub struct RecordedIteration {
     /// Logs that could not be written, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub logs_dropped: Vec<String>,
+}
+
+/// The requests that a session sent to its provider, as the recorder in between saw them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct RecordedRequests {
+    pub count: u64,
+    /// The hash of all requests: of a line with method, path and the body's hash for each, in the order of their arrival.
+    pub sha256: Sha256,
+    /// How the requests compare with those of the recording whose answers the session got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayedRequests>,
+}
+
+/// How the requests of a session compare with those of a recorded one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct ReplayedRequests {
+    /// Requests with the same hash.
+    pub same: u64,
+    /// Requests that differ, for example in an id or a time, and got the answer of the one in their place.
+    pub similar: u64,
+    /// Requests that the recording has no answer for.
+    pub missing: u64,
 }
 
 impl RecordedIteration {
@@ -131,6 +158,7 @@ impl RecordedIteration {
             commit_after: String::new(),
             executor: String::new(),
             identity: SessionIdentity::default(),
+            requests: None,
             sandbox: String::new(),
             restored: RestoreReport::default(),
             file_notices: Vec::new(),

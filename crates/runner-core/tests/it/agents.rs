@@ -8,8 +8,9 @@ use proptest::prop_assert_eq;
 use proptest::sample::Index;
 use runner_core::agents::RepositoryAccess;
 use runner_core::agents::{
-    AGENTS, AgentEvent, AgentSpec, AnswerFiles, CommandLine, CommandSandbox, LaunchContext, ProcessFacts,
-    SessionResult, Transcript, Variables, agent_named, agent_schema, can_launch_commands_through,
+    AGENTS, AgentEvent, AgentSpec, AnswerFiles, CommandLine, CommandSandbox, LaunchContext, LaunchUser,
+    ProcessFacts, SessionResult, Transcript, Variables, agent_named, agent_schema,
+    can_launch_commands_through,
 };
 use runner_core::config::{Config, Executor};
 use runner_core::model::id::IterationNumber;
@@ -211,8 +212,8 @@ fn launch_context<'a>(user: &'a Variables, schema: &'a [u8]) -> LaunchContext<'a
         access: RepositoryAccess::Writable,
         sandbox: None,
         microdollars: None,
-        user,
-        is_root: true,
+        user: LaunchUser { variables: user, login_settings: None, is_root: true },
+        recorder: None,
     }
 }
 
@@ -281,6 +282,43 @@ fn command_lines_match_their_snapshots() {
         let limited = shown(&command_line(agent, "", &limits, &sandboxed));
         insta::assert_snapshot!(format!("{name}-command-line-with-limits"), limited);
     }
+}
+
+#[test]
+fn recorder_is_in_the_place_of_every_provider() {
+    let url = "http://127.0.0.1:7/token/v1";
+    let schema = SchemaDocument::AgentOutput.schema_bytes();
+    let mut user = user();
+    user.insert("no_proxy".into(), "localhost".into());
+    let context = LaunchContext { recorder: Some(url), ..launch_context(&user, &schema) };
+    for agent in AGENTS {
+        let keys = if agent.is_preset() { vec![PROVIDER_KEYS] } else { vec![PROVIDER_KEYS, ""] };
+        for keys in keys {
+            let line = command_line(agent, keys, &Tools::default(), &context);
+            let text = shown(&line);
+            assert!(text.contains(url), "{} {keys}: {text}", agent.name);
+            assert!(!text.contains("http://127.0.0.1:1/"), "{} {keys}: {text}", agent.name);
+            let variable =
+                |name: &str| line.environment.get(OsStr::new(name)).and_then(|value| value.to_str());
+            assert_eq!(
+                (variable("NO_PROXY"), variable("no_proxy")),
+                (Some("127.0.0.1"), Some("localhost,127.0.0.1"))
+            );
+        }
+    }
+}
+
+#[test]
+fn gemini_logs_in_as_the_user_does() {
+    let schema = SchemaDocument::AgentOutput.schema_bytes();
+    let user = user();
+    let settings = r#"{"security": {"auth": {"selectedType": "oauth-personal"}}, "mcpServers": {"odd": {}}}"#;
+    let context = launch_context(&user, &schema);
+    let context =
+        LaunchContext { user: LaunchUser { login_settings: Some(settings), ..context.user }, ..context };
+    let text = shown(&command_line(agent_named("gemini").unwrap(), "", &Tools::default(), &context));
+    assert!(text.contains(r#""auth":{"selectedType":"oauth-personal"}"#) && !text.contains("odd"), "{text}");
+    assert!(text.contains("home/.gemini/oauth_creds.json -> /home/me/.gemini/oauth_creds.json"), "{text}");
 }
 
 #[test]

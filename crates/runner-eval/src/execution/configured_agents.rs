@@ -25,7 +25,9 @@ pub(crate) fn state_folders(config: &str) -> Vec<PathBuf> {
         let names: &[&str] = match executor.kind {
             ExecutorKind::Codex => &[".codex"],
             ExecutorKind::Claude => &[".claude"],
-            ExecutorKind::Command => executor.preset.map_or(&[], |preset| preset.agent().state_dirs),
+            ExecutorKind::Command => {
+                executor.preset.map_or(&[], |preset| preset.agent().surroundings.state_dirs)
+            }
             ExecutorKind::Acp | ExecutorKind::Script => &[],
         };
         folders.extend(names.iter().map(|name| Path::new(&home).join(name)));

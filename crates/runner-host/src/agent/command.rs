@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use runner_core::agents::{
-    AgentSpec, AnswerFiles, CommandLine, CommandSandbox, LaunchContext, RepositoryAccess, SetupFile,
-    SetupLink,
+    AgentSpec, AnswerFiles, CommandLine, CommandSandbox, LaunchContext, LaunchUser, RepositoryAccess,
+    SetupFile, SetupLink,
 };
 use runner_core::config::{CommandArgv, ExecutorKind, SandboxMode};
 use runner_core::step::{Job, SessionMode};
@@ -23,6 +23,7 @@ pub(crate) const SESSION_MARKER: &str = "RUNNER_PROMPT";
 pub(crate) const GUARD_MARKER: &str = "RUNNER_GUARD_LOG";
 
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
+const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 
 /// A command with everything it needs to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,13 +52,20 @@ pub(crate) struct SessionPaths {
     pub(crate) tree: PathBuf,
     /// A private folder of the session.
     pub(crate) settings: PathBuf,
-    /// A hook creates this file when it stops the agent because its context is full.
-    pub(crate) context_full: PathBuf,
     /// Writable folders outside of the repository.
     pub(crate) writable: Vec<PathBuf>,
     /// The sandbox for the commands of an agent that stays outside of it.
     pub(crate) command_sandbox: Option<CommandSandbox>,
     pub(crate) purpose: SessionPurpose,
+    /// The address of the recorder of its requests.
+    pub(crate) recorder: Option<String>,
+}
+
+impl SessionPaths {
+    /// A hook creates this file when it stops the agent because its context is full.
+    pub(crate) fn context_full(&self) -> PathBuf {
+        self.settings.join("context-full.json")
+    }
 }
 
 /// What a session is for.
@@ -158,18 +166,31 @@ fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLi
     let schema = paths.purpose.schema.clone();
     let schema_bytes = atomic::read(&schema, SCHEMA_BYTES_MAX).ok().flatten().unwrap_or_default();
     let user = std::env::vars_os().collect();
+    let login_settings = login_settings(agent);
     let context = LaunchContext {
         answer: AnswerFiles { path: paths.output.clone(), schema, schema_bytes: &schema_bytes },
-        context_full: paths.context_full.clone(),
+        context_full: paths.context_full(),
         settings_dir: paths.settings.clone(),
         writable: paths.writable.clone(),
         access: paths.purpose.access,
         sandbox: paths.command_sandbox.clone(),
         microdollars: job.limits.budget.microdollars,
-        user: &user,
-        is_root: rustix::process::geteuid().is_root(),
+        user: LaunchUser {
+            variables: &user,
+            login_settings: login_settings.as_deref(),
+            is_root: rustix::process::geteuid().is_root(),
+        },
+        recorder: paths.recorder.as_deref(),
     };
     agent.command_line(&job.agent.executor, &job.permissions.tools, &context)
+}
+
+/// The settings file of the user that says how they log in.
+fn login_settings(agent: &AgentSpec) -> Option<String> {
+    let home = PathBuf::from(std::env::var_os("HOME")?);
+    let file = home.join(agent.surroundings.login_settings?).canonicalize().ok()?;
+    let bytes = atomic::read(&file, SETTINGS_BYTES_MAX).ok()??;
+    String::from_utf8(bytes).ok()
 }
 
 /// Finds the configured program or the default one; `Err` has how to install it.

@@ -1,6 +1,7 @@
 //! Whether an agent is installed and logged in, as its files and variables show it.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use runner_core::agents::{AGENTS, AgentSpec};
@@ -30,7 +31,11 @@ fn agent_login(agent: &AgentSpec) -> LoginState {
         Some(PathBuf::from(folder).join(moved.file))
     });
     let home = env::var_os("HOME").map(PathBuf::from);
-    let in_home = || home.iter().any(|home| places.files.iter().any(|file| home.join(file).exists()));
+    let is_login = |file: &Path| match places.file_text {
+        Some(text) => fs::read_to_string(file).is_ok_and(|content| content.contains(text)),
+        None => file.exists(),
+    };
+    let in_home = || home.iter().any(|home| places.files.iter().any(|file| is_login(&home.join(file))));
     let has_file = moved.map_or_else(in_home, |file| file.exists());
     if has_file || places.variables.iter().any(is_set) {
         return LoginState::Found;

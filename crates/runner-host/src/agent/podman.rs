@@ -97,6 +97,8 @@ impl Podman {
         argv.extend(spec.writable.iter().map(|path| mount(path, Access::Writable)));
         argv.extend(spec.read_only.iter().map(|path| mount(path, Access::ReadOnly)));
         argv.extend(spec.session_files.iter().map(|path| mount(path, Access::Writable)));
+        // The rest of the home is not there.
+        argv.extend(spec.hidden.iter().filter(|path| path.starts_with(&spec.root)).map(|path| empty(path)));
         // By name only: other users can read a command line.
         let names = command.environment.iter().map(|(name, _)| name).filter(|name| !is_own_variable(name));
         argv.extend(names.flat_map(|name| ["--env".into(), name.clone()]));
@@ -116,23 +118,35 @@ enum Access {
 
 /// A mount at the same path. The option is a line of comma-separated values, in which a quote protects commas.
 fn mount(path: &Path, access: Access) -> OsString {
-    let field = |key: &str| {
-        let mut text = OsString::from(key);
-        text.push(path);
-        let is_plain = !path.as_os_str().as_encoded_bytes().iter().any(|byte| b",\"\n".contains(byte));
-        if is_plain {
-            return text;
-        }
-        let text = text.to_string_lossy().replace('"', "\"\"");
-        format!("\"{text}\"").into()
-    };
     let mut option = OsString::from("--mount=type=bind,");
-    option.push(field("source="));
+    option.push(field("source=", path));
     option.push(",");
-    option.push(field("destination="));
+    option.push(field("destination=", path));
     if let Access::ReadOnly = access {
         option.push(",ro=true");
     }
+    option
+}
+
+/// One value of the option.
+fn field(key: &str, path: &Path) -> OsString {
+    let mut text = OsString::from(key);
+    text.push(path);
+    let is_plain = !path.as_os_str().as_encoded_bytes().iter().any(|byte| b",\"\n".contains(byte));
+    if is_plain {
+        return text;
+    }
+    let text = text.to_string_lossy().replace('"', "\"\"");
+    format!("\"{text}\"").into()
+}
+
+/// Something empty and read-only in the place of a file or folder.
+fn empty(path: &Path) -> OsString {
+    let (source, flags) =
+        if path.is_file() { ("bind,source=/dev/null", ",ro=true") } else { ("tmpfs", ",ro=true") };
+    let mut option = OsString::from(format!("--mount=type={source},"));
+    option.push(field("destination=", path));
+    option.push(flags);
     option
 }
 
@@ -169,6 +183,7 @@ mod tests {
             writable: vec!["/home/me/.npm".into()],
             read_only: vec!["/srv/work/.git".into()],
             session_files: vec!["/srv/work/.git/runner/session".into()],
+            hidden: vec!["/home/me/.claude".into(), "/srv/work/.kilo".into()],
             has_network: true,
             heldout: None,
         }
@@ -202,6 +217,7 @@ mod tests {
             --mount=type=bind,source=/home/me/.npm,destination=/home/me/.npm \
             --mount=type=bind,source=/srv/work/.git,destination=/srv/work/.git,ro=true \
             --mount=type=bind,source=/srv/work/.git/runner/session,destination=/srv/work/.git/runner/session \
+            --mount=type=tmpfs,destination=/srv/work/.kilo,ro=true \
             --env HOME --env API_KEY --env RUNNER_OUTPUT --workdir /srv/work localhost/dev:1 my-agent --quiet";
         assert_eq!(argv("/opt/bin/my-agent", &spec()).join(" "), expected);
     }

@@ -7,7 +7,6 @@
 //!
 //! Only the system's bubblewrap is used, never a copy that an agent ships or that is in the repository.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -17,11 +16,10 @@ use runner_core::layout::Doc;
 use runner_core::step::Job;
 
 use crate::agent::command::PreparedCommand;
+use crate::agent::sandbox_argv::{ArgvBuilder, HIDDEN_FOLDERS, TEMP_DIR};
 use crate::agent::sandbox_program::NoSandbox;
-use crate::agent::user_sockets;
 use crate::error::Error;
 use crate::git::{Git, PathSet, path_of};
-use crate::repo::heldout_folder;
 use crate::repo::paths::RUNNER_FOLDERS;
 use crate::room::users_caches;
 use supervise::{ExitReason, executables, socket_scope};
@@ -103,6 +101,8 @@ pub(crate) struct SandboxSpec {
     pub(crate) read_only: Vec<PathBuf>,
     /// Writable folders of the session inside of read-only ones: its answer and its setup files.
     pub(crate) session_files: Vec<PathBuf>,
+    /// Files and folders that look empty inside, because the agent's program would load them.
+    pub(crate) hidden: Vec<PathBuf>,
     pub(crate) has_network: bool,
     /// The folder of held-out checks, as the configuration names it.
     pub(crate) heldout: Option<String>,
@@ -130,30 +130,6 @@ const ALWAYS: [&str; 16] = [
     "/proc/sys",
     "/proc/sys",
 ];
-
-/// Where the session's temporary folder is mounted.
-const TEMP_DIR: &str = "/tmp";
-/// Folders whose content is hidden inside.
-const HIDDEN_FOLDERS: [&str; 2] = [TEMP_DIR, "/dev/shm"];
-/// The variables with the path of the temporary folder.
-pub(crate) const TEMP_DIR_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
-
-/// Sockets of services that start programs outside of the sandbox on request.
-pub(crate) const SERVICE_SOCKETS: [&str; 12] = [
-    "/run/docker.sock",
-    "/run/containerd/containerd.sock",
-    "/run/podman/podman.sock",
-    "/run/crio/crio.sock",
-    "/run/buildkit/buildkitd.sock",
-    "/run/libvirt/libvirt-sock",
-    "/run/snapd.socket",
-    "/var/lib/lxd/unix.socket",
-    "/var/snap/lxd/common/lxd/unix.socket",
-    "/var/lib/incus/unix.socket",
-    "/run/dbus/system_bus_socket",
-    "/run/systemd/private",
-];
-const SERVICE_FOLDER: &str = "/run/user";
 
 /// How many protected files are mounted read-only. The runner restores changes to the others after the session.
 const PROTECTED_MAX: usize = 100;
@@ -243,6 +219,7 @@ impl Bubblewrap {
         for path in &spec.session_files {
             argv.mount("--bind", path, path);
         }
+        argv.hide(&spec.hidden);
         argv.hide_heldout(spec.heldout.as_deref());
         argv
     }
@@ -262,89 +239,6 @@ impl Bubblewrap {
         command.argv = argv.0;
         command
     }
-}
-
-/// The command line of a sandbox.
-pub(crate) struct ArgvBuilder(Vec<OsString>);
-
-impl ArgvBuilder {
-    fn words(&mut self, words: &[&str]) -> &mut Self {
-        self.0.extend(words.iter().map(OsString::from));
-        self
-    }
-
-    pub(crate) fn mount(&mut self, flag: &str, from: &Path, to: &Path) {
-        self.0.extend([flag.into(), from.into(), to.into()]);
-    }
-
-    /// An empty folder in the place of another.
-    pub(crate) fn empty_folder(&mut self, path: &Path) {
-        self.0.extend(["--tmpfs".into(), path.into()]);
-    }
-
-    /// An empty file in the place of another.
-    pub(crate) fn empty_file(&mut self, path: &Path) {
-        self.mount("--ro-bind", Path::new("/dev/null"), path);
-    }
-
-    /// Hides the folder of held-out checks. It comes last: no other mount may show it again.
-    pub(crate) fn hide_heldout(&mut self, configured: Option<&str>) {
-        if let Some(path) = configured.and_then(heldout_folder::configured) {
-            self.empty_folder(&path);
-        }
-    }
-
-    fn hide_services(&mut self, allowed: &[String]) {
-        let is_hidden = |socket: &Path| {
-            socket.exists() && !allowed.iter().any(|path| canonical(Path::new(path)) == socket)
-        };
-        let named = user_sockets::of_variables(|name| std::env::var_os(name));
-        let sockets = SERVICE_SOCKETS.iter().map(PathBuf::from).chain(named);
-        for socket in sockets.map(|socket| canonical(&socket)).collect::<BTreeSet<_>>() {
-            if is_hidden(&socket) && !is_covered(&socket) {
-                self.empty_file(&socket);
-            }
-        }
-        if Path::new(SERVICE_FOLDER).exists() {
-            self.words(&["--tmpfs", SERVICE_FOLDER]);
-        }
-        let trigger = Path::new("/proc/sysrq-trigger");
-        if trigger.exists() {
-            self.empty_file(trigger);
-        }
-    }
-
-    /// Hides the sockets of services in the user's home: container services, agents of ssh and gpg. Their folders are hidden,
-    /// because a socket can vanish before the sandbox starts.
-    pub(crate) fn hide_user_sockets(&mut self, root: &Path, allowed: &[String]) {
-        let home = std::env::var_os("HOME").map(|home| canonical(Path::new(&home))).unwrap_or_default();
-        let sockets = user_sockets::find(&home, root, allowed);
-        for folder in sockets.folders {
-            self.empty_folder(&folder);
-        }
-        for socket in sockets.in_home {
-            self.empty_file(&socket);
-        }
-    }
-}
-
-impl ArgvBuilder {
-    /// Makes a command run in the sandbox, in this folder, with temporary files in the sandbox.
-    pub(crate) fn finish(mut self, command: &mut PreparedCommand, folder: &Path) {
-        self.words(&["--chdir"]).0.push(folder.into());
-        self.words(&["--"]).0.append(&mut command.argv);
-        for (name, value) in &mut command.environment {
-            if TEMP_DIR_VARIABLES.iter().any(|variable| name == variable) {
-                *value = TEMP_DIR.into();
-            }
-        }
-        command.argv = self.0;
-    }
-}
-
-/// Whether a path is in a folder that is empty in every sandbox.
-fn is_covered(path: &Path) -> bool {
-    HIDDEN_FOLDERS.iter().chain(&[SERVICE_FOLDER]).any(|folder| path.starts_with(folder))
 }
 
 /// Paths in hidden folders that a program in the room needs: itself and its script, and the folders of PATH.
@@ -417,6 +311,7 @@ impl SandboxSpec {
                 .filter(|path| is_file_or_folder(path))
                 .map(|path| canonical(path))
                 .collect(),
+            hidden: hidden_paths(git.root(), job),
             has_network: job.permissions.tools.network != Some(false),
             heldout: job.guard.hidden.clone(),
         })
@@ -476,11 +371,23 @@ fn create_state_folders(job: &Job) -> Result<Vec<PathBuf>, Error> {
         return Ok(Vec::new());
     };
     let folders: Vec<PathBuf> =
-        preset.agent().state_dirs.iter().map(|folder| Path::new(&home).join(folder)).collect();
+        preset.agent().surroundings.state_dirs.iter().map(|folder| Path::new(&home).join(folder)).collect();
     for folder in &folders {
         std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     }
     Ok(folders)
+}
+
+/// What the program of a job's agent would load from home and repository and has no switch for, as far as it exists. A link
+/// that leads to the whole repository or home hides nothing.
+fn hidden_paths(root: &Path, job: &Job) -> Vec<PathBuf> {
+    let Some(agent) = job.agent.executor.agent() else { return Vec::new() };
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let in_home = agent.surroundings.hidden_in_home.iter().map(|path| home.join(path));
+    let in_repository = agent.surroundings.hidden_in_repository.iter().map(|path| root.join(path));
+    let paths = in_home.chain(in_repository).filter_map(|path| path.canonicalize().ok());
+    let (root, home) = (canonical(root), canonical(&home));
+    paths.filter(|path| !root.starts_with(path) && !home.starts_with(path)).collect()
 }
 
 /// Expands `~/` in a folder of the configuration.

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use runner_core::agents::RepositoryAccess;
 use supervise::executables;
 
-use super::sandbox::{SandboxSpec, TEMP_DIR_VARIABLES};
+use super::sandbox::SandboxSpec;
+use super::sandbox_argv::TEMP_DIR_VARIABLES;
 use crate::agent::command::PreparedCommand;
 
 /// Part of macOS. A program of this name elsewhere is not used.
@@ -85,6 +86,9 @@ fn profile(spec: &SandboxSpec) -> String {
             let _ = writeln!(rules, "(deny file-write-unlink (literal {text}))");
         }
     }
+    for path in &spec.hidden {
+        add(&mut rules, "deny file-read* file-write*", path);
+    }
     if let Some(heldout) = &spec.heldout {
         add(&mut rules, "deny file-read*", Path::new(heldout));
     }
@@ -126,6 +130,7 @@ mod tests {
             writable: vec!["/Users/me/.npm".into()],
             read_only: vec!["/Users/me/work/.git".into(), "/Users/me/work/.runner/state/config.toml".into()],
             session_files: vec!["/Users/me/work/.git/runner/session".into()],
+            hidden: vec!["/Users/me/.claude".into()],
             has_network: true,
             heldout: None,
         }

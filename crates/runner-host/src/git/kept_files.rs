@@ -61,11 +61,11 @@ mod tests {
             bytes: bytes.to_vec(),
         };
         let odd = b"a \"b\"\\\n\xff\xc3\xa9";
-        git.keep_files("refs/runner/x/ignored", None, "one", &[file(odd, b"a\r\n\0"), file(b"c", b"")])
+        git.keep_files("refs/runner/x/edits/0001", None, "one", &[file(odd, b"a\r\n\0"), file(b"c", b"")])
             .unwrap();
-        let first = git.resolve("refs/runner/x/ignored").unwrap().unwrap();
-        git.keep_files("refs/runner/x/ignored", Some(&first), "two", &[file(b"c", b"c")]).unwrap();
-        let second = git.resolve("refs/runner/x/ignored").unwrap().unwrap();
+        let first = git.resolve("refs/runner/x/edits/0001").unwrap().unwrap();
+        git.keep_files("refs/runner/x/edits/0001", Some(&first), "two", &[file(b"c", b"c")]).unwrap();
+        let second = git.resolve("refs/runner/x/edits/0001").unwrap().unwrap();
         let paths: Vec<Vec<u8>> =
             git.files_of(&second, ".").unwrap().into_iter().map(|file| file.path).collect();
         assert_eq!(paths, [odd.to_vec(), b"c".to_vec()]);

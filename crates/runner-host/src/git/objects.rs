@@ -98,11 +98,6 @@ impl Git {
         self.call(&["rev-parse", "--verify", "--end-of-options", &tree]).run_for_tree()
     }
 
-    /// The message of a commit.
-    pub(crate) fn commit_body(&self, commit: &CommitId) -> Result<Vec<u8>, Error> {
-        self.call(&["log", "-1", "--format=%B", commit.as_str()]).run()
-    }
-
     /// The files of a commit below a folder.
     pub(crate) fn files_of(&self, commit: &CommitId, folder: &str) -> Result<Vec<TreeEntry>, Error> {
         let args = ["ls-tree", "-r", "-z", "--full-tree", commit.as_str(), "--", folder];

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::tree::Tree;
-use runner_core::step::{Event, RecordedEvent, RecordedIteration};
+use runner_core::step::{Event, RecordedEvent, RecordedIteration, RecordedRequests};
 
 use super::known_state::TreeFile;
 use crate::clock::now_ms;
 use crate::error::Error;
 use crate::fs::atomic;
+use crate::recorder::{REQUESTS, REVIEW_REQUESTS};
 use crate::repo::paths::RepoPaths;
 
 #[derive(Debug)]
@@ -27,12 +28,14 @@ pub(crate) struct IterationDir {
     started_ms: u64,
     agent_ms: Option<u64>,
     guard_ms: Option<u64>,
+    requests: Option<RecordedRequests>,
     /// The logs that could not be written, and why.
     dropped: Mutex<Vec<String>>,
 }
 
 /// The logs that may be removed when the disk is full, largest first. Nothing but people reads them.
-const LARGE_LOGS: [&str; 5] = ["stream.jsonl", "executor.log", "executor.err.log", TREE_AFTER, TREE_BEFORE];
+const LARGE_LOGS: [&str; 7] =
+    [REQUESTS, REVIEW_REQUESTS, "stream.jsonl", "executor.log", "executor.err.log", TREE_AFTER, TREE_BEFORE];
 
 /// What the agent reads; a directory with it and without meta.json is that of an iteration in progress.
 pub(crate) const PROMPT: &str = "prompt.md";
@@ -88,6 +91,7 @@ impl IterationDir {
             started_ms: now_ms(),
             agent_ms: None,
             guard_ms: None,
+            requests: None,
             dropped: Mutex::default(),
         };
         dir.tidy()?;
@@ -180,6 +184,10 @@ impl IterationDir {
         self.agent_ms = u64::try_from(time.as_millis()).ok();
     }
 
+    pub(super) fn set_requests(&mut self, requests: Option<RecordedRequests>) {
+        self.requests = requests;
+    }
+
     pub(super) fn set_guard_time(&mut self, time: Duration) {
         self.guard_ms = u64::try_from(time.as_millis()).ok();
     }
@@ -191,6 +199,7 @@ impl IterationDir {
             ended_ms: now_ms(),
             agent_ms: self.agent_ms,
             guard_ms: self.guard_ms,
+            requests: self.requests.clone(),
             logs_dropped: self.dropped.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             ..record
         };

@@ -19,7 +19,7 @@ use super::open_iteration::{OpenIteration, SessionOutcome};
 use super::program_runner::ProgramRunner;
 use super::sandboxing::{ConfinedCommand, SessionSandbox};
 use super::session::{prepare_command, session_exit, stop_policy};
-use super::session_files::{SessionCheckpoint, read_answer, read_report_at};
+use super::session_files::{SessionCheckpoint, read_answer, read_report_at, start_recorder};
 use super::transcript_recorder::TranscriptRecorder;
 use crate::agent::command::{SessionPaths, SessionPurpose};
 use crate::agent::sandbox::writable_folders;
@@ -28,6 +28,7 @@ use crate::error::Error;
 use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::{Git, PathSet};
+use crate::recorder::REVIEW_REQUESTS;
 use crate::repo::publish;
 use crate::repo::repo_guard::{GitAccess, RepoSnapshot, SessionRef};
 use crate::repo::worktree;
@@ -147,19 +148,26 @@ impl ReviewSession<'_> {
         let (git, job) = (self.git, self.job);
         let protected = &self.iteration.setup.protected.at_base;
         let access = RepositoryAccess::ReadOnly;
-        let paths = self.session_paths(access)?;
+        let not_started = |why| {
+            let exit = SessionExit::NotStarted { why };
+            Ok(SessionOutcome { exit, usage: Usage::default(), processes_left: 0 })
+        };
+        let recorder = match start_recorder(git, job, &self.iteration.setup.dir, REVIEW_REQUESTS) {
+            Ok(recorder) => recorder,
+            Err(why) => return not_started(why),
+        };
+        let url = recorder.as_ref().map(|recorder| recorder.url().to_owned());
+        let paths = SessionPaths { recorder: url, ..self.session_paths(access)? };
         let command = match prepare_command(job, &paths) {
             Ok(command) => command,
-            Err(why) => {
-                let exit = SessionExit::NotStarted { why };
-                return Ok(SessionOutcome { exit, usage: Usage::default(), processes_left: 0 });
-            }
+            Err(why) => return not_started(why),
         };
         let confined = self.sandbox.wrap(command, git, job, protected, access)?;
-        let recorder =
+        let transcript =
             RefCell::new(TranscriptRecorder::new(job.agent.executor.output_format(), job.iteration, None));
-        let exit = self.run_process(&paths, confined, &recorder)?;
-        let session = recorder.into_inner().conclude(exit, &paths.context_full);
+        let exit = self.run_process(&paths, confined, &transcript)?;
+        drop(recorder);
+        let session = transcript.into_inner().conclude(exit, &paths.context_full());
         if let Some(answer) = &session.answer {
             atomic::write(&paths.output, answer)?;
         }
@@ -176,18 +184,17 @@ impl ReviewSession<'_> {
         atomic::ensure_folder(&git.paths().answers())?;
         atomic::write(&schema, &SchemaDocument::Review.schema_bytes())?;
         let protected = &self.iteration.setup.protected.at_base;
-        let settings = git.paths().session();
         Ok(SessionPaths {
             root: git.root().to_owned(),
             prompt: self.iteration.setup.dir.file(PROMPT),
             output: answer,
             report,
             tree: git.paths().doc(Doc::Tree),
-            context_full: settings.join("context-full.json"),
-            settings,
+            settings: git.paths().session(),
             writable: writable_folders(git.root(), job),
             command_sandbox: self.sandbox.for_commands(git, job, protected, access)?,
             purpose: SessionPurpose { mode: SessionMode::Review, access, schema },
+            recorder: None,
         })
     }
 
@@ -196,7 +203,7 @@ impl ReviewSession<'_> {
         &self,
         paths: &SessionPaths,
         confined: ConfinedCommand,
-        recorder: &RefCell<TranscriptRecorder<'_, '_>>,
+        transcript: &RefCell<TranscriptRecorder<'_, '_>>,
     ) -> Result<SessionExit, Error> {
         let ConfinedCommand { command, wrapping } = confined;
         let limits = &self.job.limits;
@@ -208,7 +215,7 @@ impl ReviewSession<'_> {
             Some(_) => OutputTarget::Separate { stdout: log(OUTPUT), stderr: log(ERRORS) },
             None => OutputTarget::Combined(log(OUTPUT)),
         };
-        let on_output = |source, bytes: &[u8]| recorder.borrow_mut().push(source, bytes);
+        let on_output = |source, bytes: &[u8]| transcript.borrow_mut().push(source, bytes);
         let spec = ProcessSpec::new(command.argv, self.git.root(), output)
             .env(command.environment)
             .stdin_file(&paths.prompt)

@@ -8,7 +8,7 @@ use runner_core::step::{GuardExit, GuardJob, GuardRun};
 
 use super::guard::{self, GuardInputs};
 use super::program_runner::ProgramRunner;
-use crate::agent::sandbox::SERVICE_SOCKETS;
+use crate::agent::sandbox_argv::SERVICE_SOCKETS;
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::fs::tree_size::is_larger;

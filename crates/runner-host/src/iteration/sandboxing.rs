@@ -8,9 +8,8 @@ use runner_core::step::{Event, Job};
 
 use crate::agent::claude_file_hook;
 use crate::agent::command::PreparedCommand;
-use crate::agent::sandbox::{
-    Bubblewrap, SandboxSpec, SocketScope, TEMP_DIR_VARIABLES, obstacle, writable_folders,
-};
+use crate::agent::sandbox::{Bubblewrap, SandboxSpec, SocketScope, obstacle, writable_folders};
+use crate::agent::sandbox_argv::TEMP_DIR_VARIABLES;
 use crate::agent::sandbox_kind::SandboxKind;
 use crate::agent::sandbox_program::{AgentWrapping, NoSandbox, SandboxProgram};
 use crate::error::{Error, UserError};

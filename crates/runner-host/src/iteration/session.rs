@@ -25,7 +25,7 @@ use super::program_runner::ProgramRunner;
 use super::protected_paths::ProtectedPaths;
 use super::sandboxing::{ConfinedCommand, SessionSandbox};
 use super::session_files::{
-    OUTPUT, SessionCheckpoint, read_report, session_paths, write_context, write_setup_files,
+    OUTPUT, SessionCheckpoint, read_report, session_paths, start_recorder, write_context, write_setup_files,
 };
 use super::transcript_recorder::TranscriptRecorder;
 use super::usage_logs::UsageLogs;
@@ -35,6 +35,7 @@ use crate::error::Error;
 use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::Git;
+use crate::recorder::{REQUESTS, Recorder};
 use crate::repo::journal::{EndNote, IterationEntry, IterationPhase};
 use crate::repo::repo_guard::{GitAccess, RepoSnapshot, SessionRef};
 use crate::repo::worktree;
@@ -111,7 +112,13 @@ impl PreparedSession {
         let git = env.git;
         let protected = &self.setup.protected.at_base;
         let command_sandbox = self.sandbox.for_commands(git, job, protected, RepositoryAccess::Writable)?;
-        let paths = session_paths(git, job, &self.setup.dir, command_sandbox);
+        let recorder = match start_recorder(git, job, &self.setup.dir, REQUESTS) {
+            Ok(recorder) => recorder,
+            Err(why) => return Ok(AgentResult::not_started(why)),
+        };
+        let url = recorder.as_ref().map(|recorder| recorder.url().to_owned());
+        let paths =
+            SessionPaths { recorder: url, ..session_paths(git, job, &self.setup.dir, command_sandbox) };
         let command = match prepare_command(job, &paths) {
             Ok(command) => command,
             Err(why) => return Ok(AgentResult::not_started(why)),
@@ -123,12 +130,13 @@ impl PreparedSession {
         let confined = self.sandbox.wrap(command, git, job, protected, RepositoryAccess::Writable)?;
         let format = job.agent.executor.output_format();
         let usage_logs = UsageLogs::new(confined.command.usage_logs.clone());
-        let recorder = RefCell::new(
+        let transcript = RefCell::new(
             TranscriptRecorder::new(format, job.iteration, Some(env.events)).with_usage_logs(usage_logs),
         );
-        let result = self.run_process(git, env.programs, job, &paths, confined, &recorder)?;
+        let result = self.run_process(git, env.programs, job, &paths, confined, &transcript)?;
+        self.setup.dir.set_requests(recorder.map(Recorder::finish));
         let by = env.programs.interruption().unwrap_or(Interruption::Int);
-        let session = recorder.into_inner().conclude(session_exit(result.exit, by), &paths.context_full);
+        let session = transcript.into_inner().conclude(session_exit(result.exit, by), &paths.context_full());
         // An agent that writes files and messages has its answer in the file, if there is one.
         let is_in_file = job.agent.executor.kind == ExecutorKind::Acp && paths.output.exists();
         if let Some(answer) = session.answer.filter(|_| !is_in_file) {
@@ -146,7 +154,7 @@ impl PreparedSession {
         Ok(AgentResult { outcome: outcome.with_report(read_report(git, job)), identity })
     }
 
-    /// Runs the agent's process, and passes its output to the recorder.
+    /// Runs the agent's process, and passes its output to the transcript.
     fn run_process(
         &self,
         git: &Git,
@@ -154,7 +162,7 @@ impl PreparedSession {
         job: &Job,
         paths: &SessionPaths,
         confined: ConfinedCommand,
-        recorder: &RefCell<TranscriptRecorder<'_, '_>>,
+        transcript: &RefCell<TranscriptRecorder<'_, '_>>,
     ) -> Result<ProcessResult, Error> {
         let ConfinedCommand { command, wrapping } = confined;
         let log = |name: &str| OutputLog {
@@ -167,12 +175,12 @@ impl PreparedSession {
         };
         let activity = RefCell::new(FileActivity::new(git, &self.setup.index));
         let has_changed_files = || activity.borrow_mut().has_changed();
-        let on_output = |source, bytes: &[u8]| recorder.borrow_mut().push(source, bytes);
+        let on_output = |source, bytes: &[u8]| transcript.borrow_mut().push(source, bytes);
         let is_over_budget = || {
             if !job.limits.budget.is_limited() {
                 return false;
             }
-            let usage = recorder.borrow_mut().usage().unwrap_or_else(|| read_report(git, job).usage);
+            let usage = transcript.borrow_mut().usage().unwrap_or_else(|| read_report(git, job).usage);
             job.limits.budget.is_reached(usage)
         };
         let spec = ProcessSpec::new(command.argv, git.root(), output)

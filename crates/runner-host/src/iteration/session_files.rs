@@ -12,10 +12,11 @@ use runner_core::step::{Job, LeftFile};
 
 use super::iteration_dir::IterationDir;
 use crate::agent::command::{PreparedCommand, SessionPaths, SessionPurpose};
-use crate::agent::sandbox::writable_folders;
+use crate::agent::sandbox::{expand_home, writable_folders};
 use crate::error::{Error, UserError};
 use crate::fs::atomic::{self, FileStamp};
 use crate::git::Git;
+use crate::recorder::{Recorder, RecorderPlaces};
 use crate::redaction::redactor;
 use crate::repo::journal::{self, IterationEntry, JournalEntry};
 use crate::repo::publish;
@@ -86,6 +87,7 @@ impl SessionCheckpoint {
             paths.loop_log(),
             paths.old_loop_log(),
             paths.asides(),
+            paths.ignored_copies(),
             paths.answers(),
             paths.room(),
             index.to_owned(),
@@ -108,15 +110,13 @@ pub(super) fn session_paths(
     dir: &IterationDir,
     command_sandbox: Option<CommandSandbox>,
 ) -> SessionPaths {
-    let settings = git.paths().session();
     SessionPaths {
         root: git.root().to_owned(),
         prompt: dir.file("prompt.md"),
         output: answer_path(git, job),
         report: report_path(git, job),
         tree: git.paths().doc(Doc::Tree),
-        context_full: settings.join("context-full.json"),
-        settings,
+        settings: git.paths().session(),
         writable: writable_folders(git.root(), job),
         command_sandbox,
         purpose: SessionPurpose {
@@ -124,7 +124,27 @@ pub(super) fn session_paths(
             access: RepositoryAccess::Writable,
             schema: git.root().join(Doc::OutputSchema.path()),
         },
+        recorder: None,
     }
+}
+
+/// Starts the recorder of a session's requests, if its executor wants one; `Err` has why it cannot start.
+pub(super) fn start_recorder(
+    git: &Git,
+    job: &Job,
+    dir: &IterationDir,
+    log: &str,
+) -> Result<Option<Recorder>, String> {
+    let recorded_run = job.agent.executor.replay.as_deref().and_then(expand_home);
+    let recording = recorded_run.map(|run| git.root().join(run).join(job.iteration.to_string()).join(log));
+    let places = RecorderPlaces {
+        root: git.root(),
+        log: dir.file(log),
+        recording,
+        folder: git.paths().recorder(),
+        log_bytes_max: job.limits.executor_output_bytes,
+    };
+    Recorder::start(&job.agent.executor, &places)
 }
 
 /// Where an agent writes its answer: outside the work tree, and at a path that no earlier iteration used.
@@ -165,7 +185,9 @@ pub(super) fn write_setup_files(paths: &SessionPaths, command: &PreparedCommand)
         fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     }
     for SetupFile { path, text, is_program } in &command.files {
-        path.parent().map_or(Ok(()), atomic::ensure_folder)?;
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+        }
         fs::write(path, text).map_err(Error::io("write", path))?;
         let mode = fs::Permissions::from_mode(if *is_program { 0o700 } else { 0o600 });
         fs::set_permissions(path, mode).map_err(Error::io("write", path))?;

@@ -269,7 +269,8 @@ fn known_agent_check(root: &Path, executor: &Executor, agent: &AgentSpec) -> Doc
     let program = executor.program.as_deref().unwrap_or(agent.program);
     let install = install_fix(executor, agent.package);
     let Some(native) = agent.native() else {
-        return check_key(executor, versioned_program_check(root, "agent", program, install));
+        let check = versioned_program_check(root, "agent", program, install);
+        return check_key(executor, check_version(agent, check));
     };
     let fix = format!("{install}; then log in with '{}'", native.login.command);
     let check = versioned_program_check(root, "agent", program, fix);
@@ -331,10 +332,15 @@ pub fn sandbox_checks(dir: &Path, config: &Config) -> Result<Vec<DoctorCheck>, E
 
 fn sandbox_check(git: &Git, config: &Config) -> DoctorCheck {
     let executor = &config.executor;
-    if executor.sandbox == SandboxMode::Off {
-        return DoctorCheck::ok("sandbox", "off, as configured: the agent can write wherever you can");
-    }
     let agent = executor.agent();
+    let exposure = agent.map(exposure).unwrap_or_default();
+    if executor.sandbox == SandboxMode::Off {
+        let found = format!("off, as configured: the agent can write wherever you can{exposure}");
+        if exposure.is_empty() {
+            return DoctorCheck::ok("sandbox", found);
+        }
+        return DoctorCheck::warning("sandbox", found, "runner config set executor.sandbox auto");
+    }
     let has_network = executor.effective_network() != NetworkAccess::None;
     if let Some(native) = agent.and_then(AgentSpec::native)
         && native.sandbox == AgentSandbox::BuiltIn
@@ -351,10 +357,24 @@ fn sandbox_check(git: &Git, config: &Config) -> DoctorCheck {
                 let found = format!("none ({why}): no session can start");
                 return DoctorCheck::problem("sandbox", found, fix);
             }
-            let found = format!("none ({why}): the agent can write wherever you can");
+            let found = format!("none ({why}): the agent can write wherever you can{exposure}");
             DoctorCheck::warning("sandbox", found, fix)
         }
     }
+}
+
+/// What an agent loads besides the prompt where no sandbox hides it.
+fn exposure(agent: &AgentSpec) -> String {
+    let places = [
+        ("your home", agent.surroundings.hidden_in_home),
+        ("the repository", agent.surroundings.hidden_in_repository),
+    ];
+    let named = places.iter().filter(|(_, paths)| !paths.is_empty());
+    let named: Vec<String> = named.map(|(place, paths)| format!("{} in {place}", paths.join(", "))).collect();
+    if named.is_empty() {
+        return String::new();
+    }
+    format!("; {} also loads {}", agent.name, named.join(", and "))
 }
 
 /// Tries an agent's own sandbox: without it, every command of its sessions fails. Not tried without the agent's folder in the

@@ -11,6 +11,7 @@ use runner_core::model::goal::Goal;
 use runner_core::runs::start::DocSet;
 use supervise::executables;
 
+use super::agent_needs::missing_need;
 use super::signed_tip::signing_obstacle;
 use crate::agent::login::{executor_login, installed_agents};
 use crate::agent::sandbox::{Bubblewrap, bubblewrap_fix};
@@ -35,7 +36,7 @@ pub struct PreflightProblem {
 }
 
 impl PreflightProblem {
-    fn new(check: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub(super) fn new(check: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { check, found: found.into(), fix: fix.into() }
     }
 }
@@ -186,7 +187,7 @@ pub(crate) fn agent_problem(root: &Path, executor: &Executor, stage: SetupStage)
             format!("log in with '{login}', or set {key}"),
         );
     }
-    None
+    missing_need(root, executor, agent)
 }
 
 fn install_fix(executor: &Executor, agent: &AgentSpec) -> String {

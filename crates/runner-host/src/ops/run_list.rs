@@ -20,6 +20,7 @@ use crate::repo::journal::PublishEntry;
 use crate::repo::locked_repo::LockedRepo;
 use crate::repo::publish;
 use crate::repo::readonly_repo::{ReadonlyRepo, RunBranch};
+use crate::repo::worktree::remove_copies;
 
 /// A run with a branch here.
 #[derive(Clone, Debug)]
@@ -180,6 +181,7 @@ impl PlannedClean {
     pub fn remove(&self) -> Result<(), Error> {
         let git = self.repo.git();
         atomic::remove_any(&git.paths().iterations().join(self.entry.run.as_str()))?;
+        remove_copies(git, &self.entry.run)?;
         let references = git.all_refs()?;
         let branch = self.entry.run.branch().reference();
         for name in self.references.iter().chain([&branch]) {

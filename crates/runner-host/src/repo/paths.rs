@@ -92,6 +92,16 @@ impl RepoPaths {
         self.private().join("queue")
     }
 
+    /// Copies of the user's ignored files, one folder per run.
+    pub(crate) fn ignored_copies(&self) -> PathBuf {
+        self.private().join("ignored")
+    }
+
+    /// Bodies of requests on their way from a recorder to a provider.
+    pub(crate) fn recorder(&self) -> PathBuf {
+        self.private().join("recorder")
+    }
+
     /// The output of the last loop in the background, and of the one before it.
     pub(crate) fn loop_log(&self) -> PathBuf {
         self.private().join("loop.log")

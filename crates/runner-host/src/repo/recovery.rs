@@ -356,6 +356,8 @@ fn kill_session(git: &Git, run: &RunId, iter: IterationNumber) {
     supervise::kill_by_env_marker(command::SESSION_MARKER.as_ref(), prompt.as_os_str());
     let guard_log = prompt.with_file_name(GUARD_LOG);
     supervise::kill_by_env_marker(command::GUARD_MARKER.as_ref(), guard_log.as_os_str());
+    // Requests that were on their way.
+    let _ = atomic::remove_any(&git.paths().recorder());
 }
 
 /// The prompt of an iteration. Every process of its session has this path in its environment.

@@ -5,6 +5,7 @@
 
 mod aside;
 mod ignore_rules;
+mod ignored_copies;
 mod key_files;
 mod obstacles;
 mod permissions;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use runner_core::model::object_id::CommitId;
 
 pub(crate) use aside::recorded_notices;
+pub(crate) use ignored_copies::remove_copies;
 pub(crate) use key_files::show_command;
 pub(crate) use obstacles::remove_blocking_files;
 pub(crate) use scan::{WorktreeState, differing_paths, scan};

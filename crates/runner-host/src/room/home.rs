@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use supervise::executables;
 
 use super::setup;
-use crate::agent::sandbox::ArgvBuilder;
+use crate::agent::sandbox_argv::ArgvBuilder;
 use crate::error::Error;
 use crate::fs::atomic;
 

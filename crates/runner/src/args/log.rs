@@ -47,6 +47,9 @@ struct LogPartArgs {
     /// The agent's output as recorded, one JSON object per line with times
     #[arg(long, group = "part")]
     raw: bool,
+    /// Every request to the model and its answer, if they were recorded
+    #[arg(long, group = "part")]
+    requests: bool,
     /// Rule violations, and the last lines of the guard's output
     #[arg(long, group = "part")]
     errors: bool,
@@ -62,8 +65,16 @@ pub(crate) enum LogPart {
     Guard,
     Agent,
     Raw,
+    Requests,
     Errors,
     Prompt,
+}
+
+impl LogPart {
+    /// Whether it is lines for programs, which are printed as they are.
+    pub(crate) fn is_raw(self) -> bool {
+        matches!(self, Self::Raw | Self::Requests)
+    }
 }
 
 impl LogArgs {
@@ -73,6 +84,7 @@ impl LogArgs {
             (self.part.guard, LogPart::Guard),
             (self.part.agent, LogPart::Agent),
             (self.part.raw, LogPart::Raw),
+            (self.part.requests, LogPart::Requests),
             (self.part.errors, LogPart::Errors),
             (self.part.prompt, LogPart::Prompt),
         ];

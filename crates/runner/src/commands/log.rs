@@ -182,6 +182,7 @@ fn follow_iteration(
     let names: &[&str] = match part {
         LogPart::Guard => &["guard.log"],
         LogPart::Agent | LogPart::Raw => &["executor.log"],
+        LogPart::Requests => &["requests.jsonl"],
         LogPart::All | LogPart::Errors | LogPart::Prompt => &["executor.log", "guard.log"],
     };
     let mut printed = vec![0_usize; names.len()];
@@ -256,6 +257,7 @@ fn section_files(part: LogPart) -> &'static [(&'static str, &'static str)] {
         LogPart::Guard => &[("guard", "guard.log")],
         LogPart::Agent => &[("agent", "executor.log")],
         LogPart::Raw => &[("raw", "stream.jsonl")],
+        LogPart::Requests => &[("requests", "requests.jsonl")],
         LogPart::Errors => &[("errors", "error.log"), ("guard", "guard.log")],
         LogPart::Prompt => &[("prompt", "prompt.md")],
     }
@@ -273,7 +275,7 @@ impl LogTextOutput {
             let bytes = view.log(iter, file).map_err(|error| CommandError::from_host(WHAT, error))?;
             if let Some(bytes) = bytes {
                 let text = String::from_utf8_lossy(&bytes);
-                let text = if part == LogPart::Raw { text.into_owned() } else { lines(&text) };
+                let text = if part.is_raw() { text.into_owned() } else { lines(&text) };
                 sections.push(LogSection { name, text });
             }
         }
@@ -350,7 +352,7 @@ impl CommandOutput for LogTextOutput {
     }
 
     fn human(&self, styler: &Styler) -> String {
-        let has_headings = self.part != LogPart::Raw && self.sections.len() > 1;
+        let has_headings = !self.part.is_raw() && self.sections.len() > 1;
         let mut text = String::new();
         for section in &self.sections {
             if has_headings {

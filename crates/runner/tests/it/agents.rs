@@ -8,5 +8,6 @@ pub(crate) mod projects;
 pub(crate) mod real;
 pub(crate) mod real_limits;
 pub(crate) mod real_review;
+pub(crate) mod recorded;
 pub(crate) mod registry;
 pub(crate) mod supervisor_entry;

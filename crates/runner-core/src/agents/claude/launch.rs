@@ -89,11 +89,11 @@ pub(super) fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     for (name, value) in VARIABLES {
         line.set(name, value);
     }
-    if request.context.is_root {
+    if request.context.user.is_root {
         // Without this, it refuses to bypass permissions as root.
         line.set("IS_SANDBOX", "1");
     }
-    if let Some(base_url) = &executor.base_url {
+    if let Some(base_url) = executor.base_url.as_deref().or(request.context.recorder) {
         line.set("ANTHROPIC_BASE_URL", base_url);
     }
     if let Some(key) = request.provider_key() {

@@ -109,6 +109,7 @@ pub(super) fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     }
     add_mcp_servers(line, request);
     add_provider(line, request);
+    add_recorder(line, request);
     hide_variables(line, request);
     line.arg("--output-schema");
     line.arg(&request.context.answer.schema);
@@ -183,6 +184,21 @@ fn add_provider(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     }
     setting(line, "model_provider", &toml_text(PROVIDER));
     setting(line, &format!("model_providers.{PROVIDER}"), &format!("{{{}}}", fields.join(",")));
+}
+
+/// Features that would keep requests from being recorded as text.
+const UNRECORDED: [&str; 3] =
+    ["enable_request_compression", "responses_websockets", "responses_websockets_v2"];
+
+/// Points Codex's own provider to the recorder, whatever the login is, and makes requests readable.
+fn add_recorder(line: &mut CommandLine, request: &LaunchRequest<'_>) {
+    let Some(url) = request.context.recorder else { return };
+    for feature in UNRECORDED {
+        setting(line, &format!("features.{feature}"), "false");
+    }
+    if request.executor.base_url.is_none() {
+        setting(line, "openai_base_url", &toml_text(url));
+    }
 }
 
 /// Hides keys and the runner's own variables from the agent's commands.

@@ -119,6 +119,31 @@ fn invalid_values_are_reported() {
 }
 
 #[test]
+fn recorder_needs_a_known_provider_on_this_machine() {
+    let preset = "kind = \"command\"\npreset = \"opencode\"";
+    for (bad, problem) in [
+        (
+            "kind = \"script\"\nscenario = \"a\"\nrecord = true".to_owned(),
+            "line 4: `executor.record` is only valid for kind \"codex\" and \"claude\" and for presets: remove it or change `kind`",
+        ),
+        (
+            format!("{preset}\nrecord = true"),
+            "line 4: `executor.record` needs `base_url`: the provider of a preset is not known",
+        ),
+        (
+            format!("{preset}\nreplay = \"a\""),
+            "line 4: `executor.replay` needs `base_url`: the provider of a preset is not known",
+        ),
+        ("replay = \"\"".to_owned(), "line 2: `executor.replay` is empty: set a value or remove the key"),
+    ] {
+        assert_eq!(problems(&bad), [problem], "{bad}");
+    }
+    let container = "model = \"m\"\nbase_url = \"http://127.0.0.1:1\"\nsandbox = \"podman\"\nimage = \"i\"\nrecord = true";
+    let problem = "line 8: `executor.record` does not work with `sandbox = \"podman\"`: remove one of them";
+    assert_eq!(problems(&format!("{preset}\n{container}")), [problem]);
+}
+
+#[test]
 fn names_are_those_of_the_configuration() {
     for kind in [ExecutorKind::Codex, ExecutorKind::Claude, ExecutorKind::Command, ExecutorKind::Script] {
         assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());

@@ -1,7 +1,7 @@
 //! Small ignored files of the user's, such as `.env` or a local database: often the only copy, and an agent can delete them.
 //!
-//! Before a session their contents are kept under `refs/runner/<run>/ignored`. The commit's message records size, time and
-//! mode of each, so that a later session only stores what changed since. Nothing pushes that reference unless asked to.
+//! Before a session their contents are kept in `.git/runner/ignored/`, outside of git: nothing pushes, clones or exports them. A
+//! list records size, time and mode of each, so that a later session only stores what changed since.
 //!
 //! A file that a session deleted is restored, unless its whole folder is ignored: such folders hold build output, and an agent
 //! may clean up. Everything else is reported with the command that restores it.
@@ -15,16 +15,15 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use runner_core::model::id::RunId;
-use runner_core::model::object_id::CommitId;
 use runner_core::model::repo_path::RepoPath;
 use runner_core::step::{FileAction, FileNotice};
-use runner_core::strict::canonical_json;
 use serde::{Deserialize, Serialize};
 
 use super::aside::shell_word;
+use super::ignored_copies::{CopyFolder, KeptCopies, KeptCopy, from_root, paths_with_copies};
 use crate::error::Error;
 use crate::fs::atomic;
-use crate::git::{Git, KeptFile, PathSet, path_of};
+use crate::git::{Git, PathSet, path_of};
 use crate::repo::own_output::is_own_output;
 use crate::repo::paths::is_runner_path;
 
@@ -38,50 +37,65 @@ const FOLDER_FILES_MAX: usize = 64;
 
 /// What a file looked like when it was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct FileState {
-    bytes: u64,
-    mtime_ns: i64,
-    mode: u32,
+pub(super) struct FileState {
+    pub(super) bytes: u64,
+    pub(super) mtime_ns: i64,
+    pub(super) mode: u32,
     /// Whether everything in its folder is ignored.
-    is_in_folder: bool,
+    pub(super) is_in_folder: bool,
 }
 
-/// The kept files that exist, and the commit that has them.
-#[derive(Clone, Debug, Default)]
+/// The kept files that exist, and the folder that has their copies.
+#[derive(Clone, Debug)]
 pub(crate) struct UserFiles {
-    commit: Option<CommitId>,
-    files: BTreeMap<Vec<u8>, FileState>,
+    folder: CopyFolder,
+    files: KeptCopies,
 }
 
 impl UserFiles {
     /// Keeps the ignored files of the work tree before a session. It looks for them at the first session of a run, and again
     /// by each process while it found none; afterwards it stores those that changed since.
     pub(crate) fn keep(git: &Git, run: &RunId, known: Option<Self>) -> Result<Self, Error> {
-        let is_first = known.is_none();
-        let kept = match known {
-            Some(known) => known,
-            None => Self::read(git, run)?,
+        let folder = CopyFolder::of(git, run);
+        let (kept, now) = match known {
+            Some(known) => {
+                let now = known.states_now(git);
+                (known.files, now)
+            }
+            None => match folder.newest()? {
+                Some(files) => {
+                    let known = Self { folder: folder.clone(), files };
+                    let now = known.states_now(git);
+                    (known.files, now)
+                }
+                None => (KeptCopies::new(), find(git)?),
+            },
         };
-        let now = if is_first && kept.commit.is_none() { find(git)? } else { kept.states_now(git) };
-        let is_changed = |path: &Vec<u8>, state: &FileState| kept.files.get(path) != Some(state);
-        let changed: Vec<&Vec<u8>> =
-            now.iter().filter(|(path, state)| is_changed(path, state)).map(|(path, _)| path).collect();
-        if changed.is_empty() {
-            return Ok(Self { commit: kept.commit, files: now });
+        let mut files = KeptCopies::new();
+        let mut has_changed = false;
+        for (path, state) in now {
+            let is_kept = |copy: &&KeptCopy| copy.state == state && folder.path_of(copy.sha256).exists();
+            let known = kept.get(&path).filter(is_kept).copied();
+            let copy = match known {
+                Some(copy) => Some(copy),
+                None => {
+                    has_changed = true;
+                    store(git, &folder, &path, state)?
+                }
+            };
+            files.extend(copy.map(|copy| (path, copy)));
         }
-        let files: Vec<KeptFile> = changed.into_iter().filter_map(|path| content(git, path)).collect();
-        let reference = reference(run);
-        let commit = git.keep_files(&reference, kept.commit.as_ref(), &message(&now), &files)?;
-        Ok(Self { commit: Some(commit), files: now })
+        if has_changed {
+            folder.add_list(git, &files)?;
+        }
+        Ok(Self { folder, files })
     }
 
     /// The files that were kept before the last session of a run.
     pub(crate) fn read(git: &Git, run: &RunId) -> Result<Self, Error> {
-        let Some(commit) = git.resolve(&reference(run))? else { return Ok(Self::default()) };
-        let text = git.commit_body(&commit)?;
-        let listed: BTreeMap<RepoPath, FileState> = serde_json::from_slice(&text).unwrap_or_default();
-        let files = listed.into_iter().map(|(path, state)| (path.to_bytes(), state)).collect();
-        Ok(Self { commit: Some(commit), files })
+        let folder = CopyFolder::of(git, run);
+        let files = folder.newest()?.unwrap_or_default();
+        Ok(Self { folder, files })
     }
 
     /// Restores deleted files after a session, and returns a notice for every file that was deleted or changed.
@@ -90,8 +104,8 @@ impl UserFiles {
         let deleted = notices.iter_mut().filter(|notice| notice.action == FileAction::IgnoredDeleted);
         for notice in deleted {
             let path = notice.path.to_bytes();
-            let state = self.files.get(&path).filter(|state| !state.is_in_folder);
-            if state.is_some_and(|state| self.write(git, &path, *state).is_ok()) {
+            let copy = self.files.get(&path).filter(|copy| !copy.state.is_in_folder);
+            if copy.is_some_and(|copy| self.write(git, &path, *copy).is_ok()) {
                 notice.action = FileAction::IgnoredRestored;
                 notice.restore = None;
             }
@@ -100,13 +114,9 @@ impl UserFiles {
     }
 
     /// Writes a kept file with its permissions and time. Anything in its place stays.
-    fn write(&self, git: &Git, path: &[u8], state: FileState) -> Result<(), Error> {
-        let commit = self.commit.as_ref().ok_or(Error::Internal("a kept file without a commit"))?;
-        let name = path_of(path).to_string_lossy();
-        let kept = git.files_of(commit, &format!(":(literal){name}"))?;
-        let object = kept.iter().find(|file| file.path == path).map(|file| file.object.as_str());
-        let bytes = git.blobs(&object.into_iter().collect::<Vec<_>>())?.pop();
-        let bytes = bytes.ok_or(Error::Internal("a kept file without content"))?;
+    fn write(&self, git: &Git, path: &[u8], copy: KeptCopy) -> Result<(), Error> {
+        let KeptCopy { state, sha256 } = copy;
+        let bytes = self.folder.content(sha256).ok_or(Error::Internal("a kept file without content"))?;
         let file = git.root().join(path_of(path));
         file.parent().map_or(Ok(()), |folder| atomic::create_folders(git.root(), folder))?;
         let modified =
@@ -123,63 +133,45 @@ impl UserFiles {
     pub(crate) fn changes(&self, git: &Git) -> Vec<FileNotice> {
         let now = self.states_now(git);
         let changed = self.files.iter().filter_map(|(path, before)| match now.get(path) {
-            Some(state) if state == before => None,
-            Some(_) => Some(self.notice(path, *before, FileAction::IgnoredChanged)),
-            None => Some(self.notice(path, *before, FileAction::IgnoredDeleted)),
+            Some(state) if *state == before.state => None,
+            Some(_) => Some(self.notice(git, path, *before, FileAction::IgnoredChanged)),
+            None => Some(self.notice(git, path, *before, FileAction::IgnoredDeleted)),
         });
         changed.collect()
     }
 
-    fn notice(&self, path: &[u8], before: FileState, action: FileAction) -> FileNotice {
+    fn notice(&self, git: &Git, path: &[u8], before: KeptCopy, action: FileAction) -> FileNotice {
         FileNotice {
             path: RepoPath::of_bytes(path),
             action,
             reason: "git ignores it".to_owned(),
-            restore: self.restore_command(path, before),
+            restore: self.restore_command(git, path, before),
         }
     }
 
     /// The command that restores a file; none for a path that is not text.
-    fn restore_command(&self, path: &[u8], before: FileState) -> Option<String> {
+    fn restore_command(&self, git: &Git, path: &[u8], before: KeptCopy) -> Option<String> {
         let path = std::str::from_utf8(path).ok().filter(|path| !path.contains(char::is_control))?;
+        let copy = from_root(git, &self.folder.path_of(before.sha256));
+        let copy = shell_word(copy.to_str()?);
+        let folder = path.rsplit_once('/').map(|(folder, _)| format!("mkdir -p {} && ", shell_word(folder)));
+        let mode = before.state.mode & 0o777;
         let path = shell_word(path);
-        let commit = self.commit.as_ref()?.prefix(12);
-        let restore = format!("git restore --source={commit} -- {path}");
-        let mode = before.mode & 0o777;
-        // Git stores no other permissions.
-        let is_usual = matches!(mode, 0o644 | 0o755);
-        Some(if is_usual { restore } else { format!("{restore} && chmod {mode:o} {path}") })
+        Some(format!("{}cp {copy} {path} && chmod {mode:o} {path}", folder.unwrap_or_default()))
     }
 
     /// The kept files that exist now.
     fn states_now(&self, git: &Git) -> BTreeMap<Vec<u8>, FileState> {
-        let state = |path: &Vec<u8>, before: &FileState| {
-            Some((path.clone(), small_file(&git.root().join(path_of(path)), before.is_in_folder)?))
+        let state = |path: &Vec<u8>, before: &KeptCopy| {
+            Some((path.clone(), small_file(&git.root().join(path_of(path)), before.state.is_in_folder)?))
         };
         self.files.iter().filter_map(|(path, before)| state(path, before)).collect()
     }
 }
 
-/// Every path that is kept for any run of the repository.
+/// Every path of which a run of this work tree has a copy.
 pub(super) fn kept_paths(git: &Git) -> Result<PathSet, Error> {
-    let mut paths = PathSet::new();
-    for (name, commit) in git.all_refs()? {
-        let is_kept = name.starts_with("refs/runner/") && name.ends_with("/ignored");
-        if let Some(commit) = is_kept.then(|| CommitId::new(commit).ok()).flatten() {
-            paths.extend(git.files_of(&commit, ".")?.into_iter().map(|file| file.path));
-        }
-    }
-    Ok(paths)
-}
-
-fn reference(run: &RunId) -> String {
-    format!("refs/runner/{run}/ignored")
-}
-
-fn message(files: &BTreeMap<Vec<u8>, FileState>) -> String {
-    let files: BTreeMap<RepoPath, FileState> =
-        files.iter().map(|(path, state)| (RepoPath::of_bytes(path), *state)).collect();
-    String::from_utf8_lossy(&canonical_json(&files)).into_owned()
+    Ok(paths_with_copies(git)?.into_iter().collect())
 }
 
 /// The ignored files that are small enough, up to the limits.
@@ -237,9 +229,9 @@ fn small_file(file: &Path, is_in_folder: bool) -> Option<FileState> {
     (state.bytes <= FILE_BYTES_MAX).then_some(state)
 }
 
-fn content(git: &Git, path: &[u8]) -> Option<KeptFile> {
+/// Stores a copy of a file; none if it cannot be read.
+fn store(git: &Git, folder: &CopyFolder, path: &[u8], state: FileState) -> Result<Option<KeptCopy>, Error> {
     let file = git.root().join(path_of(path));
-    let bytes = atomic::read(&file, FILE_BYTES_MAX).ok().flatten()?;
-    let is_executable = file.metadata().is_ok_and(|metadata| metadata.mode() & 0o100 != 0);
-    Some(KeptFile { path: path.to_vec(), is_executable, bytes })
+    let Some(bytes) = atomic::read(&file, FILE_BYTES_MAX).ok().flatten() else { return Ok(None) };
+    Ok(Some(KeptCopy { state, sha256: folder.store(&bytes)? }))
 }

@@ -11,7 +11,7 @@ use crate::RUNNER;
 
 /// A helper of both scripts: `path FLAG` prints the argument after a flag.
 const PRELUDE: &str = r#"
-[ "$1" = --version ] && { echo 'codex-cli 0.166.0'; exit; }
+[ "$1" = --version ] && { echo 'codex-cli 0.169.0'; exit; }
 path() { flag=$1; shift; while [ $# -gt 0 ]; do [ "$1" = "$flag" ] && { printf '%s\n' "$2"; return; }; shift; done; }
 "#;
 
@@ -72,7 +72,7 @@ fn codex_session_is_parsed_recorded_and_passed() {
     );
     let meta = sandbox.meta(1);
     assert_eq!(meta["outcome"], "passed");
-    assert_eq!(meta["identity"], json!({ "session_id": "t-1", "model": null, "version": "0.166.0" }));
+    assert_eq!(meta["identity"], json!({ "session_id": "t-1", "model": null, "version": "0.169.0" }));
     let usage = &meta["usage"];
     assert_eq!((&usage["input_tokens"], &usage["cached_input_tokens"]), (&json!(20), &json!(5)));
     assert_eq!((&usage["cost_microdollars"], &usage["cost_source"]), (&Value::Null, &json!("unknown")));
@@ -174,5 +174,7 @@ fn preset_runs_its_command_line() {
     let sandbox = RunBuilder::new(RUNNER).executor(&executor).start_in(sandbox);
     sandbox.runner(&["step"]).ok();
     assert_eq!(sandbox.meta(1)["outcome"], "passed");
-    assert_eq!(sandbox.read("line.txt"), "-y -o stream-json --chat-recording false --safe-mode -m m\n");
+    let line = sandbox.read("line.txt");
+    let beginning = "-o stream-json --chat-recording false --safe-mode --allowed-tools agent,edit,";
+    assert!(line.starts_with(beginning) && line.ends_with(",write_file -m m\n"), "{line}");
 }

@@ -3,6 +3,8 @@
 //! them.
 #![expect(clippy::indexing_slicing, reason = "here a fault is a failed test")]
 
+use std::collections::BTreeSet;
+
 use testkit::agents;
 use testkit::oracle::{assert_sound, processes_of};
 use testkit::run_builder::RunBuilder;
@@ -101,6 +103,21 @@ fn grok_works() {
     works("grok", "scripted", "/v1", PresetUsage::Tokens);
 }
 
+/// The recorder is outside of the sandbox that the program is in.
+#[test]
+fn qwen_can_be_recorded() {
+    let server = model_of(SCRIPT);
+    let setup = setup("qwen", "scripted", &format!("{}/v1", server.url())).executor_keys("record = true");
+    let sandbox = started(&setup.guard("grep -qx hello hello.txt"));
+    let step = run(&mut command(&sandbox, &["step"]));
+    assert_eq!(sandbox.outcomes(), ["passed"], "{}{}", step.stdout, step.stderr);
+    let meta = sandbox.meta(1);
+    assert_eq!(meta["sandbox"], "bubblewrap");
+    assert!(meta["requests"]["count"].as_u64() >= Some(2), "{}", meta["requests"]);
+    let log = sandbox.iteration_file(1, "requests.jsonl");
+    assert!(log.contains("/v1/chat/completions") && !log.contains("sk-dummy"), "{log}");
+}
+
 /// Shows the environment of its commands to the model, after the time that an MCP server needs to start.
 const LOOKS_AROUND: &str = r#"
 [[part]]
@@ -110,9 +127,8 @@ do.shell = '''env; sleep 3; printf '{"status": "retry", "summary": "looked aroun
 do.final = "I looked around."
 "#;
 
-/// Runs a session with marked files in home and repository. These marks and no others may enter it: the program has no switch
-/// for them, and the guide names them.
-fn takes_in(preset: &str, model: &str, path: &str, known: &[&str]) {
+/// Runs a session with marked files in home and repository. No mark may enter it.
+fn takes_in_nothing(preset: &str, model: &str, path: &str) {
     let server = model_of(LOOKS_AROUND);
     let setup = setup(preset, model, &format!("{}{path}", server.url()));
     let repo = setup.executor_keys("instructions = []").guard("true").start_in(marked_repo());
@@ -120,56 +136,60 @@ fn takes_in(preset: &str, model: &str, path: &str, known: &[&str]) {
     let log = repo.iteration_file(1, "executor.log");
     assert_eq!(repo.outcomes(), ["retry"], "{}{log}", step.stderr);
     assert!(log.contains("RUNNER_PROMPT"), "{preset}: the environment was not looked at: {log}");
-    assert_eq!(sent_marks(&server), known.iter().map(|mark| (*mark).to_owned()).collect(), "{preset}");
+    assert_eq!(sent_marks(&server), BTreeSet::new(), "{preset}");
     assert_sound(&repo);
 }
 
 #[test]
 fn opencode_takes_in_nothing_but_the_prompt() {
-    takes_in("opencode", "scripted", "/v1", &[]);
+    takes_in_nothing("opencode", "scripted", "/v1");
 }
 
 #[test]
-fn gemini_takes_in_its_context_files_and_variables() {
-    let known = ["MARK-home-gemini-memory", "MARK-repo-gemini-env", "MARK-repo-gemini-instructions"];
-    takes_in("gemini", "gemini-2.5-flash", "", &known);
+fn gemini_takes_in_nothing_but_the_prompt() {
+    takes_in_nothing("gemini", "gemini-2.5-flash", "");
 }
 
 #[test]
-fn qwen_takes_in_its_variables() {
-    takes_in("qwen", "scripted", "/v1", &["MARK-repo-qwen-env"]);
+fn qwen_takes_in_nothing_but_the_prompt() {
+    takes_in_nothing("qwen", "scripted", "/v1");
 }
 
 #[test]
 fn copilot_takes_in_nothing_but_the_prompt() {
-    takes_in("copilot", "scripted", "/v1", &[]);
+    takes_in_nothing("copilot", "scripted", "/v1");
 }
 
 #[test]
 fn pi_takes_in_nothing_but_the_prompt() {
-    takes_in("pi", "scripted", "/v1", &[]);
+    takes_in_nothing("pi", "scripted", "/v1");
 }
 
 #[test]
-fn kilo_takes_in_its_rules() {
-    takes_in("kilo", "scripted", "/v1", &["MARK-home-kilo-rule", "MARK-repo-kilo-rule"]);
+fn kilo_takes_in_nothing_but_the_prompt() {
+    takes_in_nothing("kilo", "scripted", "/v1");
 }
 
 #[test]
-fn grok_takes_in_shared_skills_and_plugins() {
-    let known = ["MARK-home-agents-skill", "MARK-home-claude-env", "MARK-home-claude-plugin"];
-    takes_in("grok", "scripted", "/v1", &known);
+fn grok_takes_in_nothing_but_the_prompt() {
+    takes_in_nothing("grok", "scripted", "/v1");
 }
 
 /// Runs a session of a real agent over the Agent Client Protocol.
-fn speaks_acp(preset: &str, arguments: &[&str], variables: &[(&str, String)], state: &str) {
+///
+/// `state` are the folders of its state, below the home.
+fn speaks_acp(preset: &str, arguments: &[&str], variables: &[(&str, String)], state: &[&str]) {
     let words: Vec<String> = std::iter::once(agents::program(preset).display().to_string())
         .chain(arguments.iter().map(|word| (*word).to_owned()))
         .collect();
-    let keys = format!("kind = \"acp\"\ncommand = {words:?}\nwritable = [{state}]\nsandbox = \"require\"");
+    let writable: Vec<String> = state.iter().map(|folder| format!("~/{folder}")).collect();
+    let keys = format!("kind = \"acp\"\ncommand = {words:?}\nwritable = {writable:?}\nsandbox = \"require\"");
     let setup = RunBuilder::new(RUNNER).executor(&keys).executor_keys("").guard("grep -qx hello hello.txt");
     let sandbox = started(&setup.keys("iteration_timeout_secs = 110"));
     let settings = r#"{"security": {"auth": {"selectedType": "gemini-api-key"}}}"#;
+    for folder in state {
+        std::fs::create_dir_all(sandbox.outside().join("home").join(folder)).unwrap();
+    }
     let home = sandbox.outside().join("home/.gemini");
     std::fs::create_dir_all(&home).unwrap();
     std::fs::write(home.join("settings.json"), settings).unwrap();
@@ -194,7 +214,7 @@ fn gemini_speaks_acp() {
         ("GOOGLE_GEMINI_BASE_URL", server.url()),
         ("GEMINI_MODEL", "gemini-2.5-flash".to_owned()),
     ];
-    speaks_acp("gemini", &["--acp"], &variables, "\"~/.gemini\"");
+    speaks_acp("gemini", &["--acp"], &variables, &[".gemini"]);
 }
 
 #[test]
@@ -213,6 +233,6 @@ fn opencode_speaks_acp() {
         ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
         ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned()),
     ];
-    let state = "\"~/.config/opencode\", \"~/.local/share/opencode\", \"~/.local/state/opencode\", \"~/.cache/opencode\"";
-    speaks_acp("opencode", &["acp"], &variables, state);
+    let state = [".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"];
+    speaks_acp("opencode", &["acp"], &variables, &state);
 }

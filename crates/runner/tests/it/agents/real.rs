@@ -15,7 +15,7 @@ use testkit::test_repo::{RunOutput, TestRepo, run};
 
 use crate::RUNNER;
 
-const WHOLE_RUN: &str = include_str!("../../../../scripted-model/scripts/whole-run.toml");
+pub(crate) const WHOLE_RUN: &str = include_str!("../../../../scripted-model/scripts/whole-run.toml");
 const GUARD: &str = "test ! -e two.txt || grep -qx right two.txt";
 pub(crate) const BOTH: [&str; 2] = ["codex", "claude"];
 

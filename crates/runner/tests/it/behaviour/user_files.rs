@@ -106,6 +106,42 @@ fn deleted_and_changed_ignored_files_can_be_restored() {
     assert_sound(&repo);
 }
 
+/// The contents of a list of copies.
+fn kept_texts(repo: &TestRepo, list: &str) -> Vec<String> {
+    let folder = ".git/runner/ignored/demo";
+    let list: Value = serde_json::from_str(&repo.read(&format!("{folder}/{list}.json"))).unwrap();
+    let name = |file: &Value| file["sha256"].as_str().unwrap().chars().take(20).collect::<String>();
+    list.as_object().unwrap().values().map(|file| repo.read(&format!("{folder}/{}", name(file)))).collect()
+}
+
+/// Ignored files are where people keep their keys. A copy in git could be pushed, bundled and cloned.
+#[test]
+fn no_git_object_has_the_content_of_an_ignored_file() {
+    let repo = with_ignored_files("rm .env; echo w > w");
+    repo.write(".env", "TOKEN=only-in-the-ignored-file\n");
+    repo.runner(&["loop"]).ok();
+    assert_eq!(repo.read(".env"), "TOKEN=only-in-the-ignored-file\n", "restored");
+    let objects = repo.git(&["cat-file", "--batch-all-objects", "--batch", "--buffer"]);
+    assert!(!objects.contains("only-in-the-ignored-file"));
+    assert_eq!(repo.git(&["for-each-ref", "refs/runner/demo/ignored"]), "");
+    for entry in std::fs::read_dir(repo.path(".git/runner/ignored/demo")).unwrap() {
+        assert_eq!(entry.unwrap().metadata().unwrap().mode() & 0o077, 0, "only the owner may read copies");
+    }
+    let folder = repo.path(".git/runner/ignored").metadata().unwrap();
+    assert_eq!(repo.path(".git/runner").metadata().unwrap().mode() & 0o077, 0, "{folder:?}");
+    assert_sound(&repo);
+}
+
+#[test]
+fn clean_removes_the_copies_of_a_run() {
+    let repo = with_ignored_files("true");
+    repo.runner(&["loop"]).ok();
+    assert!(repo.path(".git/runner/ignored/demo").exists());
+    repo.git(&["checkout", "-q", "main"]);
+    repo.runner(&["clean", "demo", "--force", "--yes"]).ok();
+    assert!(!repo.path(".git/runner/ignored/demo").exists());
+}
+
 /// A copy is as new as the last session's beginning, and older ones stay reachable.
 #[test]
 fn changes_of_the_user_between_sessions_are_kept() {
@@ -116,8 +152,8 @@ fn changes_of_the_user_between_sessions_are_kept() {
     assert_eq!(notices(&repo, 1), Vec::<Value>::new());
     repo.write(".env", "KEY=22\n");
     repo.runner(&["step"]).ok();
-    assert_eq!(repo.git(&["show", "refs/runner/demo/ignored:.env"]), "KEY=22");
-    assert_eq!(repo.git(&["show", "refs/runner/demo/ignored~1:.env"]), "KEY=1");
+    assert_eq!(kept_texts(&repo, "0002"), ["KEY=22\n"]);
+    assert_eq!(kept_texts(&repo, "0001"), ["KEY=1\n"]);
     assert_eq!((notices(&repo, 2).len(), repo.read(".env")), (1, "KEY=22\n".to_owned()));
     assert_eq!(repo.runner(&["step"]).code, Some(3), "it was the last attempt");
     assert_eq!(notices(&repo, 3)[0]["action"], "ignored_deleted", "a folder is in its place");
@@ -130,8 +166,8 @@ fn large_files_and_folders_with_many_files_are_not_kept() {
         repo.write(&format!("build/many/{n}"), "x");
     }
     repo.runner(&["step"]).ok();
-    let kept = repo.git(&["ls-tree", "-r", "--name-only", "refs/runner/demo/ignored"]);
-    assert_eq!(kept.lines().collect::<Vec<_>>(), [".env", "sub/local.toml"]);
+    let kept: Value = serde_json::from_str(&repo.read(".git/runner/ignored/demo/0001.json")).unwrap();
+    assert_eq!(kept.as_object().unwrap().keys().collect::<Vec<_>>(), [".env", "sub/local.toml"]);
     assert_eq!(repo.git(&["fsck", "--strict", "--no-dangling", "--no-progress"]), "");
 }
 

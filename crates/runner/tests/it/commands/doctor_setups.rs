@@ -231,6 +231,37 @@ const SETUPS: &[BrokenSetup] = &[
         &["is a bare repository", "git clone REPOSITORY"],
     ),
     problem(
+        "a Node that is too old for the agent",
+        r#"conf "[executor]\nkind = \"command\"\npreset = \"pi\"\n$GUARD"; runner doctor"#,
+        "check=agent verdict=problem",
+        &["pi needs Node 22, and `node` is v20.1.0", "install Node 22"],
+    ),
+    warning(
+        "an agent that loads more than the prompt without a sandbox",
+        r#"conf "[executor]\nkind = \"command\"\npreset = \"kilo\"\nsandbox = \"off\"\n$GUARD"; runner doctor"#,
+        "check=sandbox verdict=warning",
+        &["kilo also loads .kilo, .kilocode in your home, and", ".kilocoderules", "executor.sandbox auto"],
+    ),
+    warning(
+        "a preset of another version",
+        r#"conf "[executor]\nkind = \"command\"\npreset = \"kilo\"\n$GUARD"; runner doctor"#,
+        "check=agent verdict=warning",
+        &["9.9.9", "(tested with", "npm install -g @kilocode/cli@"],
+    ),
+    problem(
+        "a recorder without curl",
+        r#"conf "[executor]\nkind = \"codex\"\nrecord = true\n$GUARD"; ln -s ../bin/codex ../without/codex
+            CODEX_API_KEY=k PATH="$WITHOUT" runner doctor"#,
+        "check=agent verdict=problem",
+        &["needs `curl`", "install curl"],
+    ),
+    problem(
+        "a recording that is not there",
+        r#"conf "[executor]\nkind = \"codex\"\nreplay = \"no-such-run\"\n$GUARD"; CODEX_API_KEY=k runner doctor"#,
+        "check=agent verdict=problem",
+        &["no recorded run in `no-such-run`", "executor.replay FOLDER"],
+    ),
+    problem(
         "no git",
         r#"PATH="$NO_GIT" runner doctor"#,
         "check=git verdict=problem",
@@ -248,11 +279,13 @@ fn ready_repo() -> TestRepo {
     let tools = r#"
         mkdir bin refused without no-git
         ln -s "$RUNNER_BINARY" bin/runner; ln -s "$RUNNER_BINARY" without/runner; ln -s "$RUNNER_BINARY" no-git/runner
-        printf '#!/bin/sh\necho "codex-cli 0.166.0"\n' > bin/codex
+        printf '#!/bin/sh\necho "codex-cli 0.169.0"\n' > bin/codex
         printf '#!/bin/sh\necho "9.9.9 (Claude Code)"\n' > bin/claude
         printf '#!/bin/sh\necho "bwrap: No permissions to create new namespace" >&2\nexit 1\n' > refused/bwrap
         printf '#!/bin/sh\n[ "$1" = sandbox ] || exec %s/bin/codex "$@"\necho "bwrap: Creating new namespace failed" >&2\nexit 1\n' "$PWD" > refused/codex
-        chmod +x bin/codex bin/claude refused/bwrap refused/codex
+        printf '#!/bin/sh\necho 9.9.9\n' > bin/kilo; printf '#!/bin/sh\necho 0.87.1\n' > bin/pi
+        printf '#!/bin/sh\necho v20.1.0\n' > bin/node
+        chmod +x bin/kilo bin/pi bin/node bin/codex bin/claude refused/bwrap refused/codex
         for name in git sh make true; do ln -s "$(which $name)" without/$name; done"#;
     run(repo.command("sh").args(["-ec", tools]).current_dir(repo.outside()).env("RUNNER_BINARY", RUNNER))
         .ok();

@@ -148,7 +148,7 @@ fn doctor_checks_agent_versions() {
     let sandbox = started();
     let config = sandbox.read(".runner/state/config.toml").replace("[\"just\", \"ci\"]", "[\"true\"]");
     for (kind, package, version, verdict) in [
-        ("codex", "@openai/codex", "codex-cli 0.166.0", "ok"),
+        ("codex", "@openai/codex", "codex-cli 0.169.0", "ok"),
         ("codex", "@openai/codex", "codex-cli 9.0.0", "warning"),
         ("claude", "@anthropic-ai/claude-code", "2.1.326 (Claude Code)", "ok"),
         ("claude", "@anthropic-ai/claude-code", "3.0.0 (Claude Code)", "warning"),

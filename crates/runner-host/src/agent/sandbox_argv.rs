@@ -1,0 +1,130 @@
+//! The command line of a bubblewrap sandbox: its mounts, in their order.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::sandbox::canonical;
+use crate::agent::command::PreparedCommand;
+use crate::agent::user_sockets;
+use crate::repo::heldout_folder;
+
+/// Where the session's temporary folder is mounted.
+pub(super) const TEMP_DIR: &str = "/tmp";
+/// Folders whose content is hidden inside.
+pub(super) const HIDDEN_FOLDERS: [&str; 2] = [TEMP_DIR, "/dev/shm"];
+/// The variables with the path of the temporary folder.
+pub(crate) const TEMP_DIR_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
+
+/// Sockets of services that start programs outside of the sandbox on request.
+pub(crate) const SERVICE_SOCKETS: [&str; 12] = [
+    "/run/docker.sock",
+    "/run/containerd/containerd.sock",
+    "/run/podman/podman.sock",
+    "/run/crio/crio.sock",
+    "/run/buildkit/buildkitd.sock",
+    "/run/libvirt/libvirt-sock",
+    "/run/snapd.socket",
+    "/var/lib/lxd/unix.socket",
+    "/var/snap/lxd/common/lxd/unix.socket",
+    "/var/lib/incus/unix.socket",
+    "/run/dbus/system_bus_socket",
+    "/run/systemd/private",
+];
+const SERVICE_FOLDER: &str = "/run/user";
+
+/// The command line of a sandbox.
+pub(crate) struct ArgvBuilder(pub(super) Vec<OsString>);
+
+impl ArgvBuilder {
+    pub(super) fn words(&mut self, words: &[&str]) -> &mut Self {
+        self.0.extend(words.iter().map(OsString::from));
+        self
+    }
+
+    pub(crate) fn mount(&mut self, flag: &str, from: &Path, to: &Path) {
+        self.0.extend([flag.into(), from.into(), to.into()]);
+    }
+
+    /// An empty folder in the place of another.
+    pub(crate) fn empty_folder(&mut self, path: &Path) {
+        self.0.extend(["--tmpfs".into(), path.into()]);
+    }
+
+    /// An empty file in the place of another.
+    pub(crate) fn empty_file(&mut self, path: &Path) {
+        self.mount("--ro-bind", Path::new("/dev/null"), path);
+    }
+
+    /// Hides files and folders of a program's own, of the user and of the repository. They look empty, and nothing can be
+    /// written there: it would be lost.
+    pub(super) fn hide(&mut self, paths: &[PathBuf]) {
+        for path in paths {
+            if path.is_dir() {
+                self.empty_folder(path);
+                self.0.extend(["--remount-ro".into(), path.into()]);
+            } else {
+                self.empty_file(path);
+            }
+        }
+    }
+
+    /// Hides the folder of held-out checks. It comes last: no other mount may show it again.
+    pub(crate) fn hide_heldout(&mut self, configured: Option<&str>) {
+        if let Some(path) = configured.and_then(heldout_folder::configured) {
+            self.empty_folder(&path);
+        }
+    }
+
+    pub(super) fn hide_services(&mut self, allowed: &[String]) {
+        let is_hidden = |socket: &Path| {
+            socket.exists() && !allowed.iter().any(|path| canonical(Path::new(path)) == socket)
+        };
+        let named = user_sockets::of_variables(|name| std::env::var_os(name));
+        let sockets = SERVICE_SOCKETS.iter().map(PathBuf::from).chain(named);
+        for socket in sockets.map(|socket| canonical(&socket)).collect::<BTreeSet<_>>() {
+            if is_hidden(&socket) && !is_covered(&socket) {
+                self.empty_file(&socket);
+            }
+        }
+        if Path::new(SERVICE_FOLDER).exists() {
+            self.words(&["--tmpfs", SERVICE_FOLDER]);
+        }
+        let trigger = Path::new("/proc/sysrq-trigger");
+        if trigger.exists() {
+            self.empty_file(trigger);
+        }
+    }
+
+    /// Hides the sockets of services in the user's home: container services, agents of ssh and gpg. Their folders are hidden,
+    /// because a socket can vanish before the sandbox starts.
+    pub(crate) fn hide_user_sockets(&mut self, root: &Path, allowed: &[String]) {
+        let home = std::env::var_os("HOME").map(|home| canonical(Path::new(&home))).unwrap_or_default();
+        let sockets = user_sockets::find(&home, root, allowed);
+        for folder in sockets.folders {
+            self.empty_folder(&folder);
+        }
+        for socket in sockets.in_home {
+            self.empty_file(&socket);
+        }
+    }
+}
+
+impl ArgvBuilder {
+    /// Makes a command run in the sandbox, in this folder, with temporary files in the sandbox.
+    pub(crate) fn finish(mut self, command: &mut PreparedCommand, folder: &Path) {
+        self.words(&["--chdir"]).0.push(folder.into());
+        self.words(&["--"]).0.append(&mut command.argv);
+        for (name, value) in &mut command.environment {
+            if TEMP_DIR_VARIABLES.iter().any(|variable| name == variable) {
+                *value = TEMP_DIR.into();
+            }
+        }
+        command.argv = self.0;
+    }
+}
+
+/// Whether a path is in a folder that is empty in every sandbox.
+fn is_covered(path: &Path) -> bool {
+    HIDDEN_FOLDERS.iter().chain(&[SERVICE_FOLDER]).any(|folder| path.starts_with(folder))
+}
