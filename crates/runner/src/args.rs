@@ -12,6 +12,7 @@ mod diff;
 mod docs;
 mod doctor;
 mod eval;
+mod explain;
 mod fork;
 mod init;
 mod land;
@@ -54,6 +55,7 @@ pub(crate) use diff::DiffArgs;
 pub(crate) use docs::{CompletionsArgs, ManArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use eval::EvalArgs;
+pub(crate) use explain::ExplainArgs;
 pub(crate) use fork::ForkArgs;
 pub(crate) use init::InitArgs;
 pub(crate) use land::LandArgs;
@@ -147,6 +149,7 @@ pub(crate) enum RunnerCommand {
     Init(InitArgs),
     Config(ConfigArgs),
     Doctor(DoctorArgs),
+    Explain(ExplainArgs),
     Validate(ValidateArgs),
     Demo(DemoArgs),
     Completions(CompletionsArgs),
@@ -171,7 +174,7 @@ const GROUPS: &[CommandGroup] = &[
     CommandGroup { heading: "Prove", commands: &["verify", "attest", "replay", "blame"] },
     CommandGroup {
         heading: "Set up",
-        commands: &["init", "config", "doctor", "validate", "demo", "completions", "man"],
+        commands: &["init", "config", "doctor", "explain", "validate", "demo", "completions", "man"],
     },
     CommandGroup { heading: "Evaluate", commands: &["eval", "conformance"] },
 ];

@@ -11,6 +11,7 @@ mod diff;
 mod docs;
 mod doctor;
 mod eval;
+mod explain;
 mod fork;
 mod init;
 mod land;
@@ -62,6 +63,7 @@ fn folder_of(cli: &RunnerCli) -> PathBuf {
         | RunnerCommand::Clean(_)
         | RunnerCommand::Init(_)
         | RunnerCommand::Doctor(_)
+        | RunnerCommand::Explain(_)
         | RunnerCommand::Demo(_)
         | RunnerCommand::Completions(_)
         | RunnerCommand::Man(_)
@@ -150,6 +152,7 @@ pub(crate) fn run(cli: &RunnerCli, ui: &Ui) -> Result<Box<dyn CommandOutput>, Co
         RunnerCommand::Init(args) => Box::new(init::run(dir, args)?),
         RunnerCommand::Config(args) => config::run(dir, args)?,
         RunnerCommand::Doctor(_) => Box::new(doctor::run(dir)),
+        RunnerCommand::Explain(args) => Box::new(explain::run(args)?),
         RunnerCommand::Demo(args) => Box::new(demo::run(args, ui)?),
         RunnerCommand::Completions(args) => Box::new(docs::completions(args)),
         RunnerCommand::Man(args) => Box::new(docs::man(args)?),
