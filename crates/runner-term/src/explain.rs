@@ -3,11 +3,10 @@
 const ERRORS: &str = include_str!("explain/errors.md");
 const STOP_REASONS: &str = include_str!("explain/stop_reasons.md");
 
-/// The page of one code.
+/// The page of one code, as Markdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodePage {
     pub code: &'static str,
-    /// Markdown.
     pub text: &'static str,
 }
 

@@ -11,7 +11,7 @@ use crate::args::ExplainArgs;
 
 /// What a code is the code of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum CodeKind {
+pub(crate) enum CodeKind {
     Error,
     StopReason,
     Outcome,
@@ -40,7 +40,7 @@ impl CodeKind {
     }
 }
 
-struct Explanation {
+pub(crate) struct Explanation {
     kind: CodeKind,
     code: &'static str,
     text: String,

@@ -1,6 +1,6 @@
 //! `runner explain`: every code that a user can meet has an explanation.
 
-use runner_core::step::{Outcome, StopReason};
+use runner_core::step::Outcome;
 use runner_core::verify::Rule;
 use testkit::test_repo::TestRepo;
 
@@ -31,9 +31,22 @@ fn outcomes_rules_and_stop_reasons_are_explained() {
     for rule in Rule::ALL {
         assert!(is_listed("rule of 'runner verify'", rule.as_str()), "{rule}");
     }
-    for reason in [StopReason::Complete, StopReason::UserStop, StopReason::NotApproved] {
-        assert!(is_listed("stop reason", reason.as_str()), "{reason:?}");
+    let reasons = stop_reasons();
+    assert!(reasons.len() > 10, "{reasons:?}");
+    for reason in reasons {
+        assert!(is_listed("stop reason", &reason), "{reason}");
     }
+}
+
+/// The names of all stop reasons, from the schema that is generated from their type.
+fn stop_reasons() -> Vec<String> {
+    let schema = include_str!("../../../../../schemas/event.schema.json");
+    let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
+    let variants = schema["$defs"]["StopReason"]["oneOf"].as_array().unwrap();
+    variants
+        .iter()
+        .map(|variant| variant["properties"]["reason"]["const"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
