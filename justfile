@@ -38,7 +38,7 @@ advisories:
 # Run Clippy on everything, including tests and benchmarks
 lint:
     cargo clippy --workspace --all-targets --locked -- -D warnings
-    cargo clippy -p runner-ui --no-default-features --locked -- -D warnings
+    cargo clippy -p runner -p runner-ui --no-default-features --locked -- -D warnings
 
 # nextest runs no doc tests, and `cargo test --doc` rebuilds every crate even if there are none. So it runs only if a doc
 # comment contains a code block marked as ```rust.
@@ -227,7 +227,7 @@ mutants *ARGS:
 # Optimized programs for the crash campaign, which runs them tens of thousands of times
 [private]
 crash-programs:
-    cargo build --quiet --locked --profile crash -p runner -p crash-campaign
+    cargo build --quiet --locked --profile crash -p runner -p crash-campaign --no-default-features
 
 # The crash campaign. Families and scenarios: `just crash-list`. Everything takes hours; `just crash step --family kill-all` a
 # minute. A report prints the command that repeats a bad point: `just crash --point kill-all/step/37`.
@@ -269,8 +269,18 @@ agents-test: agents
 agents-newest *AGENTS:
     scripts/agents-newest {{ AGENTS }}
 
-# Install runner, runner-ui and runner-eval from this repository
+# Install runner from this repository
 install:
     cargo install --locked --path crates/runner
-    cargo install --locked --path crates/runner-ui
-    cargo install --locked --path crates/runner-eval
+
+# Build the book from the documents into target/book, and check its links
+book:
+    scripts/book
+
+# Build all packages of this version into target/packages: archive, .deb, npm, SBOM, provenance, checksums
+release:
+    scripts/release
+
+# Install, try and remove the packages in clean places, and build them again in another folder: the same bytes
+release-check: release
+    scripts/release-check

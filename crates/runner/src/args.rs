@@ -11,12 +11,15 @@ mod demo;
 mod diff;
 mod docs;
 mod doctor;
+#[cfg(test)]
+mod documented;
 mod eval;
 mod explain;
 mod fork;
 mod init;
 mod land;
 mod log;
+mod mcp;
 mod node;
 mod note;
 mod pause;
@@ -60,6 +63,7 @@ pub(crate) use fork::ForkArgs;
 pub(crate) use init::InitArgs;
 pub(crate) use land::LandArgs;
 pub(crate) use log::{LogArgs, LogPart};
+pub(crate) use mcp::McpArgs;
 pub(crate) use node::{
     AddArgs, CheckAddArgs, CheckRemoveArgs, CheckRunArgs, EditArgs, MoveArgs, NodeArgs, NodeCheckCommand,
     NodeCommand, NodeEditCommand, PositionArgs, SplitArgs,
@@ -154,6 +158,7 @@ pub(crate) enum RunnerCommand {
     Demo(DemoArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
+    Mcp(McpArgs),
     Eval(EvalArgs),
     Conformance(ConformanceArgs),
 }
@@ -174,7 +179,7 @@ const GROUPS: &[CommandGroup] = &[
     CommandGroup { heading: "Prove", commands: &["verify", "attest", "replay", "blame"] },
     CommandGroup {
         heading: "Set up",
-        commands: &["init", "config", "doctor", "explain", "validate", "demo", "completions", "man"],
+        commands: &["init", "config", "doctor", "explain", "validate", "demo", "completions", "man", "mcp"],
     },
     CommandGroup { heading: "Evaluate", commands: &["eval", "conformance"] },
 ];

@@ -16,6 +16,7 @@ mod fork;
 mod init;
 mod land;
 mod log;
+mod mcp;
 mod node;
 mod node_check;
 mod node_check_run;
@@ -67,6 +68,7 @@ fn folder_of(cli: &RunnerCli) -> PathBuf {
         | RunnerCommand::Demo(_)
         | RunnerCommand::Completions(_)
         | RunnerCommand::Man(_)
+        | RunnerCommand::Mcp(_)
         | RunnerCommand::Eval(_)
         | RunnerCommand::Conformance(_) => dir.to_owned(),
         RunnerCommand::Run(args) if args.goal.is_some() => dir.to_owned(),
@@ -156,6 +158,7 @@ pub(crate) fn run(cli: &RunnerCli, ui: &Ui) -> Result<Box<dyn CommandOutput>, Co
         RunnerCommand::Demo(args) => Box::new(demo::run(args, ui)?),
         RunnerCommand::Completions(args) => Box::new(docs::completions(args)),
         RunnerCommand::Man(args) => Box::new(docs::man(args)?),
+        RunnerCommand::Mcp(args) => Box::new(mcp::run(dir, args)?),
         RunnerCommand::Eval(args) => return Err(eval::run(&cli.global, args)),
         RunnerCommand::Conformance(args) => Box::new(conformance::run(dir, args, ui)?),
     })

@@ -16,6 +16,7 @@ pub(crate) mod inspect;
 pub(crate) mod land;
 pub(crate) mod log_show_diff;
 pub(crate) mod loop_output;
+mod mcp;
 pub(crate) mod pause;
 pub(crate) mod plan;
 mod plan_formats;
