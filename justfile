@@ -7,7 +7,7 @@ default:
     @{{ quote(just_executable()) }} --list --unsorted
 
 # Everything CI runs, fast checks first
-ci: fmt-check spell deny ui-check lint test crash-sample ui-browse (eval-slurm "16") untouched
+ci: fmt-check spell deny workflows ui-check lint test crash-sample ui-browse (eval-slurm "16") untouched
 
 # Check formatting
 fmt-check:
@@ -21,6 +21,12 @@ spell:
 deny:
     cargo deny --locked check licenses bans sources
     @{{ quote(just_executable()) }} advisories
+
+# Check the GitHub workflows and actions against their schemas
+workflows:
+    for file in .github/workflows/*.yml .github/actions/*/action.yml; do \
+        npm exec --yes --loglevel=error --package=@action-validator/core@0.6.0 --package=@action-validator/cli@0.6.0 -- action-validator "$file"; \
+    done
 
 # The advisory database is a git repository outside of the package registries, so this recipe never fetches it. It uses the
 # database if the machine has it, and otherwise prints that the check was skipped.
@@ -71,6 +77,11 @@ untouched:
 # Record the recorded runs again, after an intended change of behaviour
 record:
     UPDATE_RECORDED=1 cargo nextest run --workspace --locked -E 'test(every_outcome_can_be_recorded)'
+
+# Keep a run of this version, which later versions must verify and finish
+record-release:
+    mkdir -p crates/runner/tests/releases
+    RECORD_RELEASE=1 cargo nextest run --workspace --locked -E 'test(this_release_can_be_recorded)'
 
 # Install the page's packages from its lock file
 [private]
