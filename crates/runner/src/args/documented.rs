@@ -21,18 +21,19 @@ fn documents() -> Vec<PathBuf> {
     [in_folder("docs/guide"), in_folder("docs"), vec![root().join("README.md")]].concat()
 }
 
-/// The lines of the blocks of shell commands.
-fn shell_lines(text: &str) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut language = None;
+/// The fenced blocks of a document in this language.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let mut blocks: Vec<String> = Vec::new();
+    let mut open: Option<&str> = None;
     for line in text.lines() {
         if let Some(fence) = line.trim_start().strip_prefix("```") {
-            language = if language.is_none() { Some(fence.to_owned()) } else { None };
-        } else if language.as_deref() == Some("sh") {
-            lines.push(line.to_owned());
+            open = if open.is_none() { Some(fence) } else { None };
+            blocks.extend((open == Some(language)).then(String::new));
+        } else if open == Some(language) {
+            blocks.last_mut().unwrap().push_str(&format!("{line}\n"));
         }
     }
-    lines
+    blocks
 }
 
 /// The commands of a line as words: split at `;`, `&&`, `||` and `|`, without comments and redirections.
@@ -98,7 +99,7 @@ fn every_command_in_the_guides_is_understood() {
     let mut count = 0;
     for document in documents() {
         let text = fs::read_to_string(&document).unwrap();
-        for words in shell_lines(&text).iter().flat_map(|line| own_commands(line)) {
+        for words in blocks(&text, "sh").concat().lines().flat_map(own_commands) {
             count += 1;
             let name = document.file_name().unwrap().to_string_lossy().into_owned();
             problems.extend(usage_error(&words).map(|why| format!("{name}: {}: {why}", words.join(" "))));
@@ -106,6 +107,28 @@ fn every_command_in_the_guides_is_understood() {
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     assert!(count > 100, "{count}");
+}
+
+/// Examples of other files than the configuration begin with one of these.
+const OTHER_TABLES: &[&str] = &["[[arm]]", "[case]", "[[check]]", "[[session]]", "[[checks]]"];
+
+#[test]
+fn every_configuration_in_the_guides_is_valid() {
+    let mut problems = Vec::new();
+    let mut count = 0;
+    for document in documents() {
+        let text = fs::read_to_string(&document).unwrap();
+        for block in blocks(&text, "toml") {
+            if block.lines().any(|line| OTHER_TABLES.iter().any(|table| line.starts_with(table))) {
+                continue;
+            }
+            count += 1;
+            let decoded = runner_core::config::Config::decode(block.as_bytes());
+            problems.extend(decoded.err().map(|why| format!("{}: {why:?}\n{block}", document.display())));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    assert!(count > 20, "{count}");
 }
 
 /// Whether a command is only named, without its arguments.
