@@ -180,24 +180,24 @@ struct SpanEnd {
 impl SpanPlace {
     fn span(&self, end: SpanEnd) -> Value {
         let mut attributes = end.attributes;
-        let mut span = json!({
+        let mut status = json!({});
+        if let Some(error) = end.error {
+            attributes.push(text("error.type", &error));
+            status = json!({ "code": 2, "message": error });
+        }
+        // The root of a trace has an empty parent.
+        let parent = if self.number == 0 { String::new() } else { self.span_id(0) };
+        json!({
             "traceId": digits(&self.trace, 32),
             "spanId": self.span_id(self.number),
+            "parentSpanId": parent,
             "name": end.name,
             "kind": 1,
             "startTimeUnixNano": nanoseconds(self.start_ms),
             "endTimeUnixNano": nanoseconds(end.at_ms),
-            "status": {},
-        });
-        if self.number > 0 {
-            span["parentSpanId"] = self.span_id(0).into();
-        }
-        if let Some(error) = end.error {
-            attributes.push(text("error.type", &error));
-            span["status"] = json!({ "code": 2, "message": error });
-        }
-        span["attributes"] = attributes.into();
-        span
+            "attributes": attributes,
+            "status": status,
+        })
     }
 
     fn span_id(&self, number: usize) -> String {

@@ -46,7 +46,7 @@ use std::ffi::OsString;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use runner_term::GlobalArgs;
 use runner_term::cli_docs;
-use runner_term::help_pages::{CommandGroup, with_compact_help};
+use runner_term::help_pages::{CommandGroup, with_compact_help, with_compact_help_for};
 
 pub(crate) use attest::{AttestArgs, SignKind};
 pub(crate) use blame::BlameArgs;
@@ -191,7 +191,9 @@ pub(crate) fn command() -> Command {
 
 /// Parses the arguments. The error is a help page, the version or a usage error.
 pub(crate) fn parse(args: Vec<OsString>) -> Result<RunnerCli, clap::Error> {
-    let matches = command().try_get_matches_from(args)?;
+    let is_typed = |name: &str| args.iter().any(|word| word == name);
+    let command = with_compact_help_for(RunnerCli::command(), GROUPS, is_typed);
+    let matches = command.try_get_matches_from(args)?;
     RunnerCli::from_arg_matches(&matches)
 }
 

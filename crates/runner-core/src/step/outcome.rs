@@ -198,7 +198,6 @@ impl Outcome {
 
 impl Outcome {
     /// What happened, in one clause.
-    #[expect(clippy::too_many_lines, reason = "a table with one row per outcome")]
     pub fn description(self) -> &'static str {
         match self {
             Self::Passed => "the task passed: its checks and the guard succeeded, and no reviewer refused it",
@@ -260,10 +259,10 @@ impl Outcome {
     pub fn explanation(self) -> String {
         let class = self.class();
         let happened = format!("What happened: {}.", self.description());
-        match class {
-            OutcomeClass::Answered => happened,
-            class => format!("{happened} The loop {}. It costs no attempt.", class.loop_action()),
+        if class == OutcomeClass::Answered {
+            return happened;
         }
+        format!("{happened} The loop {}. It costs no attempt.", class.loop_action())
     }
 
     /// The table of failures, as Markdown.

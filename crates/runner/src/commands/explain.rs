@@ -113,7 +113,7 @@ impl CommandOutput for ExplainOutput {
             KeyValueLine::new()
                 .with("code", explanation.code)
                 .with("kind", explanation.kind.as_str())
-                .with("text", &explanation.text.split_whitespace().collect::<Vec<_>>().join(" "))
+                .with("text", explanation.text.split_whitespace().collect::<Vec<_>>().join(" "))
         };
         self.explanations().iter().map(line).collect()
     }

@@ -59,15 +59,17 @@ impl ToolCommand {
         let mut properties = Map::new();
         for arg in self.arguments() {
             let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-            let mut property = if is_flag(arg) {
+            let mut property = Map::new();
+            property.insert("description".to_owned(), help.into());
+            let kind = if is_flag(arg) {
                 json!({ "type": "boolean" })
             } else if matches!(arg.get_action(), ArgAction::Append) {
                 json!({ "type": "array", "items": { "type": "string" } })
             } else {
                 json!({ "type": ["string", "integer"] })
             };
-            property["description"] = help.into();
-            properties.insert(arg.get_id().to_string(), property);
+            property.extend(kind.as_object().cloned().unwrap_or_default());
+            properties.insert(arg.get_id().to_string(), property.into());
         }
         let required: Vec<&str> =
             self.arguments().filter(|arg| arg.is_required_set()).map(|arg| arg.get_id().as_str()).collect();

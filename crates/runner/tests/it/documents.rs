@@ -47,6 +47,7 @@ fn typed(repo: &TestRepo, lines: &str, colours: &[(&str, &str)]) -> String {
         .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display()))
         .env("TERM", "xterm-256color")
         .env("RUNNER_PAGER", "cat")
+        .env("TZ", "UTC")
         .envs(colours.iter().copied());
     visible_text(&run(&mut command).ok().stdout)
 }

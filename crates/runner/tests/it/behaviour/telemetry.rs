@@ -19,24 +19,31 @@ fn run_with(tables: &str) -> TestRepo {
 }
 
 fn spans(trace: &Value) -> &Vec<Value> {
-    trace["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap()
+    trace.pointer("/resourceSpans/0/scopeSpans/0/spans").and_then(Value::as_array).unwrap()
 }
 
 fn span<'t>(trace: &'t Value, name: &str) -> &'t Value {
-    let found = spans(trace).iter().find(|span| span["name"].as_str().unwrap().starts_with(name));
-    found.unwrap_or_else(|| panic!("no span `{name}`: {trace:#}"))
+    let is_named = |span: &&Value| field(span, "name").starts_with(name);
+    let found = spans(trace).iter().find(is_named);
+    assert!(found.is_some(), "no span `{name}`: {trace:#}");
+    found.unwrap()
+}
+
+fn field<'t>(value: &'t Value, key: &str) -> &'t str {
+    value.get(key).and_then(Value::as_str).unwrap()
 }
 
 /// The value of an attribute, whatever its type.
 fn attribute<'t>(span: &'t Value, key: &str) -> &'t str {
-    let attributes = span["attributes"].as_array().unwrap();
-    let found = attributes.iter().find(|attribute| attribute["key"] == key);
-    let found = found.unwrap_or_else(|| panic!("no attribute `{key}`: {span:#}"));
-    found["value"].as_object().unwrap().values().next().unwrap().as_str().unwrap()
+    let attributes = span.get("attributes").and_then(Value::as_array).unwrap();
+    let found = attributes.iter().find(|attribute| field(attribute, "key") == key);
+    assert!(found.is_some(), "no attribute `{key}`: {span:#}");
+    let value = found.and_then(|attribute| attribute.get("value")).and_then(Value::as_object);
+    value.and_then(|value| value.values().next()).and_then(Value::as_str).unwrap()
 }
 
 fn time(span: &Value, key: &str) -> u64 {
-    span[key].as_str().unwrap().parse().unwrap()
+    field(span, key).parse().unwrap()
 }
 
 #[test]

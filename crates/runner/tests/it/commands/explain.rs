@@ -42,11 +42,11 @@ fn outcomes_rules_and_stop_reasons_are_explained() {
 fn stop_reasons() -> Vec<String> {
     let schema = include_str!("../../../../../schemas/event.schema.json");
     let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
-    let variants = schema["$defs"]["StopReason"]["oneOf"].as_array().unwrap();
-    variants
-        .iter()
-        .map(|variant| variant["properties"]["reason"]["const"].as_str().unwrap().to_owned())
-        .collect()
+    let variants = schema.pointer("/$defs/StopReason/oneOf").and_then(serde_json::Value::as_array).unwrap();
+    let name = |variant: &serde_json::Value| {
+        variant.pointer("/properties/reason/const").and_then(serde_json::Value::as_str).unwrap().to_owned()
+    };
+    variants.iter().map(name).collect()
 }
 
 #[test]
