@@ -7,7 +7,7 @@ default:
     @{{ quote(just_executable()) }} --list --unsorted
 
 # Everything CI runs, fast checks first
-ci: fmt-check spell deny ui-check lint test crash-sample ui-browse (eval-slurm "16") untouched
+ci: fmt-check spell deny workflows ui-check lint test crash-sample ui-browse (eval-slurm "16") untouched
 
 # Check formatting
 fmt-check:
@@ -21,6 +21,12 @@ spell:
 deny:
     cargo deny --locked check licenses bans sources
     @{{ quote(just_executable()) }} advisories
+
+# Check the GitHub workflows and actions against their schemas
+workflows:
+    for file in .github/workflows/*.yml .github/actions/*/action.yml; do \
+        npm exec --yes --loglevel=error --package=@action-validator/core@0.6.0 --package=@action-validator/cli@0.6.0 -- action-validator "$file"; \
+    done
 
 # The advisory database is a git repository outside of the package registries, so this recipe never fetches it. It uses the
 # database if the machine has it, and otherwise prints that the check was skipped.
@@ -38,7 +44,7 @@ advisories:
 # Run Clippy on everything, including tests and benchmarks
 lint:
     cargo clippy --workspace --all-targets --locked -- -D warnings
-    cargo clippy -p runner-ui --no-default-features --locked -- -D warnings
+    cargo clippy -p runner -p runner-ui --no-default-features --locked -- -D warnings
 
 # nextest runs no doc tests, and `cargo test --doc` rebuilds every crate even if there are none. So it runs only if a doc
 # comment contains a code block marked as ```rust.
@@ -71,6 +77,11 @@ untouched:
 # Record the recorded runs again, after an intended change of behaviour
 record:
     UPDATE_RECORDED=1 cargo nextest run --workspace --locked -E 'test(every_outcome_can_be_recorded)'
+
+# Keep a run of this version, which later versions must verify and finish
+record-release:
+    mkdir -p crates/runner/tests/releases
+    RECORD_RELEASE=1 cargo nextest run --workspace --locked -E 'test(this_release_can_be_recorded)'
 
 # Install the page's packages from its lock file
 [private]
@@ -234,7 +245,7 @@ mutants *ARGS:
 # Optimized programs for the crash campaign, which runs them tens of thousands of times
 [private]
 crash-programs:
-    cargo build --quiet --locked --profile crash -p runner -p crash-campaign
+    cargo build --quiet --locked --profile crash -p runner -p crash-campaign --no-default-features
 
 # The crash campaign. Families and scenarios: `just crash-list`. Everything takes hours; `just crash step --family kill-all` a
 # minute. A report prints the command that repeats a bad point: `just crash --point kill-all/step/37`.
@@ -276,8 +287,18 @@ agents-test: agents
 agents-newest *AGENTS:
     scripts/agents-newest {{ AGENTS }}
 
-# Install runner, runner-ui and runner-eval from this repository
+# Install runner from this repository
 install:
     cargo install --locked --path crates/runner
-    cargo install --locked --path crates/runner-ui
-    cargo install --locked --path crates/runner-eval
+
+# Build the book from the documents into target/book, and check its links
+book:
+    scripts/book
+
+# Build all packages of this version into target/packages: archive, .deb, npm, SBOM, provenance, checksums
+release:
+    scripts/release
+
+# Install, try and remove the packages in clean places, and build them again in another folder: the same bytes
+release-check: release
+    scripts/release-check

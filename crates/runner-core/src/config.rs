@@ -18,6 +18,7 @@ mod reference;
 mod review;
 mod room;
 mod session_inputs;
+mod telemetry;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,7 @@ pub use proof::{ProofConfig, SignPolicy};
 pub use review::ReviewConfig;
 pub use room::{IgnoredFiles, RoomMode};
 pub use session_inputs::{McpServer, McpTransport, NetworkAccess};
+pub use telemetry::TelemetryConfig;
 
 use crate::strict::{BoundedInt, DocumentProblem, FieldReader, TomlTable, decode_utf8};
 
@@ -90,6 +92,8 @@ pub struct Config {
     pub hooks: HooksConfig,
     /// Where the runner sends messages about the run.
     pub notify: NotifyConfig,
+    /// Where the runner sends traces of its iterations.
+    pub telemetry: TelemetryConfig,
     /// How long to keep the logs of iterations.
     pub logs: LogsConfig,
     /// Limits on what the run may use.
@@ -287,6 +291,7 @@ impl Default for Config {
             git: GitConfig { filters: Vec::new() },
             hooks: HooksConfig::default(),
             notify: NotifyConfig::default(),
+            telemetry: TelemetryConfig::default(),
             logs: LogsConfig::default(),
             budget: Budget::default(),
             limits: LimitsConfig::default(),
@@ -361,6 +366,7 @@ impl Config {
         config.git = file.table("git", |table| GitConfig::take(table, config.git));
         config.hooks = file.table("hooks", HooksConfig::take);
         config.notify = file.table("notify", NotifyConfig::take);
+        config.telemetry = file.table("telemetry", TelemetryConfig::take);
         config.logs = file.table("logs", LogsConfig::take);
         config.budget = file.table("budget", Budget::take);
         config.limits = file.table("limits", LimitsConfig::take);

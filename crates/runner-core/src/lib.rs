@@ -24,5 +24,6 @@ pub mod runs;
 pub mod schema;
 pub mod step;
 pub mod strict;
+pub mod telemetry;
 pub mod text;
 pub mod verify;

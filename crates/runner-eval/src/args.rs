@@ -133,7 +133,7 @@ const GROUPS: &[CommandGroup] = &[
 ];
 
 /// The program with its help pages.
-pub(crate) fn command() -> Command {
+pub fn command() -> Command {
     with_compact_help(EvalCli::command(), GROUPS)
 }
 

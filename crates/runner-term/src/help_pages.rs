@@ -18,12 +18,22 @@ const HEAD: &str = "{about}\n\n{before-help}{usage-heading} {usage}";
 /// Gives a program and all its commands compact help pages. Without groups, the program's page lists the commands in
 /// their order.
 pub fn with_compact_help(command: Command, groups: &[CommandGroup]) -> Command {
+    with_compact_help_for(command, groups, |_| true)
+}
+
+/// The same for the commands that this accepts. Others keep the pages of clap, which are not shown unless they are called: changing
+/// sixty commands takes longer than everything else that a short command does.
+pub fn with_compact_help_for(
+    command: Command,
+    groups: &[CommandGroup],
+    is_needed: impl Fn(&str) -> bool,
+) -> Command {
     let mut command = with_description_above_usage(command);
     let global_args: Vec<Arg> = command.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
     let program = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
     let footer = format!("Global options: {}; see '{program} --help'", summary(&global_args));
-    for subcommand in command.get_subcommands_mut() {
-        *subcommand = compact_subcommand(subcommand.clone(), &global_args, &footer);
+    for subcommand in command.get_subcommands_mut().filter(|subcommand| is_needed(subcommand.get_name())) {
+        *subcommand = compact_subcommand(std::mem::take(subcommand), &global_args, &footer);
     }
     if groups.is_empty() {
         return command.help_template(format!("{HEAD}\n\n{{all-args}}{{after-help}}"));
@@ -52,7 +62,7 @@ fn group_rows(command: &Command, group: &CommandGroup) -> String {
 fn compact_subcommand(command: Command, global_args: &[Arg], footer: &str) -> Command {
     let mut command = with_description_above_usage(command).disable_help_subcommand(true);
     for subcommand in command.get_subcommands_mut() {
-        *subcommand = compact_subcommand(subcommand.clone(), global_args, footer);
+        *subcommand = compact_subcommand(std::mem::take(subcommand), global_args, footer);
     }
     let has_rows = command.has_subcommands() || command.get_arguments().any(|arg| !arg.is_hide_set());
     let arguments = if has_rows { "\n\n{all-args}" } else { "" };

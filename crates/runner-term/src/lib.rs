@@ -8,6 +8,7 @@ pub mod cli_docs;
 pub mod completion;
 pub mod editor;
 mod error;
+pub mod explain;
 mod global_args;
 pub mod help_pages;
 mod output;

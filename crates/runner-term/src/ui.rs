@@ -186,6 +186,10 @@ impl Ui {
             write_stderr(&format!("{:#}\n", error.json()));
         } else {
             write_stderr(&error.render(&self.error_styler));
+            if io::stderr().is_terminal() {
+                let more = format!("more: runner explain {}", error.code());
+                write_stderr(&format!("{}\n", self.error_styler.paint(TextRole::Faint, &more)));
+            }
         }
         exit_code(error.exit())
     }

@@ -253,7 +253,7 @@ fn watch(cli: &UiCli, args: &UiWatchArgs, project: RepoReader) -> Result<Command
 fn watch(_: &UiCli, _: &UiWatchArgs, _: RepoReader) -> Result<CommandExit, CommandError> {
     Err(CommandError::new("no_watch", CommandExit::FAILURE, "could not show the run")
         .cause("this `runner-ui` was built without the feature `watch`")
-        .hint("build it with its default features: cargo install --locked --path crates/runner-ui")
+        .hint("build it with its default features: cargo install --locked --path crates/runner")
         .hint("or follow the run as lines: runner log --follow"))
 }
 

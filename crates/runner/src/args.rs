@@ -11,11 +11,15 @@ mod demo;
 mod diff;
 mod docs;
 mod doctor;
+#[cfg(test)]
+mod documented;
 mod eval;
+mod explain;
 mod fork;
 mod init;
 mod land;
 mod log;
+mod mcp;
 mod node;
 mod note;
 mod pause;
@@ -42,7 +46,7 @@ use std::ffi::OsString;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use runner_term::GlobalArgs;
 use runner_term::cli_docs;
-use runner_term::help_pages::{CommandGroup, with_compact_help};
+use runner_term::help_pages::{CommandGroup, with_compact_help, with_compact_help_for};
 
 pub(crate) use attest::{AttestArgs, SignKind};
 pub(crate) use blame::BlameArgs;
@@ -54,10 +58,12 @@ pub(crate) use diff::DiffArgs;
 pub(crate) use docs::{CompletionsArgs, ManArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use eval::EvalArgs;
+pub(crate) use explain::ExplainArgs;
 pub(crate) use fork::ForkArgs;
 pub(crate) use init::InitArgs;
 pub(crate) use land::LandArgs;
 pub(crate) use log::{LogArgs, LogPart};
+pub(crate) use mcp::McpArgs;
 pub(crate) use node::{
     AddArgs, CheckAddArgs, CheckRemoveArgs, CheckRunArgs, EditArgs, MoveArgs, NodeArgs, NodeCheckCommand,
     NodeCommand, NodeEditCommand, PositionArgs, SplitArgs,
@@ -147,10 +153,12 @@ pub(crate) enum RunnerCommand {
     Init(InitArgs),
     Config(ConfigArgs),
     Doctor(DoctorArgs),
+    Explain(ExplainArgs),
     Validate(ValidateArgs),
     Demo(DemoArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
+    Mcp(McpArgs),
     Eval(EvalArgs),
     Conformance(ConformanceArgs),
 }
@@ -171,7 +179,7 @@ const GROUPS: &[CommandGroup] = &[
     CommandGroup { heading: "Prove", commands: &["verify", "attest", "replay", "blame"] },
     CommandGroup {
         heading: "Set up",
-        commands: &["init", "config", "doctor", "validate", "demo", "completions", "man"],
+        commands: &["init", "config", "doctor", "explain", "validate", "demo", "completions", "man", "mcp"],
     },
     CommandGroup { heading: "Evaluate", commands: &["eval", "conformance"] },
 ];
@@ -183,7 +191,9 @@ pub(crate) fn command() -> Command {
 
 /// Parses the arguments. The error is a help page, the version or a usage error.
 pub(crate) fn parse(args: Vec<OsString>) -> Result<RunnerCli, clap::Error> {
-    let matches = command().try_get_matches_from(args)?;
+    let is_typed = |name: &str| args.iter().any(|word| word == name);
+    let command = with_compact_help_for(RunnerCli::command(), GROUPS, is_typed);
+    let matches = command.try_get_matches_from(args)?;
     RunnerCli::from_arg_matches(&matches)
 }
 

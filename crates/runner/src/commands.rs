@@ -11,10 +11,12 @@ mod diff;
 mod docs;
 mod doctor;
 mod eval;
+mod explain;
 mod fork;
 mod init;
 mod land;
 mod log;
+mod mcp;
 mod node;
 mod node_check;
 mod node_check_run;
@@ -63,9 +65,11 @@ fn folder_of(cli: &RunnerCli) -> PathBuf {
         | RunnerCommand::Clean(_)
         | RunnerCommand::Init(_)
         | RunnerCommand::Doctor(_)
+        | RunnerCommand::Explain(_)
         | RunnerCommand::Demo(_)
         | RunnerCommand::Completions(_)
         | RunnerCommand::Man(_)
+        | RunnerCommand::Mcp(_)
         | RunnerCommand::Eval(_)
         | RunnerCommand::Conformance(_) => dir.to_owned(),
         RunnerCommand::Run(args) if args.goal.is_some() => dir.to_owned(),
@@ -151,9 +155,11 @@ pub(crate) fn run(cli: &RunnerCli, ui: &Ui) -> Result<Box<dyn CommandOutput>, Co
         RunnerCommand::Init(args) => Box::new(init::run(dir, args)?),
         RunnerCommand::Config(args) => config::run(dir, args)?,
         RunnerCommand::Doctor(_) => Box::new(doctor::run(dir)),
+        RunnerCommand::Explain(args) => Box::new(explain::run(args)?),
         RunnerCommand::Demo(args) => Box::new(demo::run(args, ui)?),
         RunnerCommand::Completions(args) => Box::new(docs::completions(args)),
         RunnerCommand::Man(args) => Box::new(docs::man(args)?),
+        RunnerCommand::Mcp(args) => Box::new(mcp::run(dir, args)?),
         RunnerCommand::Eval(args) => return Err(eval::run(&cli.global, args)),
         RunnerCommand::Conformance(args) => Box::new(conformance::run(dir, args, ui)?),
     })

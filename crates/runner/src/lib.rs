@@ -6,6 +6,7 @@
 pub mod args;
 mod commands;
 mod complete;
+pub mod included_programs;
 mod live_display;
 mod render;
 mod target_arg;

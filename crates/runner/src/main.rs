@@ -1,9 +1,12 @@
-//! The `runner` executable, which is also its own supervisor, the launcher of sandboxes and of its own programs, the scripted agent, the client of ACP
-//! agents and the file hook of Claude Code.
+//! The `runner` executable, which is also its own supervisor, the launcher of sandboxes and of its own programs, the scripted
+//! agent, the client of ACP agents, the file hook of Claude Code, and the programs `runner-ui` and `runner-eval`.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(code) = runner::included_programs::run() {
+        return code;
+    }
     supervise::deny_inspection();
     if supervise::is_supervisor() {
         return supervise::run_supervisor();

@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,31 @@ pub fn find(program: &str, repository: Option<&Path>) -> Option<PathBuf> {
         .find(|path| is_program(path))
 }
 
-/// Finds a program that ships with this one: in the same directory, or else on PATH.
+/// The programs that this executable contains besides the one that it is named after.
+static INCLUDED_PROGRAMS: OnceLock<&[&str]> = OnceLock::new();
+
+/// Declares which programs this executable contains. Such a program is started as this executable under the program's name,
+/// which its `main` finds in the first argument. Only the first call counts.
+pub fn include_programs(names: &'static [&'static str]) {
+    let _ = INCLUDED_PROGRAMS.set(names);
+}
+
+/// Whether this executable contains the program.
+pub fn is_included(program: &str) -> bool {
+    INCLUDED_PROGRAMS.get().is_some_and(|names| names.contains(&program))
+}
+
+/// The command of a program that ships with this one: this executable itself, or another file.
+fn sibling_command(program: &str) -> Option<Command> {
+    if !is_included(program) {
+        return sibling_binary(program).map(Command::new);
+    }
+    let mut command = Command::new(env::current_exe().ok()?);
+    command.arg0(program);
+    Some(command)
+}
+
+/// Finds the file of a program that ships with this one: in the same directory, or else on PATH.
 pub fn sibling_binary(program: &str) -> Option<PathBuf> {
     let own_path = env::current_exe().ok().and_then(|own| own.canonicalize().ok());
     let sibling = own_path.map(|own| own.with_file_name(program)).filter(|path| is_program(path));
@@ -45,8 +70,8 @@ pub fn sibling_binary(program: &str) -> Option<PathBuf> {
 
 /// Replaces this process by a program that ships with it. Returns only if that fails.
 pub fn exec_sibling(program: &str, args: &[OsString]) -> io::Error {
-    let Some(path) = sibling_binary(program) else { return io::ErrorKind::NotFound.into() };
-    Command::new(path).args(args).exec()
+    let Some(mut command) = sibling_command(program) else { return io::ErrorKind::NotFound.into() };
+    command.args(args).exec()
 }
 
 /// The captured output of [`capture_sibling`].
@@ -63,7 +88,7 @@ pub fn capture_sibling(
     bytes_max: u64,
     timeout: Duration,
 ) -> Option<CapturedOutput> {
-    let mut command = Command::new(sibling_binary(program)?);
+    let mut command = sibling_command(program)?;
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().ok()?;
     let stdout = read_on_thread(child.stdout.take()?, bytes_max).ok()?;

@@ -197,27 +197,35 @@ impl Outcome {
 }
 
 impl Outcome {
-    /// What happened, for the table of failures; `None` for an outcome with an answer.
-    fn description(self) -> Option<&'static str> {
-        Some(match self {
-            Self::Passed
-            | Self::Unconfirmed
-            | Self::ChecksFailed
-            | Self::GuardFailed
-            | Self::ReviewRefused
-            | Self::Retry
-            | Self::Decomposed
-            | Self::RuleViolation
-            | Self::InvalidTree
-            | Self::Repaired
-            | Self::RepairFailed
-            | Self::RepairAbandoned
-            | Self::Replanned
-            | Self::ReplanRefused
-            | Self::SplitRefused
-            | Self::Planned
-            | Self::PlanQuestions
-            | Self::PlanRejected => return None,
+    /// What happened, in one clause.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Passed => "the task passed: its checks and the guard succeeded, and no reviewer refused it",
+            Self::Unconfirmed => {
+                "the agent answered `done` without a change and without a check that proves it; a second session must confirm it"
+            }
+            Self::ChecksFailed => "the agent answered `done`, and a check of the task failed",
+            Self::GuardFailed => "the agent answered `done`, and the guard failed",
+            Self::ReviewRefused => "checks and guard succeeded, and the reviewer refused the work",
+            Self::Retry => "the agent answered `retry`: it did not finish the task",
+            Self::Decomposed => "the agent split the task into smaller ones",
+            Self::RuleViolation => {
+                "the session broke a rule, for example by changing a passed task; its plan was restored"
+            }
+            Self::InvalidTree => {
+                "the session left an invalid tree.json; the last valid one was restored, and a repair follows"
+            }
+            Self::Repaired => "a session repaired the rejected plan",
+            Self::RepairFailed => "a session did not repair the rejected plan",
+            Self::RepairAbandoned => {
+                "no attempt at a repair is left; the run continues with the last valid plan"
+            }
+            Self::Replanned => "a session changed or split the stuck task, which gets new attempts",
+            Self::ReplanRefused => "a session was asked to change or split the stuck task and did neither",
+            Self::SplitRefused => "a session was asked to split a task that is too large and did not",
+            Self::Planned => "a planning session wrote the plan",
+            Self::PlanQuestions => "a planning session has questions that you must answer first",
+            Self::PlanRejected => "the plan of a planning session was rejected, and nothing was changed",
             Self::TimedOut => "the agent reached the time limit of the iteration (`iteration_timeout_secs`)",
             Self::IdleTimeout => {
                 "the agent produced no output, changed no file and used no CPU time for too long (`idle_timeout_secs`)"
@@ -244,7 +252,17 @@ impl Outcome {
             Self::GuardNotStarted => "the guard's program is missing or cannot be started",
             Self::NotLoggedIn => "the agent has no key or login that the provider accepts",
             Self::ContextFull => "the session filled the model's context",
-        })
+        }
+    }
+
+    /// What happened and what the loop does about it, in sentences.
+    pub fn explanation(self) -> String {
+        let class = self.class();
+        let happened = format!("What happened: {}.", self.description());
+        if class == OutcomeClass::Answered {
+            return happened;
+        }
+        format!("{happened} The loop {}. It costs no attempt.", class.loop_action())
     }
 
     /// The table of failures, as Markdown.
@@ -253,7 +271,10 @@ impl Outcome {
             "| outcome | what happened | what the loop does | exit code |\n| --- | --- | --- | --- |\n",
         );
         for outcome in Self::ALL {
-            let Some(description) = outcome.description() else { continue };
+            if outcome.class() == OutcomeClass::Answered {
+                continue;
+            }
+            let description = outcome.description();
             let action = outcome.class().loop_action();
             let exit = outcome.class().exit_codes();
             table.push_str(&format!("| `{outcome}` | {description} | {action} | {exit} |\n"));

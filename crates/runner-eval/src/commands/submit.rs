@@ -239,8 +239,9 @@ fn plan_arguments(args: &SubmitScope) -> Vec<String> {
 fn remote_command(global: &EvalGlobalArgs) -> Result<String, CommandError> {
     let own = std::env::current_exe()
         .map_err(|error| CommandError::io("could not find this program", Path::new("runner-eval"), &error))?;
+    let command = if executables::is_included("runner-eval") { " eval" } else { "" };
     Ok(format!(
-        "{} --cases {} --results {} --workspaces {}",
+        "{}{command} --cases {} --results {} --workspaces {}",
         shell_quoted(&own),
         shell_quoted(&absolute(&global.cases())),
         shell_quoted(&absolute(&global.results())),

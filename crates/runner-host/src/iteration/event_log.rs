@@ -1,14 +1,16 @@
 //! Reports events: to the caller's sink, to the events.jsonl of an iteration, and to the user's hooks and notifications.
 
-use runner_core::config::{Config, HooksConfig, NotifyConfig};
+use runner_core::config::{Config, HooksConfig, NotifyConfig, TelemetryConfig};
 use runner_core::runs::edit::Question;
 use runner_core::step::{Event, HookTrigger, Occasion};
+use runner_core::telemetry::TraceRecorder;
 use serde_json::Value;
 
 use super::hooks;
 use super::iteration_dir::EventsFile;
-use super::notify::Notifier;
+use super::notify::{Notifier, NotifyProgram, send_trace};
 use super::program_runner::ProgramRunner;
+use crate::clock::now_ms;
 use crate::repo::paths::RepoPaths;
 
 pub type EventSink<'a> = &'a mut dyn FnMut(&Event);
@@ -26,6 +28,8 @@ pub(crate) struct EventLog<'a> {
     /// The hooks of the committed configuration.
     hooks: HooksConfig,
     notify: NotifyConfig,
+    telemetry: TelemetryConfig,
+    trace: TraceRecorder,
     /// How many questions were there before the current iteration.
     questions: usize,
     trigger: HookTrigger,
@@ -47,6 +51,8 @@ impl<'a> EventLog<'a> {
             sink: None,
             hooks: HooksConfig::default(),
             notify: NotifyConfig::default(),
+            telemetry: TelemetryConfig::default(),
+            trace: TraceRecorder::default(),
             questions: 0,
             trigger: HookTrigger::default(),
             early: Vec::new(),
@@ -60,6 +66,7 @@ impl<'a> EventLog<'a> {
         self.run_file = Some(run_file);
         self.hooks = config.hooks.clone();
         self.notify = config.notify.clone();
+        self.telemetry = config.telemetry.clone();
         self.questions = questions.len();
     }
 
@@ -96,6 +103,7 @@ impl<'a> EventLog<'a> {
         } else {
             self.record(event);
         }
+        self.export(event, paths, programs);
         let Some(occasion) = self.trigger.note(event) else { return HookRun::No };
         self.notify(&occasion, paths, programs);
         let Some(mut call) = occasion.hook_call(&self.hooks) else { return HookRun::No };
@@ -105,6 +113,18 @@ impl<'a> EventLog<'a> {
         let fault = hooks::run(&call, &self.hooks, paths, programs).err();
         self.record(&Event::HookRan { hook: call.hook.to_owned(), fault });
         HookRun::Yes
+    }
+
+    /// Sends the trace of an iteration that is over. A success is not worth an event.
+    fn export(&mut self, event: &Event, paths: &RepoPaths, programs: &ProgramRunner) {
+        let Some(endpoint) = self.telemetry.otlp_endpoint.clone() else { return };
+        let place = paths.root().display().to_string();
+        let Some(trace) = self.trace.record(now_ms(), event, &place) else { return };
+        let timeout_secs = self.telemetry.timeout_secs.as_u64();
+        let program = NotifyProgram { timeout_secs, paths, programs };
+        if let Err(fault) = send_trace(&program, &endpoint, &trace) {
+            self.record(&Event::Notified { to: "telemetry".to_owned(), fault: Some(fault) });
+        }
     }
 
     fn notify(&mut self, occasion: &Occasion, paths: &RepoPaths, programs: &ProgramRunner) {

@@ -1,5 +1,5 @@
-//! Sends notifications: on this desktop, and with POST to the addresses of the configuration. Bounded in time, and without
-//! effect on the run.
+//! Sends notifications and traces: on this desktop, and with POST to the addresses of the configuration. Bounded in time, and
+//! without effect on the run.
 //!
 //! `curl` speaks HTTP: it is everywhere, has TLS with the system's certificates and proxies, and runs in a process that is
 //! killed when its time is over. An HTTP client of our own would add a TLS library and a certificate store to every
@@ -11,6 +11,7 @@ use std::time::Duration;
 use runner_core::config::{CommandArgv, NotifyConfig, NotifyEvent, NotifyUrl, is_address};
 use runner_core::step::Occasion;
 use runner_core::strict::canonical_json;
+use runner_core::text::one_line;
 use serde_json::Value;
 use supervise::{ExitReason, OutputTarget, ProcessSpec, TimeLimits, executables};
 
@@ -81,12 +82,50 @@ impl Notifier<'_> {
     }
 
     fn post(&self, url: &NotifyUrl, headers: &[String], body: &[u8]) -> Result<(), String> {
-        let url = address(url)?;
+        self.program().post(&address(url)?, headers, body)
+    }
+
+    fn run(&self, words: Vec<String>, input: Option<&Path>) -> Result<(), String> {
+        self.program().run(words, input)
+    }
+
+    fn program(&self) -> NotifyProgram<'_> {
+        NotifyProgram {
+            timeout_secs: self.config.timeout_secs.as_u64(),
+            paths: self.paths,
+            programs: self.programs,
+        }
+    }
+}
+
+/// Sends a trace to the collector at this address.
+pub(super) fn send_trace(
+    program: &NotifyProgram<'_>,
+    endpoint: &NotifyUrl,
+    trace: &Value,
+) -> Result<(), String> {
+    let url = format!("{}/v1/traces", address(endpoint)?.trim_end_matches('/'));
+    let mut headers = vec!["Content-Type: application/json".to_owned()];
+    let more = std::env::var("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
+    let pairs = more.split(',').filter_map(|pair| pair.split_once('='));
+    headers.extend(pairs.map(|(name, value)| one_line(&format!("{}: {}", name.trim(), value.trim()))));
+    program.post(&url, &headers, &canonical_json(trace))
+}
+
+/// How a program that delivers something runs: for a short time, outside of the repository.
+pub(super) struct NotifyProgram<'a> {
+    pub(super) timeout_secs: u64,
+    pub(super) paths: &'a RepoPaths,
+    pub(super) programs: &'a ProgramRunner,
+}
+
+impl NotifyProgram<'_> {
+    fn post(&self, url: &str, headers: &[String], body: &[u8]) -> Result<(), String> {
         let (request, body_file) = (self.paths.notify_request(), self.paths.notify_body());
         let write =
             |file: &Path, bytes: &[u8]| atomic::write_private(file, bytes).map_err(|error| error.to_string());
         write(&body_file, body)?;
-        let config = curl_config(&url, headers, &body_file, self.config.timeout_secs.as_u64());
+        let config = curl_config(url, headers, &body_file, self.timeout_secs);
         write(&request, config.as_bytes())?;
         let words = ["curl", "--disable", "--config", "-"].map(str::to_owned).to_vec();
         let sent = self.run(words, Some(&request));
@@ -97,7 +136,7 @@ impl Notifier<'_> {
     fn run(&self, words: Vec<String>, input: Option<&Path>) -> Result<(), String> {
         let argv = CommandArgv::new(words).ok_or("there is no program to run")?;
         let PreparedCommand { argv, environment, .. } = hooks::program(&argv, self.paths.root())?;
-        let wall = Duration::from_secs(self.config.timeout_secs.as_u64()).saturating_add(GRACE);
+        let wall = Duration::from_secs(self.timeout_secs).saturating_add(GRACE);
         let output = OutputTarget::combined(self.paths.notify_log(), OUTPUT_BYTES_MAX);
         let mut spec =
             ProcessSpec::new(argv, home(), output).env(environment).time_limits(TimeLimits::wall(wall));
@@ -110,7 +149,7 @@ impl Notifier<'_> {
             return Ok(());
         }
         if matches!(result.exit, ExitReason::TimedOut) {
-            return Err(format!("it took longer than {} seconds", self.config.timeout_secs.as_u64()));
+            return Err(format!("it took longer than {} seconds", self.timeout_secs));
         }
         let printed = atomic::read(&self.paths.notify_log(), OUTPUT_BYTES_MAX).ok().flatten();
         let printed = String::from_utf8_lossy(&printed.unwrap_or_default()).into_owned();

@@ -241,6 +241,10 @@ fn notify_checks(root: &Path, config: &Config) -> Vec<DoctorCheck> {
     let posts = [("webhook", &notify.webhook), ("ntfy", &notify.ntfy)];
     let posts = posts.into_iter().filter(|(_, url)| url.is_some());
     checks.extend(posts.map(|(key, _)| check(key, has("curl"), "curl")));
+    if config.telemetry.otlp_endpoint.is_some() && !has("curl") {
+        let fix = format!("install curl, or remove [telemetry] from {}", Doc::Config.path());
+        checks.push(DoctorCheck::warning("telemetry", "curl is not on PATH", fix));
+    }
     checks
 }
 

@@ -8,23 +8,22 @@ use super::RunArg;
 
 /// Open the web UI
 ///
-/// Serves a read-only page on this machine with `runner-ui`, which is found beside `runner` or on PATH. Arguments
-/// after `ui` are passed to runner-ui; `runner-ui --help` lists them.
+/// Serves a read-only page on this machine. It is a process of its own, `runner-ui`, which this program contains; `runner ui -- --help`
+/// lists all options.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner ui
   runner ui --open            # and open the browser
   runner ui --port 0 --json   # any free port, printed as JSON")]
 pub(crate) struct UiArgs {
-    /// Options to pass to runner-ui
+    /// Options of the server
     #[arg(value_name = "OPTION", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) rest: Vec<OsString>,
 }
 
 /// Watch a run in this terminal
 ///
-/// Shows the task tree and the agent's output live, read-only. Press ? for the keys. `runner-ui watch --help` lists
-/// the options.
+/// Shows the task tree and the agent's output live, read-only. Press ? for the keys. `runner watch -- --help` lists the options.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner watch
@@ -33,14 +32,14 @@ pub(crate) struct UiArgs {
 pub(crate) struct WatchArgs {
     #[command(flatten)]
     pub(crate) run: RunArg,
-    /// Run, and options of `runner-ui watch`
+    /// Run, and options
     #[arg(value_name = "OPTION", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) rest: Vec<OsString>,
 }
 
 /// Write a whole run to one HTML or JSON file
 ///
-/// The HTML page opens from disk, without a server. `runner-ui export --help` lists the options.
+/// The HTML page opens from disk, without a server. `runner export -- --help` lists the options.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner export html --out ../run.html   # the current run as a page
@@ -48,7 +47,7 @@ pub(crate) struct WatchArgs {
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) run: RunArg,
-    /// `html` or `json`, then the run and options of `runner-ui export`
+    /// `html` or `json`, then the run and options
     #[arg(value_name = "FORMAT", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) rest: Vec<OsString>,
 }

@@ -52,8 +52,14 @@ fn rerun(
     ui: &Ui,
 ) -> Result<Vec<PassRerun>, CommandError> {
     let passes = selected_passes(selection, audit)?;
-    let status_line = ui.status_line(&format!("re-running {}", counted(passes.len(), "pass", "passes")));
-    let reruns = rerun_passes(dir, &passes, jobs, &mut |rerun| ui.print_unless_json(&PassRerunOutput(rerun)));
+    let text = format!("re-running {}", counted(passes.len(), "pass", "passes"));
+    let mut status_line = Some(ui.status_line(&text));
+    let reruns = rerun_passes(dir, &passes, jobs, &mut |rerun| {
+        // Removes the line before the output that would continue it.
+        drop(status_line.take());
+        ui.print_unless_json(&PassRerunOutput(rerun));
+        status_line = Some(ui.status_line(&text));
+    });
     drop(status_line);
     reruns.map_err(|error| CommandError::from_host(RERUN, error))
 }

@@ -17,3 +17,8 @@ fn the_table_of_failures_is_generated() {
 fn the_command_line_reference_is_generated() {
     assert_generated("docs/reference/cli.md", runner::args::reference().as_bytes());
 }
+
+#[test]
+fn the_page_of_error_codes_is_generated() {
+    assert_generated("docs/reference/errors.md", runner_term::explain::reference().as_bytes());
+}

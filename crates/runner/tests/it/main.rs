@@ -5,6 +5,7 @@ mod agents;
 mod behaviour;
 mod commands;
 mod crash;
+mod documents;
 mod fixtures;
 mod generated;
 mod security;

@@ -1,7 +1,9 @@
 //! The documents match the repository: links and paths lead to files, the main documents stay short, and every Rust source has
 //! a module comment.
 
-use pulldown_cmark::{Event, Parser, Tag};
+use std::collections::BTreeSet;
+
+use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
 use crate::repository::{TrackedFile, assert_none, files, root};
 
@@ -9,6 +11,8 @@ use crate::repository::{TrackedFile, assert_none, files, root};
 const LINES_MAX: &[(&str, usize)] = &[("README.md", 100), ("VISION.md", 60), ("ARCHITECTURE.md", 250)];
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
+
+const SUMMARY: &str = "docs/SUMMARY.md";
 
 /// A word with one of these prefixes is a path in this repository.
 const FOLDERS: &[&str] =
@@ -43,6 +47,94 @@ fn every_link_between_documents_leads_to_a_file() {
         }
     }
     assert_none(&violations);
+}
+
+/// The anchors of a document's headings, as GitHub and mdbook make them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut anchors = BTreeSet::new();
+    let mut heading: Option<String> = None;
+    for event in Parser::new(text) {
+        match (event, &mut heading) {
+            (Event::Start(Tag::Heading { .. }), heading) => *heading = Some(String::new()),
+            (Event::End(TagEnd::Heading(_)), heading) => {
+                let base = anchor(&heading.take().unwrap_or_default());
+                let repeated = (1..).map(|number| format!("{base}-{number}"));
+                let mut names = std::iter::once(base.clone()).chain(repeated);
+                anchors.extend(names.find(|name| !anchors.contains(name)));
+            }
+            (Event::Text(text) | Event::Code(text), Some(heading)) => heading.push_str(&text),
+            _ => {}
+        }
+    }
+    anchors
+}
+
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ' '));
+    kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
+}
+
+#[test]
+fn every_link_to_a_heading_leads_to_one() {
+    let files = files();
+    let mut violations = Vec::new();
+    for file in files.iter().filter(|file| is_document(file)) {
+        let folder = file.path.strip_suffix(file.name()).unwrap_or_default();
+        for (event, range) in Parser::new(&file.text).into_offset_iter() {
+            let Event::Start(Tag::Link { dest_url, .. }) = event else { continue };
+            let Some((path, fragment)) = dest_url.split_once('#') else { continue };
+            if path.contains("://") {
+                continue;
+            }
+            let target =
+                if path.is_empty() { file.path.clone() } else { normalized(&format!("{folder}{path}")) };
+            let document = files.iter().find(|other| other.path == target && other.path.ends_with(".md"));
+            if document.is_some_and(|document| !anchors(&document.text).contains(fragment)) {
+                violations.push(format!(
+                    "{}:{}: `{target}` has no heading `#{fragment}`",
+                    file.path,
+                    file.line_at(range.start)
+                ));
+            }
+        }
+    }
+    assert_none(&violations);
+}
+
+/// A path without `..`.
+fn normalized(path: &str) -> String {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            "." | "" => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+#[test]
+fn the_book_has_every_document() {
+    let files = files();
+    let summary = files.iter().find(|file| file.path == SUMMARY).expect("the book's table of contents");
+    let listed: BTreeSet<String> = links_to_files(&summary.text)
+        .into_iter()
+        .map(|(link, _)| normalized(&format!("docs/{link}")))
+        .collect();
+    let documents = files.iter().filter(|file| is_document(file) && file.path.starts_with("docs/"));
+    let missing = documents.filter(|file| file.path != SUMMARY && !listed.contains(&file.path));
+    let violations: Vec<String> =
+        missing.map(|file| format!("{}: add it to {SUMMARY}, so that the book has it", file.path)).collect();
+    assert_none(&violations);
+}
+
+#[test]
+fn headings_become_anchors() {
+    let text = "# A `runner run`\n\n## What, is detected?\n\n## A `runner run`\n";
+    let expected = ["a-runner-run", "a-runner-run-1", "what-is-detected"].map(str::to_owned);
+    assert_eq!(anchors(text), BTreeSet::from(expected));
+    assert_eq!(normalized("docs/guide/../index.md"), "docs/index.md");
 }
 
 #[test]

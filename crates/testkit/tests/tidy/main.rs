@@ -10,6 +10,7 @@ mod access;
 mod definitions;
 mod dependencies;
 mod documents;
+mod error_codes;
 mod repository;
 mod rust_source;
 mod sizes;

@@ -81,7 +81,6 @@ fn setup_commands(own: &[String]) -> Vec<String> {
     let mut commands = vec!["sudo apt-get update && sudo apt-get install -y bubblewrap".to_owned()];
     if own.is_empty() {
         commands.push("cargo install --locked --path crates/runner".to_owned());
-        commands.push("cargo install --locked --path crates/runner-eval".to_owned());
     }
     commands.extend(own.iter().cloned());
     commands

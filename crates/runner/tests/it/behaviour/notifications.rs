@@ -11,7 +11,7 @@ use testkit::test_repo::{TestRepo, run};
 use crate::RUNNER;
 
 /// A server that accepts every request and keeps it. It ends with the test.
-fn server() -> (u16, Receiver<String>) {
+pub(super) fn server() -> (u16, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (sender, requests) = channel();

@@ -1,80 +1,65 @@
-//! `runner ui`, `watch`, `export` and `eval`, which execute sibling programs.
+//! `runner ui`, `watch`, `export` and `eval`: one file has them all.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
-use testkit::test_repo::{TestRepo, run};
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::{RunOutput, TestRepo, run};
 
-/// A copy of the runner in a folder of its own.
-fn installed(sandbox: &TestRepo, name: &str) -> std::path::PathBuf {
-    let folder = sandbox.outside().join(name);
+use crate::RUNNER;
+use crate::fixtures::completed;
+
+/// The runner alone in a folder, with links under the other names.
+fn installed(repo: &TestRepo) -> PathBuf {
+    let folder = repo.outside().join("bin");
     fs::create_dir(&folder).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_runner"), folder.join("runner")).unwrap();
+    fs::copy(RUNNER, folder.join("runner")).unwrap();
+    for link in ["runner-ui", "runner-eval"] {
+        symlink("runner", folder.join(link)).unwrap();
+    }
     folder
 }
 
-fn write_runner_ui(folder: &std::path::Path, prefix: &str) {
-    write_program(folder, "runner-ui", prefix);
-}
-
-fn write_program(folder: &std::path::Path, name: &str, prefix: &str) {
-    let path = folder.join(name);
-    fs::write(&path, format!("#!/bin/sh\necho {prefix} \"$@\"\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+fn call(repo: &TestRepo, program: &Path, args: &[&str]) -> RunOutput {
+    run(repo.command(program).args(args).env("PATH", "/usr/bin:/bin"))
 }
 
 #[test]
-fn ui_runs_the_program_beside_the_runner_with_all_arguments() {
-    let sandbox = TestRepo::with_commit(env!("CARGO_BIN_EXE_runner"));
-    let folder = installed(&sandbox, "bin");
-    write_runner_ui(&folder, "beside");
-    let ran =
-        run(sandbox.command(folder.join("runner")).args(["-C", "x", "ui", "--port", "0", "--open"])).ok();
-    assert_eq!(ran.stdout, "beside --project-dir x --port 0 --open\n");
-    let ran = run(sandbox.command(folder.join("runner")).args(["--json", "ui"])).ok();
-    assert_eq!(ran.stdout, "beside --project-dir . --json\n");
-    let ran =
-        run(sandbox.command(folder.join("runner")).args(["-C", "x", "watch", "nightly", "--poll"])).ok();
-    assert_eq!(ran.stdout, "beside --project-dir x watch nightly --poll\n");
-    let ran = run(sandbox.command(folder.join("runner")).args(["--color", "never", "watch"])).ok();
-    assert_eq!(ran.stdout, "beside --project-dir . watch --color never\n");
-    let ran = run(sandbox.command(folder.join("runner")).args(["export", "json", "--out", "y"])).ok();
-    assert_eq!(ran.stdout, "beside --project-dir . export json --out y\n");
-    let ran = run(sandbox.command(folder.join("runner")).args(["watch", "--run", "nightly"])).ok();
-    assert_eq!(ran.stdout, "beside --project-dir . watch nightly\n");
-    let ran = run(sandbox.command(folder.join("runner")).args(["export", "--run", "nightly", "html"])).ok();
-    assert_eq!(ran.stdout, "beside --project-dir . export html nightly\n");
+fn one_file_contains_the_web_ui_and_the_evaluation() {
+    let repo =
+        completed(&RunBuilder::new(RUNNER).agent("echo work > work; answer done").guard("test -e work"));
+    let folder = installed(&repo);
+    fs::remove_file(folder.join("runner-ui")).unwrap();
+    fs::remove_file(folder.join("runner-eval")).unwrap();
+    let runner = folder.join("runner");
+    let page = call(&repo, &runner, &["export", "html"]).ok();
+    assert!(page.stdout.starts_with("<!doctype html>"), "{:.200}", page.stdout);
+    let help = call(&repo, &runner, &["ui", "--", "--help"]).ok();
+    assert!(help.stdout.contains("Show runs in a browser"), "{}", help.stdout);
+    let refused = call(&repo, &runner, &["eval", "list"]).refused(1);
+    assert!(refused.contains("could not read the cases"), "{refused}");
 }
 
 #[test]
-fn ui_is_found_on_the_path_or_reported_with_a_hint() {
-    let sandbox = TestRepo::with_commit(env!("CARGO_BIN_EXE_runner"));
-    let (folder, other) = (installed(&sandbox, "bin"), sandbox.outside().join("other"));
-    fs::create_dir(&other).unwrap();
-    write_runner_ui(&other, "path");
-    let path = format!("{}:/usr/bin:/bin", other.display());
-    let ran = run(sandbox.command(folder.join("runner")).arg("ui").env("PATH", path)).ok();
-    assert_eq!(ran.stdout, "path --project-dir .\n");
-    let output = run(sandbox.command(folder.join("runner")).arg("ui").env("PATH", "/nowhere")).refused(1);
-    assert!(
-        output.contains("neither beside `runner` nor on PATH") && output.contains("cargo install"),
-        "{output}"
-    );
+fn a_link_runs_the_program_it_is_named_after() {
+    let repo = TestRepo::with_commit(RUNNER);
+    let folder = installed(&repo);
+    for program in ["runner", "runner-ui", "runner-eval"] {
+        let version = call(&repo, &folder.join(program), &["--version"]).ok();
+        assert!(version.stdout.starts_with(&format!("{program} ")), "{program}: {}", version.stdout);
+    }
 }
 
 #[test]
-fn eval_runs_the_program_beside_the_runner_with_all_arguments() {
-    let sandbox = TestRepo::with_commit(env!("CARGO_BIN_EXE_runner"));
-    let folder = installed(&sandbox, "bin");
-    let output =
-        run(sandbox.command(folder.join("runner")).args(["eval", "list"]).env("PATH", "/usr/bin:/bin"));
-    assert!(output.refused(1).contains("cargo install --locked --path crates/runner-eval"));
-    write_program(&folder, "runner-eval", "eval");
-    let ran =
-        run(sandbox.command(folder.join("runner")).args(["--json", "-C", "x", "eval", "run", "--jobs", "2"]))
-            .ok();
-    assert_eq!(ran.stdout, "eval -C x --json run --jobs 2\n");
-    let ran =
-        run(sandbox.command(folder.join("runner")).args(["--color", "always", "-v", "eval", "list"])).ok();
-    assert_eq!(ran.stdout, "eval -C . --verbose --color always list\n");
+fn the_evaluation_in_the_same_file_runs_trials() {
+    let repo = TestRepo::with_commit(RUNNER);
+    let folder = installed(&repo);
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../eval/cases");
+    let (results, workspaces) = (repo.outside().join("results"), repo.outside().join("workspaces"));
+    let mut command = repo.command(folder.join("runner"));
+    command.args(["eval", "run", "adds-a-file", "--cases"]).arg(cases);
+    command.arg("--results").arg(results).arg("--workspaces").arg(workspaces);
+    let ran = run(&mut command).ok();
+    assert!(ran.stdout.contains("success"), "{}", ran.stdout);
 }
