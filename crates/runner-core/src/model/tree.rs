@@ -173,6 +173,11 @@ impl Tree {
         &self.0.root
     }
 
+    /// Whether a user may add tasks below a node: an open one, or a root with parts, whose pass is derived from them.
+    pub fn accepts_children(&self, node: &Node) -> bool {
+        !node.passes || node.id == self.root().id && !node.is_leaf()
+    }
+
     /// The canonical form: indented by two spaces, fields in a fixed order, one newline at the end.
     pub fn bytes(&self) -> &[u8] {
         let write = || crate::strict::canonical_json(&TreeDocument { version: VERSION, root: self.root() });

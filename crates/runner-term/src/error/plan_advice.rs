@@ -82,8 +82,8 @@ pub(super) fn edit_error_advice(error: &EditError) -> ErrorAdvice {
             advice("remove the open tasks under it one by one ('runner tree --open' lists them)")
         }
         EditError::UnderPassed(_) => advice(
-            "choose an open task ('runner tree --open' lists them); if all have passed, write a new goal and run \
-             'runner start'",
+            "choose an open task ('runner tree --open' lists them), or the root if it has subtasks; for another goal: \
+             runner run \"GOAL\"",
         ),
         EditError::Root(_) => advice("reword it with 'runner node edit', or edit .runner/GOAL.md"),
         EditError::NotALeaf(_) => {

@@ -67,6 +67,14 @@ fn locate(tree: &Tree) -> BTreeMap<&NodeId, LocatedNode<'_>> {
     all
 }
 
+/// Whether the plan got further tasks, which open its root again. Whether a root with parts passes is derived from them.
+fn is_extended_root(was: &LocatedNode<'_>, is: &LocatedNode<'_>) -> bool {
+    let (old, new) = (was.node, is.node);
+    let is_root_with_parts = was.parent.is_none() && old.passes && !old.is_leaf() && !new.is_leaf();
+    let same = Node { passes: new.passes, children: new.children.clone(), ..old.clone() };
+    is_root_with_parts && *new == same
+}
+
 /// The violations of a user's edit, by node. Users may change open nodes freely.
 pub fn user_edit_violations(before: &Tree, after: &Tree) -> Vec<UserEditError> {
     let old = locate(before);
@@ -80,6 +88,7 @@ pub fn user_edit_violations(before: &Tree, after: &Tree) -> Vec<UserEditError> {
             Some(is) if was.node.passes && is.parent != was.parent => {
                 report(&was.path, ForbiddenEdit::PassedMoved);
             }
+            Some(is) if is_extended_root(was, is) => {}
             Some(is) if was.node.passes && is.node != was.node => {
                 report(&was.path, ForbiddenEdit::PassedChanged);
             }
@@ -151,6 +160,22 @@ mod tests {
             violations(start(), changed),
             ["root/d: has passed and cannot be changed: restore it, and add a new node instead"]
         );
+    }
+
+    #[test]
+    fn a_complete_plan_can_get_further_tasks_and_nothing_else_of_it_can_change() {
+        let complete = || inner("root", vec![inner("a", vec![passed("b")]), passed("d")]);
+        let more = inner("root", vec![inner("a", vec![passed("b")]), passed("d"), leaf("e")]);
+        assert_eq!(violations(complete(), more), [""; 0]);
+        let changed = "root: has passed and cannot be changed: restore it, and add a new node instead";
+        let renamed = Node { title: "other".to_owned(), ..complete() };
+        assert_eq!(violations(complete(), renamed), [changed]);
+        let below = inner("root", vec![inner("a", vec![passed("b"), leaf("c")]), passed("d")]);
+        assert_eq!(violations(complete(), below), [changed.replace("root", "root/a")]);
+        let cut = inner("root", vec![inner("a", vec![passed("b")])]);
+        assert_eq!(violations(complete(), cut), ["root/d: has passed and cannot be removed: restore it"]);
+        let one = inner("root", vec![leaf("b")]);
+        assert_eq!(violations(passed("root"), one), [changed]);
     }
 
     #[test]

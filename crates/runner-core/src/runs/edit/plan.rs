@@ -45,7 +45,7 @@ fn open_leaf<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut
 /// A node that can get children.
 fn open_parent<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut Node, EditError> {
     let node = root.find_mut(id).ok_or_else(|| EditError::NoSuchNode(id.clone()))?;
-    if node.passes { Err(EditError::UnderPassed(path_of(tree, id))) } else { Ok(node) }
+    if tree.accepts_children(node) { Ok(node) } else { Err(EditError::UnderPassed(path_of(tree, id))) }
 }
 
 fn refuse_duplicate(tree: &Tree, node: &NewNode) -> Result<(), EditError> {

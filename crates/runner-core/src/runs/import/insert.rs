@@ -63,7 +63,7 @@ pub enum InsertError {
 pub fn insert_plan(tree: &Tree, import: &PlanImport, max_attempts: u32) -> Result<ImportedTree, InsertError> {
     let under = import.under.clone().unwrap_or_else(|| tree.root().id.clone());
     let path = tree.path_to(&under).ok_or_else(|| InsertError::NoSuchNode(under.clone()))?;
-    if path.last().is_some_and(|node| node.passes) {
+    if path.last().is_some_and(|node| !tree.accepts_children(node)) {
         return Err(InsertError::Passed(path_text(&path)));
     }
     let mut builder = NodeBuilder {
@@ -84,6 +84,7 @@ pub fn insert_plan(tree: &Tree, import: &PlanImport, max_attempts: u32) -> Resul
     if let Some(node) = root.find_mut(&under) {
         node.children.extend(new);
     }
+    root.derive_passes();
     let tree = Tree::new(root).map_err(InsertError::Tree)?;
     Ok(ImportedTree { tree, under, added: builder.added, skipped: builder.skipped })
 }

@@ -93,6 +93,25 @@ fn each_edit_is_one_commit_and_the_edited_run_verifies() {
 }
 
 #[test]
+fn complete_run_continues_with_a_further_task() {
+    let sandbox = RunBuilder::new(RUNNER).agent(AGENT).guard_keys("final_check = true").start();
+    sandbox.runner(&["loop"]).ok();
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("complete"));
+    sandbox.runner(&["node", "add", "root", "--title", "One more", "--id", "c"]).ok();
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("stopped"));
+    let last = sandbox.runner(&["loop"]).ok();
+    assert!(last.stdout.contains("event=final_check_ended guard=pass"), "{}", last.stdout);
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("complete"));
+    sandbox.runner(&["verify"]).ok();
+    assert_sound(&sandbox);
+    // A root that passed itself has no parts whose pass could be derived again.
+    let single = RunBuilder::new(RUNNER).agent("echo 1 > work; answer done").start();
+    single.runner(&["loop"]).ok();
+    let refused = single.runner(&["node", "add", "root", "--title", "One more"]).refused(2);
+    assert!(refused.contains("`root` has passed") && refused.contains("runner run \"GOAL\""), "{refused}");
+}
+
+#[test]
 fn forbidden_edit_is_refused_and_changes_nothing() {
     let sandbox = half_done();
     let tip = sandbox.git(&["rev-parse", "HEAD"]);
