@@ -94,7 +94,7 @@ fn measure(bytes: &[u8], rounds: usize) -> Times {
     least
 }
 
-/// What was freed before is put in order at the next large request, whoever makes it: here, outside the account.
+/// What was freed before is put in order at the next large request: here, outside the account.
 fn settle_memory() {
     for size in [100_000, 5_000_000, 60_000_000] {
         drop(black_box(Vec::<u8>::with_capacity(size)));

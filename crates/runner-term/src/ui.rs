@@ -140,7 +140,7 @@ impl Ui {
         self.is_terminal() && io::stdin().is_terminal()
     }
 
-    /// Asks a question on the terminal; Enter means yes. None if nobody can answer.
+    /// Asks a question on the terminal; Enter means yes. None without a terminal.
     pub fn confirm(&self, question: &str) -> Option<bool> {
         self.ask_yes_or_no(question, "[Y/n]", &["", "y", "yes"])
     }
@@ -165,7 +165,7 @@ impl Ui {
         Some(yes.contains(&answer.trim().to_lowercase().as_str()))
     }
 
-    /// Asks for a line of text on the terminal. None if nobody can answer, or at the end of the input.
+    /// Asks for a line of text on the terminal. None without a terminal, or at the end of the input.
     pub fn ask(&self, question: &str) -> Option<String> {
         if !self.can_ask() {
             return None;

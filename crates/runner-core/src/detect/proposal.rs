@@ -15,7 +15,7 @@ pub struct ConfigRequest {
     pub model: Option<String>,
     /// The words of the guard.
     pub guard: Option<Vec<String>>,
-    /// Whether to propose the settings for a run that nobody watches.
+    /// Whether to propose the settings for an unattended run.
     pub is_for_night: bool,
 }
 

@@ -471,13 +471,13 @@ mod tests {
 
     #[test]
     fn a_limit_is_called_by_its_key_and_knows_what_it_is_about() {
-        let told = BudgetLimit::ALL.map(|limit| (limit.as_str(), limit.is_money(), limit.is_of_leaf()));
+        let found = BudgetLimit::ALL.map(|limit| (limit.as_str(), limit.is_money(), limit.is_of_leaf()));
         let expected = [
             ("run_tokens", false, false),
             ("run_usd", true, false),
             ("leaf_tokens", false, true),
             ("leaf_usd", true, true),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(found, expected);
     }
 }

@@ -90,7 +90,7 @@ pub fn after_start(before: &[HeldoutTask], found: &[HeldoutTask]) -> Vec<Heldout
     frozen(before, found.iter().map(HeldoutTask::without_red).collect())
 }
 
-/// What a commit records about one held-out check. Exit code and output would tell what it tests.
+/// What a commit records about one held-out check. Exit code and output would reveal what it tests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeldoutRecord {
     pub node: NodeId,

@@ -141,15 +141,15 @@ fn failure(past: &NodeHistory, guard: &str, baseline: Option<&RecordedGuardRun>)
 }
 
 /// What the first sessions must know: the guard failed before any of them. A task that passed shows that it no longer does.
-/// If the user changed the guard later, the first session with it is told; the next ones see their own guard runs.
+/// If the user changed the guard later, the first session with it gets the result; the next ones see their own guard runs.
 fn red_baseline(snapshot: &Snapshot, guard: &str) -> Option<String> {
     let state = &snapshot.state;
     let baseline = state.baseline.as_ref().filter(|baseline| baseline.guard != GuardResult::Pass)?;
-    let is_told = match baseline.next_iter {
+    let is_shown = match baseline.next_iter {
         IterationNumber::FIRST => snapshot.tree.root().leaves().passed == 0,
         iter => iter == state.next_iter,
     };
-    if !is_told {
+    if !is_shown {
         return None;
     }
     let output = baseline.output.as_deref().unwrap_or_default().trim_end();

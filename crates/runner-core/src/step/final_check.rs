@@ -1,5 +1,5 @@
 //! The final check: after all tasks passed, the guard and the checks of all tasks run once more, in a clean checkout of the last
-//! commit. A run whose result nobody else can reproduce is not complete.
+//! commit. A run whose result cannot be reproduced is not complete.
 
 use super::attempt::{GuardExit, GuardRun};
 use super::event::Event;

@@ -11,7 +11,7 @@ use crate::model::tree::LeafCount;
 use crate::run_status::{NextCommand, RunFacts, RunRef, RunTotals, run_status};
 use crate::text::one_line;
 
-/// A shorter wait is reported to nobody.
+/// A shorter wait is not reported.
 const LONG_WAIT_SECS: i64 = 300;
 
 /// Tracks the events of a loop and decides when to run hooks and to notify.

@@ -105,7 +105,7 @@ fn last_holder(marker: &Path) -> LastHolder {
 }
 
 /// Whether a process holds the lock, whatever the file says about it. Only for a command that takes the lock itself
-/// afterwards: for a moment nobody else can take it.
+/// afterwards: for a moment no other process can take it.
 pub(crate) fn is_held(path: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else { return false };

@@ -22,7 +22,7 @@ pub(super) struct SandboxProbe {
     /// The result for an executor's mode and image.
     result: Option<ProbeResult>,
     /// The last announcement.
-    told: Option<Event>,
+    announced: Option<Event>,
 }
 
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl SandboxProbe {
             return None;
         }
         let event = sandbox.event(has_network(job));
-        (self.told.as_ref() != Some(&event)).then(|| self.told.insert(event).clone())
+        (self.announced.as_ref() != Some(&event)).then(|| self.announced.insert(event).clone())
     }
 }
 

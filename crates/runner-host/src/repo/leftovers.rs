@@ -143,6 +143,6 @@ mod tests {
         fs::create_dir_all(lock.parent().unwrap()).unwrap();
         fs::write(&lock, "").unwrap();
         remove(&git, LastHolder::Released).unwrap();
-        assert!(lock.exists(), "nobody died");
+        assert!(lock.exists(), "no runner died");
     }
 }

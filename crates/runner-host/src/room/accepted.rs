@@ -1,7 +1,7 @@
 //! The ignored files and caches of a room that later runs may find: those that the user's own commit left in the baseline, and those
 //! of guards that succeeded.
 //!
-//! A guard that failed ran code that nobody accepted. What it created or changed is removed before the next run that counts; a
+//! A guard that failed ran code that was not accepted. What it created or changed is removed before the next run that counts; a
 //! file is known by its path, inode and time of change, none of which a program in the room can forge.
 
 use std::collections::BTreeMap;

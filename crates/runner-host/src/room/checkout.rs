@@ -25,7 +25,7 @@ pub(super) struct Checkout {
     current: Option<TreeId>,
 }
 
-/// Nobody but the runner reads this index. A guard can give a file that it changed its old size and time, but not its old time of
+/// Only the runner reads this index. A guard can give a file that it changed its old size and time, but not its old time of
 /// change.
 const SETTINGS: [&str; 6] =
     ["-c", "index.skipHash=true", "-c", "core.trustctime=true", "-c", "core.checkStat=default"];
@@ -134,7 +134,7 @@ impl Checkout {
         Ok(nul_separated(&output).map(<[u8]>::to_vec).collect())
     }
 
-    /// Removes untracked files in a thread of its own: nobody waits for it before the next run of the guard. Tracked files come
+    /// Removes untracked files in a thread of its own: nothing waits for it before the next run of the guard. Tracked files come
     /// first: a .gitignore that the guard changed must not hide anything.
     pub(super) fn begin_clean(&mut self, git: &Git) {
         self.is_clean = false;

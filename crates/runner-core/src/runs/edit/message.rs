@@ -148,10 +148,10 @@ mod tests {
     #[test]
     fn a_long_text_is_cut_for_people_and_whole_in_its_trailer() {
         let text = format!("{} end", "é".repeat(120));
-        let told = written(&UserEdit::Note { text: text.clone() }, 0);
+        let note = written(&UserEdit::Note { text: text.clone() }, 0);
         let shown = "é".repeat(100);
         assert_eq!(
-            told,
+            note,
             format!("note\n\n  {shown}\n\nRunner-Edit: {{\"do\":\"note\",\"text\":\"{text}\"}}")
         );
     }

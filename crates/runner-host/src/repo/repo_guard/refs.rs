@@ -94,7 +94,7 @@ impl RepoSnapshot {
                 report.refs.push(name.clone());
                 continue;
             };
-            // Other runs move their own references, and whoever reads those verifies them.
+            // Other runs move their own references, and their readers verify them.
             if name.starts_with("refs/runner/") || name.starts_with("refs/heads/runner/") {
                 continue;
             }
