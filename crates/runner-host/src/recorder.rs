@@ -4,8 +4,8 @@
 //! goes on to the provider; the answer comes back as it arrives. With recorded answers there is no provider, and the real agent
 //! runs offline.
 //!
-//! The recorder adds no key to a request, so whoever finds its port can do no more than without it. Its address has a random
-//! part all the same: nobody else can add to the record.
+//! The recorder adds no key to a request, so another process that finds its port gains nothing. Its address has a random
+//! part all the same: no other process can add to the record.
 
 mod http_message;
 mod provider;
@@ -354,7 +354,7 @@ fn read_rest(sent: &mut SentRequest, body: &mut Vec<u8>) -> bool {
     }
 }
 
-/// Waits until the provider has sent something, or has ended. False if the agent has gone meanwhile: nobody reads the answer.
+/// Waits until the provider has sent something, or has ended. False if the agent has gone meanwhile: nothing reads the answer.
 fn wait_for_output(stream: &TcpStream, sent: &SentRequest) -> bool {
     if !sent.output.buffer().is_empty() {
         return true;
