@@ -213,9 +213,8 @@ impl<'a> RunOracle<'a> {
             if let Some(node) = iteration.node.as_ref().filter(|_| iteration.is_charged) {
                 *charged.entry(node.clone()).or_default() += 1;
             }
-            // A check of a passed task that fails again adds a task, which opens the root again.
-            let is_added = |id: &&String| id.starts_with("regression-") && !before.contains_key(*id);
-            let is_reopened = after.keys().any(|id| is_added(&id));
+            // A task that the user adds to a complete plan, or the runner for a check that fails again, opens the root again.
+            let is_reopened = after.keys().any(|id| !before.contains_key(id));
             for (id, old) in before.iter().filter(|(_, entry)| entry.passes()) {
                 if after.get(id) != Some(old) && !(id == "root" && is_reopened) {
                     violations.push(format!("{id} passed and was changed by {iteration:?}"));
