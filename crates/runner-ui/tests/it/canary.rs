@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
@@ -186,17 +187,23 @@ fn no_planted_key_is_anywhere() {
     assert!(repo.outcomes().contains(&"guard_failed".to_owned()), "{:?} {log}", repo.outcomes());
     assert!(repo.outcomes().contains(&"passed".to_owned()), "{:?} {log}", repo.outcomes());
 
-    // Every object that a reference leads to, the runner's own references included. One of them is the local copy of the
-    // user's ignored files, as they are: it is never pushed, and has nothing of an agent's.
-    let objects = "git rev-list --exclude='refs/runner/*/ignored' --all --objects | cut -d' ' -f1 | git cat-file --batch; git log --exclude='refs/runner/*/ignored' --all --format=%B";
+    // Every object that a reference leads to, the runner's own references included.
+    let objects =
+        "git rev-list --all --objects | cut -d' ' -f1 | git cat-file --batch; git log --all --format=%B";
     let objects = run(repo.command("sh").args(["-c", objects])).ok().stdout;
     assert!(objects.contains("[redacted]"));
     assert_eq!(leaks(&objects), [""; 0], "commits");
 
-    // The file with the key stays with the user: in the work tree where git ignores it, and set aside otherwise.
+    // The file with the key stays with the user: in the work tree where git ignores it, with a private copy, and set aside
+    // otherwise.
     let aside = repo.path(".git/runner/aside");
     assert!(!files_with_keys(&aside, Path::new("")).is_empty());
-    let mut kept = files_with_keys(repo.root(), &aside);
+    let copies = repo.path(".git/runner/ignored").display().to_string();
+    let (copied, mut kept): (Vec<String>, Vec<String>) =
+        files_with_keys(repo.root(), &aside).into_iter().partition(|path| path.starts_with(&copies));
+    for copy in &copied {
+        assert_eq!(fs::metadata(copy).unwrap().permissions().mode() & 0o777, 0o600, "{copy}");
+    }
     kept.sort();
     assert_eq!(kept, [".env", ".env.local"].map(|name| repo.path(name).display().to_string()));
 
