@@ -17,7 +17,6 @@ use crate::model::tools::Tools;
 use crate::model::tree::Tree;
 use crate::step::{Artifact, Snapshot, SnapshotInputs, SnapshotSource};
 
-/// Files by path.
 pub type Files = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const PROMPTS: &str = "prompts";

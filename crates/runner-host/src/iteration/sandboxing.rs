@@ -21,7 +21,6 @@ use crate::git::{Git, PathSet};
 pub(super) struct SandboxProbe {
     /// The result for an executor's mode and image.
     result: Option<ProbeResult>,
-    /// The last announcement.
     announced: Option<Event>,
 }
 

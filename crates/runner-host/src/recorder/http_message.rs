@@ -35,7 +35,7 @@ pub(super) struct Header {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) method: String,
-    /// Path and query.
+    /// The path with its query, as the agent sent it.
     pub(super) target: String,
     pub(super) headers: Vec<Header>,
     pub(super) body: Vec<u8>,

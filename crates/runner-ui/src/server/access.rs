@@ -138,7 +138,7 @@ fn check_site(headers: &HeaderMap) -> Result<(), RequestError> {
     Err(refused("origin", "requests from other sites are refused"))
 }
 
-/// Constant-time comparison.
+/// Compares in constant time, so that a wrong token reveals nothing.
 fn is_same(given: &str, token: &str) -> bool {
     let differs = given.bytes().zip(token.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b));
     given.len() == token.len() && differs == 0
