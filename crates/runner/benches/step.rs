@@ -140,7 +140,8 @@ fn prepared(case: &Case, room: &str) -> TestRepo {
     let setup = RunBuilder::new(RUNNER)
         .agent(&agent)
         .keys("max_iterations = 100000\nmax_attempts_default = 1")
-        .guard_keys(&format!("room = \"{room}\""));
+        .guard_keys(&format!("room = \"{room}\""))
+        .config_tables("[limits]\nmax_children = 100000\nmax_nodes = 100000");
     let sandbox = TestRepo::empty_in(RUNNER, folder);
     for nth in 0..case.files {
         sandbox.write(&format!("d{}/e{}/f{nth}.txt", nth % 50, nth % 400), format!("file {nth}\n"));
