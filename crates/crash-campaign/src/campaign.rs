@@ -54,6 +54,10 @@ impl PointCounts {
         self.skipped += other.skipped;
     }
 
+    fn has_results(&self) -> bool {
+        self.tried + self.same + self.not_reached + self.skipped > 0
+    }
+
     fn print_header() {
         crate::print(&format!(
             "{:<18} {:<24} {:>6} {:>6} {:>6} {:>4} {:>11}",
@@ -76,6 +80,8 @@ struct CampaignReport {
     /// How many points of a family are the same as points of a family.
     same: BTreeMap<[String; 2], usize>,
     skip_reasons: BTreeMap<String, usize>,
+    /// The bad points with their violations, as text.
+    bad: Vec<String>,
 }
 
 impl CampaignReport {
@@ -100,18 +106,25 @@ impl CampaignReport {
             PointVerdict::Bad(violations) => {
                 counts.tried += 1;
                 counts.bad += 1;
-                crate::print(&format!("BAD {point}\n    {}", violations.join("\n    ")));
-                crate::print(&format!("    repeat: just crash --point {point}"));
+                let text = format!(
+                    "BAD {point}\n    {}\n    repeat: just crash --point {point}",
+                    violations.join("\n    ")
+                );
+                crate::print(&text);
+                self.bad.push(text);
             }
         }
     }
 
-    /// Prints one line per family and scenario, and one per family; returns the sums.
+    /// Prints one line per family and scenario with results, one per family, and the bad points again, because a campaign takes
+    /// hours and its output may be cut; returns the sums.
     fn finish(&self, elapsed: Duration, left: usize) -> PointCounts {
         PointCounts::print_header();
         let mut families: BTreeMap<&str, PointCounts> = BTreeMap::new();
         for ((family, subject), counts) in &self.counts {
-            counts.print(family, subject);
+            if counts.has_results() {
+                counts.print(family, subject);
+            }
             families.entry(family).or_default().add(counts);
         }
         let mut total = PointCounts::default();
@@ -134,6 +147,9 @@ impl CampaignReport {
         ));
         if left > 0 {
             crate::print(&format!("stopped early: {left} points were not tried"));
+        }
+        for text in &self.bad {
+            crate::print(text);
         }
         total
     }
