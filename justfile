@@ -54,6 +54,10 @@ test:
     @if git grep -qE '^ *//[/!] *```rust' -- 'crates/*/src/*.rs'; then cargo test --workspace --locked --doc; fi
     cargo nextest run --workspace --locked -E 'not test(/^agents::presets::/)'
 
+# Simulate many whole runs with misbehaving agents, crashes and full disks; `just test` simulates 7,000
+simulate RUNS="100000":
+    RUNNER_SIMULATION_RUNS={{ RUNS }} cargo nextest run --locked --profile long -p runner-core -E 'test(every_rule_holds_in_every_run)'
+
 # Ordinary tests named *is_generated check the generated files (schemas, reference pages): each compares a file with the
 # output of the code, so a stale file fails `test`, and no check writes files. With UPDATE_GENERATED=1 the same tests write
 # the files.

@@ -40,7 +40,7 @@ use world::{Broken, Faults, Sim};
 use crate::count_from_env;
 
 /// The number of simulated runs; `RUNNER_SIMULATION_RUNS` overrides it.
-const RUNS: u64 = 20_000;
+const RUNS: u64 = 7_000;
 /// One run in this many runs twice, to compare every byte.
 const REPEATED_EVERY: u64 = 16;
 /// One run in this many is audited from its commits.
@@ -274,8 +274,8 @@ fn every_rule_holds_in_every_run_and_every_ending_is_reached() {
         }
     });
     assert_eq!(seen.runs, count);
-    // Only the full number of runs covers everything.
-    if count == RUNS {
+    // Fewer runs do not cover everything.
+    if count >= RUNS {
         assert_covered(&seen);
     }
 }
