@@ -24,7 +24,8 @@ use crate::export::{ExportError, RunExporter, without_keys};
 use crate::read::repo_reader::RepoReader;
 use crate::server::access::AccessPolicy;
 use crate::server::app::{AppState, SiteSubject};
-use crate::server::routes::{READERS_MAX, RepoState};
+use crate::server::routes::READERS_MAX;
+use crate::server::served_repo::{RepoWatcher, ServedRepo};
 use crate::server::sse::EventStream;
 use crate::server::{self, PortInUse};
 use crate::watch::FileWatcher;
@@ -379,24 +380,21 @@ fn start_watching(cli: &UiCli, subject: ServeSubject, access: AccessPolicy) -> (
     let events = Arc::new(EventStream::new());
     let readers = Arc::new(Semaphore::new(READERS_MAX));
     let method = if cli.poll { WatchMethod::Polling } else { WatchMethod::Events };
-    let publisher = Arc::clone(&events);
     let (subject, watched) = match subject {
         ServeSubject::Repository(project) => {
-            let state = Arc::new(RepoState::new(project, readers));
-            let watcher = FileWatcher::begin(state.project.as_ref(), &state.watch, method);
-            let target = Arc::clone(&state);
-            std::thread::spawn(move || {
-                watcher.run(target.project.as_ref(), |change| publisher.publish(&change), &target.watch);
-            });
+            let watcher = RepoWatcher { events: Arc::clone(&events), readers, method };
+            let state = watcher.watch(project);
             let root = state.project.repo.root().to_owned();
             let watched = WatchedRoot { root, method: state.watch.watching() };
-            (SiteSubject::Repository(state), watched)
+            let served = ServedRepo::new(state);
+            watcher.follow(&cli.project_dir, served.clone());
+            (SiteSubject::Repository(served), watched)
         }
         ServeSubject::Evaluation(paths) => {
             let root = paths.results.clone();
             let evaluation = Arc::new(Evaluation::new(paths, Arc::clone(&events), readers, method));
             let watcher = FileWatcher::begin(evaluation.as_ref(), &evaluation.watch, method);
-            let target = Arc::clone(&evaluation);
+            let (target, publisher) = (Arc::clone(&evaluation), Arc::clone(&events));
             std::thread::spawn(move || {
                 watcher.run(target.as_ref(), |change| publisher.publish(&change), &target.watch);
             });

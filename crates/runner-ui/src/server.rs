@@ -7,6 +7,7 @@ pub(crate) mod compress;
 pub(crate) mod download;
 pub(crate) mod response;
 pub(crate) mod routes;
+pub(crate) mod served_repo;
 pub(crate) mod sse;
 pub(crate) mod write_timeout;
 

@@ -24,13 +24,14 @@ use crate::read::snapshot;
 use crate::server::access::{AccessPolicy, GrantedAccess};
 use crate::server::assets;
 use crate::server::response::{self, Reply};
-use crate::server::routes::{self, QueryResult, ReadLimit, RepoState, json_response, parse_query};
+use crate::server::routes::{self, QueryResult, ReadLimit, json_response, parse_query};
+use crate::server::served_repo::ServedRepo;
 use crate::server::sse::EventStream;
 
 /// What the server shows.
 #[derive(Clone, Debug)]
 pub(crate) enum SiteSubject {
-    Repository(Arc<RepoState>),
+    Repository(ServedRepo),
     Evaluation(Arc<Evaluation>),
 }
 
@@ -60,7 +61,7 @@ const EVALUATION_ROUTES: [&str; 4] =
 
 pub(crate) fn router(app: Arc<AppState>) -> Router {
     let subject = match &app.subject {
-        SiteSubject::Repository(state) => routes::router(Arc::clone(state)),
+        SiteSubject::Repository(served) => routes::router(served.clone()),
         SiteSubject::Evaluation(evaluation) => evaluation_router(Arc::clone(evaluation)),
     };
     let own = Router::new()
@@ -191,7 +192,8 @@ async fn get_trial(
         return response::error(RequestError::not_found());
     };
     let service = TowerToHyperService::new(
-        routes::router(state).fallback(|| async { response::error(RequestError::not_found()) }),
+        routes::router(ServedRepo::new(state))
+            .fallback(|| async { response::error(RequestError::not_found()) }),
     );
     match service.call(request).await {
         Ok(reply) => reply,

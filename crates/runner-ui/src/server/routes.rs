@@ -29,6 +29,7 @@ use crate::read::tree_view::{self, NodeFacts};
 use crate::read::verify;
 use crate::server::download;
 use crate::server::response::{self, Reply};
+use crate::server::served_repo::ServedRepo;
 use crate::watch::WatchState;
 
 /// How many requests read at the same time.
@@ -135,8 +136,8 @@ struct FilePath {
     file: String,
 }
 
-pub(crate) fn router(state: Arc<RepoState>) -> Router {
-    let handlers: [MethodRouter<Arc<RepoState>>; ROUTES.len()] = [
+pub(crate) fn router(served: ServedRepo) -> Router {
+    let handlers: [MethodRouter<ServedRepo>; ROUTES.len()] = [
         get(get_snapshot),
         get(get_tree),
         get(get_node),
@@ -158,7 +159,7 @@ pub(crate) fn router(state: Arc<RepoState>) -> Router {
         get(get_file),
     ];
     let routes = ROUTES.into_iter().zip(handlers);
-    routes.fold(Router::new(), |router, (path, handler)| router.route(path, handler)).with_state(state)
+    routes.fold(Router::new(), |router, (path, handler)| router.route(path, handler)).with_state(served)
 }
 
 /// Responds with the result of `work` as JSON.

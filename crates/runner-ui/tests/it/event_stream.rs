@@ -127,3 +127,24 @@ fn polling_replaces_notifications_and_is_shown() {
     sandbox.write(&format!(".runner/iterations/{RUN}/0004/guard.log"), "more\n");
     next_event(&mut stream, "iteration_changed");
 }
+
+#[test]
+fn link_is_followed_to_another_repository() {
+    let first = finished_run();
+    let second = RunBuilder::new(&runner()).agent("echo x > x; answer done").start();
+    let link = first.outside().join("case_latest");
+    std::os::unix::fs::symlink(first.root(), &link).unwrap();
+    let server = Server::on(&link);
+    let mut stream = server.listen(&[]);
+    next_event(&mut stream, "hello");
+    assert_eq!(server.get("/api/snapshot").ok()["state"], "complete");
+    // A link that leads nowhere for a moment changes nothing.
+    fs::remove_file(&link).unwrap();
+    assert_eq!(server.get("/api/snapshot").ok()["state"], "complete");
+    std::os::unix::fs::symlink(second.root(), &link).unwrap();
+    next_event(&mut stream, "resync");
+    assert_eq!(server.get("/api/snapshot").ok()["headline"], "not run yet");
+    second.runner(&["loop"]).ok();
+    next_event(&mut stream, "iteration_added");
+    wait_for("the end", || server.get("/api/snapshot").ok()["state"] == "complete");
+}
