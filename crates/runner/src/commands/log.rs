@@ -234,6 +234,8 @@ struct LogTextOutput {
     part: LogPart,
     /// Whether the policy of `[logs]` removed logs of the iteration.
     is_removed: bool,
+    /// Whether only lines that match a pattern are printed.
+    is_filtered: bool,
 }
 
 /// What `runner log` prints about logs that were removed.
@@ -291,7 +293,13 @@ impl LogTextOutput {
             }
         }
         sections.retain(|section| !section.text.is_empty());
-        Ok(Self { iter, sections, part, is_removed: view.has_removed_logs(iter) })
+        Ok(Self {
+            iter,
+            sections,
+            part,
+            is_removed: view.has_removed_logs(iter),
+            is_filtered: pattern.is_some(),
+        })
     }
 }
 
@@ -364,11 +372,17 @@ impl CommandOutput for LogTextOutput {
                 text.push('\n');
             }
         }
-        if self.is_removed {
-            text.push_str(&format!(
-                "{}\n",
-                styler.paint(TextRole::Faint, &format!("({})", removed_note(self.iter)))
-            ));
+        let note = if self.is_removed {
+            Some(removed_note(self.iter))
+        } else if !self.sections.is_empty() || self.part.is_raw() {
+            None
+        } else if self.is_filtered {
+            Some("no line matches".to_owned())
+        } else {
+            Some(format!("nothing was printed; 'runner show {}' shows what happened", self.iter.get()))
+        };
+        if let Some(note) = note {
+            text.push_str(&format!("{}\n", styler.paint(TextRole::Faint, &format!("({note})"))));
         }
         text
     }
