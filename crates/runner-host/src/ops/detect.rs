@@ -9,6 +9,7 @@ use runner_core::detect::{
 };
 use runner_core::layout::Doc;
 use runner_core::model::id::RunId;
+use runner_core::model::instructions::PinnedInstructions;
 use runner_core::model::protection::Protection;
 use runner_core::runs::start::StartError;
 use supervise::executables;
@@ -20,7 +21,7 @@ use crate::fs::atomic;
 use crate::git::{Git, path_of};
 use crate::repo::documents::read_doc;
 use crate::repo::readonly_repo::ReadonlyRepo;
-use crate::repo::work_tree_files::work_tree_protection;
+use crate::repo::work_tree_files::{work_tree_instructions, work_tree_protection};
 
 /// A larger manifest is not read.
 const MANIFEST_BYTES_MAX: u64 = 1 << 20;
@@ -43,12 +44,15 @@ pub struct SetupProposal {
     pub source: ConfigSource,
     /// What a run with it would protect from its agents.
     pub protection: Protection,
+    /// The project's instructions that its prompts would contain.
+    pub instructions: Option<PinnedInstructions>,
 }
 
 impl SetupProposal {
     fn new(git: &Git, proposed: ProposedConfig, source: ConfigSource) -> Self {
         let protection = work_tree_protection(git, &proposed.config.guard);
-        Self { proposed, source, protection }
+        let instructions = work_tree_instructions(git, &proposed.config.executor);
+        Self { proposed, source, protection, instructions }
     }
 }
 

@@ -1,10 +1,11 @@
-//! The files of the work tree, read by name: what a run that starts now would protect.
+//! The files of the work tree, read by name: what a run that starts now would protect, and what its agents would be told.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner_core::config::GuardConfig;
+use runner_core::config::{Executor, GuardConfig};
 use runner_core::guard_files::{self, RepoFiles};
+use runner_core::model::instructions::PinnedInstructions;
 use runner_core::model::protection::Protection;
 
 use crate::fs::atomic;
@@ -36,6 +37,11 @@ impl RepoFiles for WorkTreeFiles<'_> {
 /// What a configuration protects, with the files of the work tree.
 pub(crate) fn work_tree_protection(git: &Git, guard: &GuardConfig) -> Protection {
     guard_files::protection(guard, &WorkTreeFiles { root: git.root() })
+}
+
+/// The instructions that a configuration names, with the files of the work tree.
+pub(crate) fn work_tree_instructions(git: &Git, executor: &Executor) -> Option<PinnedInstructions> {
+    PinnedInstructions::of(&executor.instructions, &WorkTreeFiles { root: git.root() })
 }
 
 /// What the guard's command depends on, whatever the configuration lists.

@@ -9,7 +9,7 @@ use runner_term::{Styler, TextRole};
 use super::clean;
 
 /// The column of the values.
-const VALUE_COLUMN: usize = 13;
+const VALUE_COLUMN: usize = 15;
 
 /// One line of the screen.
 pub(crate) struct SetupRow {
@@ -50,6 +50,8 @@ pub(crate) fn setup_rows(setup: &SetupProposal) -> Vec<SetupRow> {
     };
     rows.push(SetupRow::new("protected", protected));
     rows.push(SetupRow::new("agent", agent_text(setup)));
+    rows.extend(setup.instructions.as_ref().map(|pinned| SetupRow::new("instructions", pinned.label())));
+    rows.push(SetupRow::new("network", config.executor.network_note()));
     rows.push(SetupRow::new("limits", limits_text(config)));
     for row in &mut rows {
         row.value = clean(&row.value);
@@ -87,7 +89,7 @@ fn limits_text(config: &Config) -> String {
 pub(crate) fn draw_rows(rows: &[SetupRow], styler: &Styler) -> String {
     let mut text = String::new();
     for row in rows {
-        let name = styler.paint(TextRole::Faint, &format!("{:10}", row.name));
+        let name = styler.paint(TextRole::Faint, &format!("{:12}", row.name));
         text.push_str(&format!("  {name} {}\n", styler.wrap(&row.value, VALUE_COLUMN)));
     }
     text
@@ -97,7 +99,7 @@ pub(crate) fn draw_rows(rows: &[SetupRow], styler: &Styler) -> String {
 pub(crate) fn draw_notes(notes: &[String], styler: &Styler) -> String {
     let mut text = String::new();
     for note in notes {
-        let name = styler.paint(TextRole::Warn, &format!("{:10}", "note"));
+        let name = styler.paint(TextRole::Warn, &format!("{:12}", "note"));
         text.push_str(&format!("  {name} {}\n", styler.wrap(&clean(note), VALUE_COLUMN)));
     }
     text
