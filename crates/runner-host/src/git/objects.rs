@@ -94,8 +94,10 @@ impl Git {
 
     /// The tree of a commit.
     pub(crate) fn tree_of(&self, commit: &CommitId) -> Result<TreeId, Error> {
-        let tree = format!("{commit}^{{tree}}");
-        self.call(&["rev-parse", "--verify", "--end-of-options", &tree]).run_for_tree()
+        let bytes = self.processes.cat_file.read(self, commit.as_str())?;
+        let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let tree = line.strip_prefix(b"tree ").and_then(|id| TreeId::new(lossy(id)).ok());
+        tree.ok_or_else(|| Error::GitOutput { command: "cat-file --batch".to_owned() })
     }
 
     /// The files of a commit below a folder.
