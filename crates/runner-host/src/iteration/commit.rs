@@ -1,9 +1,6 @@
 //! The end of an iteration: its commit, its logs, and the repository moved to that commit.
 
-use std::io;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use runner_core::layout::Doc;
 use runner_core::model::object_id::CommitId;
@@ -12,6 +9,7 @@ use runner_core::step::{CheckEvidence, Job, RecordedIteration, Transition};
 
 use super::known_state::{KnownState, TreeFile};
 use super::open_iteration::OpenIteration;
+use super::parallel::in_parallel;
 use super::protected_paths::ProtectedPaths;
 use crate::error::Error;
 use crate::failpoint;
@@ -130,10 +128,10 @@ impl CommitInputs<'_> {
     /// the scan of a large work tree takes longer than the rest. May be repeated after a failure.
     fn store(&self, git: &Git, tree: &Tree) -> Result<StoredIteration, Error> {
         let dir = &self.iteration.setup.dir;
-        let (worktree, tree_file, commit) = in_parallel(
+        let write_files = || self.write_documents(git).map(|()| dir.write_tree_after(tree));
+        let (worktree, (tree_file, commit)) = in_parallel(
             || worktree::scan(git, &self.iteration.setup.index),
-            || self.write_documents(git).map(|()| dir.write_tree_after(tree)),
-            || self.store_commit(git),
+            || in_parallel(write_files, || self.store_commit(git)),
         )?;
         Ok(StoredIteration { commit, worktree, tree_file })
     }
@@ -145,41 +143,6 @@ impl CommitInputs<'_> {
             atomic::backdate_mtime(&prepared)?;
         }
         Ok(())
-    }
-}
-
-/// Runs three jobs at the same time, and waits for all of them. A panic in one continues here. Jobs for which no thread can
-/// be started run one after the other.
-fn in_parallel<A: Send, B: Send, C>(
-    first: impl FnOnce() -> Result<A, Error> + Send,
-    second: impl FnOnce() -> Result<B, Error> + Send,
-    third: impl FnOnce() -> Result<C, Error>,
-) -> Result<(A, B, C), Error> {
-    let first = Mutex::new(Some(first));
-    let second = Mutex::new(Some(second));
-    let (first, second, third) = thread::scope(|scope| {
-        let first_thread = thread::Builder::new().spawn_scoped(scope, || run_once(&first));
-        let second_thread = thread::Builder::new().spawn_scoped(scope, || run_once(&second));
-        let third = third();
-        (join_or_run(first_thread, &first), join_or_run(second_thread, &second), third)
-    });
-    Ok((first?, second?, third?))
-}
-
-/// Runs a job that has not run yet.
-fn run_once<T>(job: &Mutex<Option<impl FnOnce() -> Result<T, Error>>>) -> Result<T, Error> {
-    let job = job.lock().unwrap_or_else(PoisonError::into_inner).take();
-    job.map_or(Err(Error::Internal("a job ran twice")), |job| job())
-}
-
-/// Waits for a job's thread; runs the job here if there is no thread.
-fn join_or_run<T>(
-    thread: io::Result<thread::ScopedJoinHandle<'_, Result<T, Error>>>,
-    job: &Mutex<Option<impl FnOnce() -> Result<T, Error>>>,
-) -> Result<T, Error> {
-    match thread {
-        Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-        Err(_) => run_once(job),
     }
 }
 

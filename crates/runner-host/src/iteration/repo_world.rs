@@ -22,6 +22,7 @@ use super::known_state::KnownState;
 use super::load::load_with_known;
 use super::maintenance::Maintenance;
 use super::open_iteration::OpenIteration;
+use super::parallel::in_parallel;
 use super::program_runner::ProgramRunner;
 use super::recheck::{self, Recheck};
 use super::recorded_guard;
@@ -299,21 +300,26 @@ impl World for RepoWorld<'_> {
         }
         let git = self.repo.git();
         let user_files = UserFiles::keep(git, &job.run_id, self.user_files.take())?;
-        let records = EarlierRecords::before(git, &job.run_id, sandbox.kind());
+        let kind = sandbox.kind();
         let mut env = SessionEnv {
             git,
             programs: &self.programs,
             events: &mut self.events,
             version: &mut self.agent.version,
         };
-        let prepared = PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take(), red)?;
+        // There are many records. They are looked at beside work that waits for the disk.
+        let (records, prepared) = in_parallel(
+            || Ok(EarlierRecords::before(git, &job.run_id, kind)),
+            || PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take(), red),
+        )?;
         self.maintenance.begin(git, run, job);
         let ended = prepared.run(&mut env, job)?;
         // Before the work tree is staged: the rule for a restored file may be missing.
         let mut notices = user_files.restore(git);
-        notices.extend(records.changes(git));
         self.user_files = Some(user_files);
-        let (mut iteration, attempt) = ended.store(git, job)?;
+        let (changed, (mut iteration, attempt)) =
+            in_parallel(|| Ok(records.changes(git)), || ended.store(git, job))?;
+        notices.extend(changed);
         iteration.report_files(notices, job, &mut self.events);
         Ok((iteration, attempt))
     }

@@ -172,7 +172,19 @@ pub(super) fn write_context(git: &Git, job: &Job) -> Result<(), Error> {
             atomic::remove_any(&entry.path())?;
         }
     }
-    files.iter().try_for_each(|(path, text)| atomic::overwrite_any(git.root(), path, text.as_bytes()))
+    // The goal is the same in every iteration.
+    let has_changed = |(path, text): &(&PathBuf, &&String)| !has_content(path, text.as_bytes());
+    files
+        .iter()
+        .filter(has_changed)
+        .try_for_each(|(path, text)| atomic::overwrite_any(git.root(), path, text.as_bytes()))
+}
+
+/// Whether a path is a regular file with exactly these bytes.
+fn has_content(path: &Path, bytes: &[u8]) -> bool {
+    let is_file =
+        fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && file.len() == bytes.len() as u64);
+    is_file && fs::read(path).is_ok_and(|found| found == bytes)
 }
 
 /// Creates the session's own folder, with the files and folders that its program needs.
