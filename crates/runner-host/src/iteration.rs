@@ -20,6 +20,7 @@ mod maintenance;
 mod memory_files;
 mod notify;
 mod open_iteration;
+mod parallel;
 pub(crate) mod program_runner;
 mod protected_paths;
 mod recheck;

@@ -278,6 +278,7 @@ impl Room {
             self.checkout.tree.join(path).symlink_metadata().is_ok_and(|metadata| metadata.is_file())
         };
         self.read_only = protected.iter().map(|path| path_of(path).to_owned()).filter(is_file).collect();
+        self.checkout.stamp(&self.read_only);
         Ok(())
     }
 

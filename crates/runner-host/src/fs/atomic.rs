@@ -5,6 +5,7 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FileType, Mode, OFlags};
 
@@ -155,7 +156,7 @@ pub(crate) fn overwrite(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 /// Sets the modification time three seconds back. git compares the content of files that are as new as its index on every
 /// status, because it cannot trust their timestamps.
 pub(crate) fn backdate_mtime(path: &Path) -> Result<(), Error> {
-    let past = std::time::SystemTime::now() - std::time::Duration::from_secs(3);
+    let past = SystemTime::now() - Duration::from_secs(3);
     let times = fs::FileTimes::new().set_modified(past);
     let file = fs::File::options().write(true).open(path);
     file.and_then(|file| file.set_times(times)).map_err(Error::io("write", path))
@@ -278,6 +279,19 @@ pub(crate) struct FileStamp {
     bytes: u64,
     modified: (i64, i64),
     changed: (i64, i64),
+}
+
+/// How old the last change must be for the next one to get another time, whatever the clock of the file system.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
+
+impl FileStamp {
+    /// Whether the file changed so long ago that another change now cannot have the same time.
+    pub(crate) fn is_settled(&self) -> bool {
+        let changed = u64::try_from(self.changed.0).map(|secs| UNIX_EPOCH + Duration::from_secs(secs));
+        changed.is_ok_and(|changed| {
+            SystemTime::now().duration_since(changed).is_ok_and(|age| age > SETTLED_AFTER)
+        })
+    }
 }
 
 /// `None` if there is no regular file.
@@ -414,7 +428,7 @@ mod tests {
         let from = folder.path().join("from");
         let to = folder.path().join("to");
         fs::write(&from, "x").unwrap();
-        let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+        let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         let times = fs::FileTimes::new().set_modified(long_ago);
         fs::File::options().write(true).open(&from).unwrap().set_times(times).unwrap();
         copy_with_mtime(&from, &to).unwrap();

@@ -2,13 +2,14 @@
 //!
 //! Git runs outside of the sandbox, with the repository's own git directory and configuration, never with the one in the room.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use runner_core::model::object_id::TreeId;
 
 use crate::error::Error;
-use crate::fs::atomic;
+use crate::fs::atomic::{self, FileStamp};
 use crate::git::{Git, GitCommand, nul_separated};
 
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(super) struct Checkout {
     is_clean: bool,
     /// The tree that was checked out last.
     current: Option<TreeId>,
+    /// Files that were as in the tree before the guard, with stamps that every change since then changes.
+    settled: BTreeMap<PathBuf, FileStamp>,
 }
 
 /// Only the runner reads this index. A guard can give a file that it changed its old size and time, but not its old time of
@@ -45,6 +48,7 @@ impl Checkout {
             untracked: None,
             is_clean: false,
             current: None,
+            settled: BTreeMap::new(),
         }
     }
 
@@ -121,9 +125,22 @@ impl Checkout {
         if paths.is_empty() { Ok(Vec::new()) } else { self.call(git, &args).run() }
     }
 
+    /// Stamps some files of the tree that was just checked out, so that [`Self::changed`] need not read them again.
+    pub(super) fn stamp(&mut self, paths: &[PathBuf]) {
+        let stamp = |path: &PathBuf| {
+            let stamp = atomic::stamp(&self.tree.join(path)).filter(FileStamp::is_settled)?;
+            Some((path.clone(), stamp))
+        };
+        self.settled = paths.iter().filter_map(stamp).collect();
+    }
+
     /// Those of some tracked files that differ from the tree now.
     pub(super) fn changed(&self, git: &Git, paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, Error> {
-        if paths.is_empty() {
+        let is_same = |path: &PathBuf| {
+            let before = self.settled.get(path);
+            before.is_some() && atomic::stamp(&self.tree.join(path)).as_ref() == before
+        };
+        if paths.iter().all(is_same) {
             return Ok(Vec::new());
         }
         let literal: Vec<String> =
@@ -144,7 +161,17 @@ impl Checkout {
         let clean = self.call(git, &CLEAN).detached();
         let thread = thread::Builder::new().name("room".to_owned());
         let list = self.call(git, &UNTRACKED).detached();
-        let work = move || restore.run().and_then(|_| clean.run()).and_then(|_| list.run());
+        let list_again = self.call(git, &UNTRACKED).detached();
+        let work = move || {
+            restore.run()?;
+            let untracked = list.run()?;
+            // Most guards leave nothing, and looking for what to clean reads every folder once more.
+            if untracked.is_empty() {
+                return Ok(untracked);
+            }
+            clean.run()?;
+            list_again.run()
+        };
         self.cleaning = thread.spawn(work).ok();
     }
 
