@@ -266,7 +266,7 @@ impl CommandOutput for ReportOutput {
             let line = line.with("text", clean(&question.text));
             lines.push(question.answers.iter().fold(line, |line, answer| line.with("answer", clean(answer))));
         }
-        lines.extend(report.status.next.iter().map(|next| KeyValueLine::new().with("next", &next.command)));
+        lines.extend(report.next().iter().map(|next| KeyValueLine::new().with("next", &next.command)));
         lines
     }
 

@@ -142,7 +142,7 @@ impl RunReport {
     }
 
     /// What to type next: as in the status, after an answer to the first open question, and without this command itself.
-    pub(super) fn next(&self) -> Vec<NextCommand> {
+    pub(crate) fn next(&self) -> Vec<NextCommand> {
         let answer = self.questions(true).next().map(|question| {
             NextCommand::new(format!("runner answer {} \"…\"", question.number), "answer a question")
         });
