@@ -201,7 +201,7 @@ impl Bubblewrap {
             Some(temporary) => argv.mount("--bind", temporary, Path::new(TEMP_DIR)),
             None => argv.empty_folder(Path::new(TEMP_DIR)),
         }
-        for path in needed {
+        for path in needed.iter().chain(&hidden_own_program(&spec.root)) {
             argv.mount("--ro-bind", path, path);
         }
         argv.hide_user_sockets(&spec.root, &[]);
@@ -249,6 +249,12 @@ pub(crate) fn hidden_programs(command: &PreparedCommand, root: &Path) -> Vec<Pat
     let mut paths = hidden_but_needed(&command.argv, &[], root);
     paths.extend(hidden_but_needed(&words, &[], root));
     paths
+}
+
+/// This program, if it is in a hidden folder: an agent may run it as a hook.
+fn hidden_own_program(root: &Path) -> Vec<PathBuf> {
+    let program = std::env::current_exe().map(OsString::from);
+    program.map_or_else(|_| Vec::new(), |program| hidden_but_needed(&[program], &[], root))
 }
 
 /// The user's home and the folders of PATH, as far as they are in hidden folders.
