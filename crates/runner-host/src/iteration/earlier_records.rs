@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use runner_core::model::id::RunId;
+use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::repo_path::RepoPath;
 use runner_core::step::{FileAction, FileNotice};
 
@@ -23,12 +23,15 @@ const NOTICES_MAX: usize = 10;
 pub(super) struct EarlierRecords(BTreeMap<PathBuf, FileStamp>);
 
 impl EarlierRecords {
-    pub(super) fn before(git: &Git, run: &RunId, sandbox: SandboxKind) -> Self {
+    /// Leaves out the iteration that begins: its records are written meanwhile.
+    pub(super) fn before(git: &Git, run: &RunId, iteration: IterationNumber, sandbox: SandboxKind) -> Self {
         if sandbox == SandboxKind::Bubblewrap {
             return Self::default();
         }
         let folder = git.paths().iterations().join(run.as_str());
+        let own = iteration.to_string();
         let folders = fs::read_dir(folder).into_iter().flatten().flatten();
+        let folders = folders.filter(|folder| folder.file_name() != *own);
         let files = folders.flat_map(|folder| RECORDS.map(|name| folder.path().join(name)));
         Self(files.filter_map(|file| atomic::stamp(&file).map(|stamp| (file, stamp))).collect())
     }

@@ -309,7 +309,7 @@ impl World for RepoWorld<'_> {
         };
         // There are many records. They are looked at beside work that waits for the disk.
         let (records, prepared) = in_parallel(
-            || Ok(EarlierRecords::before(git, &job.run_id, kind)),
+            || Ok(EarlierRecords::before(git, &job.run_id, job.iteration, kind)),
             || PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take(), red),
         )?;
         self.maintenance.begin(git, run, job);

@@ -173,11 +173,12 @@ pub(super) fn write_context(git: &Git, job: &Job) -> Result<(), Error> {
         }
     }
     // The goal is the same in every iteration.
-    let has_changed = |(path, text): &(&PathBuf, &&String)| !has_content(path, text.as_bytes());
-    files
-        .iter()
-        .filter(has_changed)
-        .try_for_each(|(path, text)| atomic::overwrite_any(git.root(), path, text.as_bytes()))
+    for (path, text) in &files {
+        if !has_content(path, text.as_bytes()) {
+            atomic::overwrite_any(git.root(), path, text.as_bytes())?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a path is a regular file with exactly these bytes.

@@ -206,3 +206,36 @@ impl Drop for Checkout {
         self.end_clean();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_settled_file_with_other_content_but_its_old_size_and_time_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Git::create(folder.path()).unwrap();
+        fs::write(folder.path().join("guard.sh"), "exit 1\n").unwrap();
+        git.call(&["add", "guard.sh"]).run().unwrap();
+        let tree = git.write_tree(&git.paths().index()).unwrap();
+        let room = tempfile::tempdir().unwrap();
+        let mut checkout = Checkout::new(room.path());
+        checkout.remove_all().unwrap();
+        checkout.update(&git, &tree).unwrap();
+        let paths = [PathBuf::from("guard.sh")];
+        thread::sleep(Duration::from_millis(2_100));
+        checkout.stamp(&paths);
+        assert_eq!(checkout.settled.len(), 1);
+        assert_eq!(checkout.changed(&git, &paths).unwrap(), Vec::<Vec<u8>>::new());
+
+        let guard = checkout.tree.join("guard.sh");
+        let time = guard.metadata().unwrap().modified().unwrap();
+        fs::write(&guard, "exit 0\n").unwrap();
+        let file = fs::File::options().write(true).open(&guard).unwrap();
+        file.set_times(fs::FileTimes::new().set_modified(time)).unwrap();
+        assert_eq!(checkout.changed(&git, &paths).unwrap(), [b"guard.sh".to_vec()]);
+    }
+}
