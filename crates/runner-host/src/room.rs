@@ -7,9 +7,11 @@
 
 mod accepted;
 mod checkout;
+mod cleaning;
 mod git_dir;
 mod home;
 mod setup;
+mod tree_switch;
 
 use std::path::{Path, PathBuf};
 
@@ -24,6 +26,7 @@ use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::{Git, PathSet, path_of};
 use crate::repo::heldout_folder::HeldoutFiles;
+use crate::repo::repo_guard::GitAccess;
 use accepted::AcceptedFiles;
 use checkout::Checkout;
 pub(crate) use home::users_caches;
@@ -161,6 +164,39 @@ impl RoomSlot {
         Ok(&mut self.chosen.insert(chosen).room)
     }
 
+    /// Removes what the last run of the guard left, beside a session. One that can write to the git directory can write to the
+    /// room: there it is for [`Self::end_session`] to do.
+    pub(crate) fn begin_session(&mut self, git: &Git, access: GitAccess) {
+        if let (Some(room), GitAccess::ReadOnly) = (self.warm_room(), access) {
+            room.checkout.begin_clean(git);
+        }
+    }
+
+    /// Removes what the last run of the guard and the session left, beside other work.
+    pub(crate) fn end_session(&mut self, git: &Git, access: GitAccess) {
+        let Some(room) = self.warm_room() else { return };
+        if access == GitAccess::Writable {
+            room.checkout.mark_used();
+        }
+        room.checkout.begin_clean(git);
+    }
+
+    /// Begins to check out the files that the guard will run on.
+    pub(crate) fn begin_update(&mut self, git: &Git, candidate: &TreeId) {
+        if let Some(room) = self.warm_room() {
+            room.begin_update(git, candidate);
+        }
+    }
+
+    /// The room, if it stays from one run of the guard to the next.
+    fn warm_room(&mut self) -> Option<&mut Room> {
+        let chosen = self.chosen.as_mut()?;
+        match &mut chosen.room {
+            GuardRoom::Room(room) if chosen.guard.ignored == IgnoredFiles::Room => Some(room),
+            GuardRoom::Room(_) | GuardRoom::InPlace { .. } => None,
+        }
+    }
+
     /// Why the guard runs in place although the configuration allows a room; only once for each choice.
     pub(crate) fn take_reason(&mut self) -> Option<String> {
         match &mut self.chosen.as_mut()?.room {
@@ -289,6 +325,8 @@ impl Room {
         let places = self.changeable(git)?;
         if let (Some(accepted), true) = (&self.accepted, is_unaccepted) {
             accepted.restore(&places)?;
+            // A tracked file may have been reached through a link to an ignored one.
+            self.checkout.distrust();
             let is_damaged = |path: &&String| {
                 let target = self.checkout.tree.join(path.trim_end_matches('/'));
                 !accepted.is_complete(&target)
@@ -389,8 +427,16 @@ impl Room {
     /// Ends a run of the guard: the protected files that it changed in the room.
     pub(crate) fn leave(&mut self, git: &Git) -> Result<Vec<Vec<u8>>, Error> {
         let changed = self.checkout.changed(git, &self.read_only)?;
-        self.checkout.begin_clean(git);
+        self.checkout.mark_used();
         Ok(changed)
+    }
+
+    /// Begins to check out a candidate beside other work. A guard that failed may have left files that [`Self::enter`] removes
+    /// first.
+    fn begin_update(&mut self, git: &Git, candidate: &TreeId) {
+        if !accepted::is_unaccepted(&self.folder) {
+            self.checkout.begin_update(git, candidate);
+        }
     }
 }
 

@@ -67,7 +67,7 @@ pub(crate) struct EventsFile {
 }
 
 impl EventsFile {
-    /// The events that no iteration's file has: a loop that stopped before the next session.
+    /// The events that no iteration's file has, or not yet: the baseline, and a loop that stopped before the next session.
     pub(crate) fn of_run(paths: &RepoPaths, run: &RunId) -> Self {
         Self { root: paths.root().to_owned(), dir: paths.run_logs(run.as_str()) }
     }

@@ -104,8 +104,14 @@ fn recorded_answer(git: &Git, setup: &IterationSetup, job: &Job) -> LeftFile {
 
 impl EndedSession {
     /// Stores what the session left as git objects, records that in the journal, and returns it as values. From then on the
-    /// iteration depends on nothing that another process can change.
-    pub(super) fn store(self, git: &Git, job: &Job) -> Result<(OpenIteration, Attempt), Error> {
+    /// iteration depends on nothing that another process can change. `on_candidate` gets the tree to commit as soon as it is
+    /// stored.
+    pub(super) fn store(
+        self,
+        git: &Git,
+        job: &Job,
+        on_candidate: impl FnOnce(&TreeId),
+    ) -> Result<(OpenIteration, Attempt), Error> {
         let Self { setup, mut entry, outcome, restored, identity } = self;
         atomic::create_folders(git.root(), &git.paths().context())?;
         let answer = recorded_answer(git, &setup, job);
@@ -145,10 +151,10 @@ impl EndedSession {
         };
         let is_unchanged = changed.is_empty() && laid.is_empty();
         let candidate = if is_unchanged { None } else { Some(git.write_candidate(&setup.index)?) };
-        let commit = match &candidate {
-            Some(tree) => store_snapshot(git, job, &setup.base, tree)?,
-            None => setup.base.clone(),
-        };
+        if let Some(tree) = &candidate {
+            on_candidate(tree);
+        }
+        let commit = store_snapshot(git, job, &setup.base, candidate.as_ref())?;
         entry.phase = IterationPhase::Stored(Box::new(StoredSession {
             commit,
             attempt: StoredAttempt::new(&attempt, &setup.tree),
@@ -188,8 +194,14 @@ fn key_notice(path: &RepoPath) -> FileNotice {
 }
 
 /// Stores the files of a session as a commit under `refs/runner/<run>/wip`. One sync of the file system covers all of its
-/// objects, however many they are; the reference follows when they are on the disk.
-fn store_snapshot(git: &Git, job: &Job, base: &CommitId, tree: &TreeId) -> Result<CommitId, Error> {
+/// objects, however many they are; the reference follows when they are on the disk. Without a candidate, the base is the commit.
+fn store_snapshot(
+    git: &Git,
+    job: &Job,
+    base: &CommitId,
+    candidate: Option<&TreeId>,
+) -> Result<CommitId, Error> {
+    let Some(tree) = candidate else { return Ok(base.clone()) };
     let message = format!("{}\n", snapshot_subject(job.run_id.as_str(), job.iteration));
     let commit = git.store_commit(tree, base, &message)?;
     git.sync()?;

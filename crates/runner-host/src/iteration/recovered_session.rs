@@ -82,7 +82,7 @@ impl InterruptedSession<'_> {
             restored: self.restored,
             identity: SessionIdentity::default(),
         };
-        let (iteration, attempt) = ended.store(git, job)?;
+        let (iteration, attempt) = ended.store(git, job, |_| ())?;
         Ok(ResumedIteration { iteration, attempt, saved })
     }
 

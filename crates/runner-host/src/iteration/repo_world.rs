@@ -41,6 +41,7 @@ use crate::ops::edit_queue;
 use crate::repo::exclude_file::ignore_local_files;
 use crate::repo::locked_repo::{LockedRepo, UnrecoveredRepo};
 use crate::repo::recovery::Recovered;
+use crate::repo::repo_guard::GitAccess;
 use crate::repo::worktree::UserFiles;
 use crate::room::{Candidate, GuardRoom, RoomSlot};
 
@@ -313,12 +314,17 @@ impl World for RepoWorld<'_> {
             || PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take(), red),
         )?;
         self.maintenance.begin(git, run, job);
+        let access = GitAccess::of(kind);
+        self.room.begin_session(git, access);
         let ended = prepared.run(&mut env, job)?;
+        self.room.end_session(git, access);
         // Before the work tree is staged: the rule for a restored file may be missing.
         let mut notices = user_files.restore(git);
         self.user_files = Some(user_files);
-        let (changed, (mut iteration, attempt)) =
-            in_parallel(|| Ok(records.changes(git)), || ended.store(git, job))?;
+        let (changed, (mut iteration, attempt)) = in_parallel(
+            || Ok(records.changes(git)),
+            || ended.store(git, job, |candidate| self.room.begin_update(git, candidate)),
+        )?;
         notices.extend(changed);
         iteration.report_files(notices, job, &mut self.events);
         Ok((iteration, attempt))

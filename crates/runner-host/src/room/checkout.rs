@@ -11,21 +11,35 @@ use runner_core::model::object_id::TreeId;
 use crate::error::Error;
 use crate::fs::atomic::{self, FileStamp};
 use crate::git::{Git, GitCommand, nul_separated};
+use crate::room::cleaning::{Cleaning, RoomFiles};
+use crate::room::tree_switch::TreeSwitch;
 
 #[derive(Debug)]
 pub(super) struct Checkout {
     pub(super) tree: PathBuf,
     pub(super) index: PathBuf,
-    /// Removes what the last run of the guard left, while the runner does other things.
-    cleaning: Option<JoinHandle<Result<Vec<u8>, Error>>>,
-    /// The untracked paths after the last cleaning, as git lists them.
-    untracked: Option<Vec<u8>>,
+    /// What happens in the room while the runner does other things.
+    background: Option<Background>,
+    /// The untracked paths after the last cleaning, relative to the tree.
+    untracked: Option<Vec<PathBuf>>,
     /// Whether only tracked and ignored files are there.
     is_clean: bool,
     /// The tree that was checked out last.
     current: Option<TreeId>,
+    /// Whether the tracked files were found to be those of `current`, and nothing could change them since.
+    is_intact: bool,
+    /// The index as the runner left it.
+    index_stamp: Option<FileStamp>,
     /// Files that were as in the tree before the guard, with stamps that every change since then changes.
     settled: BTreeMap<PathBuf, FileStamp>,
+}
+
+#[derive(Debug)]
+enum Background {
+    /// Removes what the last run of the guard left.
+    Cleaning(JoinHandle<Result<RoomFiles, Error>>),
+    /// Checks out the files in which this tree differs from the current one.
+    Switching { tree: TreeId, thread: JoinHandle<Result<(), Error>> },
 }
 
 /// Only the runner reads this index. A guard can give a file that it changed its old size and time, but not its old time of
@@ -33,21 +47,26 @@ pub(super) struct Checkout {
 const SETTINGS: [&str; 6] =
     ["-c", "index.skipHash=true", "-c", "core.trustctime=true", "-c", "core.checkStat=default"];
 
-/// Untracked files and folders, nested repositories among them.
-const CLEAN: [&str; 2] = ["clean", "-ffdq"];
+const READ_TREE: &str = "read-tree";
+/// The files that say how others are checked out.
+const ATTRIBUTES: &str = ":(top,glob)**/.gitattributes";
 
-/// What git does not track, with folders as one path.
-const UNTRACKED: [&str; 4] = ["ls-files", "-z", "--others", "--directory"];
+/// The arguments that make all tracked files those of a tree.
+fn reset_args(tree: &TreeId) -> [&str; 4] {
+    [READ_TREE, "--reset", "-u", tree.as_str()]
+}
 
 impl Checkout {
     pub(super) fn new(folder: &Path) -> Self {
         Self {
             tree: folder.join("tree"),
             index: folder.join("index"),
-            cleaning: None,
+            background: None,
             untracked: None,
             is_clean: false,
             current: None,
+            is_intact: false,
+            index_stamp: None,
             settled: BTreeMap::new(),
         }
     }
@@ -65,39 +84,97 @@ impl Checkout {
     /// Makes the tracked files those of a tree, whatever a guard did to them, and removes untracked files. A room that git
     /// cannot update is built again.
     pub(super) fn update(&mut self, git: &Git, tree: &TreeId) -> Result<(), Error> {
-        self.end_clean();
-        if self.try_update(git, tree).is_ok() {
-            return Ok(());
+        self.finish_cleaning(git);
+        if self.switch(git, tree).or_else(|_| self.reset(git, tree)).is_err() {
+            self.remove_all()?;
+            self.reset(git, tree)?;
         }
-        self.remove_all()?;
-        self.try_update(git, tree)
+        self.current = Some(tree.clone());
+        self.index_stamp = atomic::stamp(&self.index);
+        self.mark_used();
+        Ok(())
     }
 
-    fn try_update(&mut self, git: &Git, tree: &TreeId) -> Result<(), Error> {
-        atomic::remove_any(&self.index.with_extension("lock"))?;
-        self.call(git, &["read-tree", "--reset", "-u", tree.as_str()]).run()?;
-        self.untracked = None;
-        self.current = Some(tree.clone());
+    /// Goes from the current tree to another one, and looks only at the files that differ. That is enough if the other files are
+    /// known to be as in the current tree; otherwise all are reset.
+    fn switch(&mut self, git: &Git, tree: &TreeId) -> Result<(), Error> {
+        match self.tree_switch(git, tree)? {
+            Some(switch) => switch.run(),
+            None if self.is_intact => Ok(()),
+            None => self.reset(git, tree),
+        }
+    }
+
+    /// The commands that go from the current tree to another one; none if it is the same, or if the files are not known.
+    fn tree_switch(&self, git: &Git, tree: &TreeId) -> Result<Option<TreeSwitch>, Error> {
+        let current = self.current.as_ref().filter(|current| self.is_intact && *current != tree);
+        let Some(current) = current else { return Ok(None) };
+        self.remove_index_lock()?;
+        let [old, new] = [current.as_str(), tree.as_str()];
+        let paths = ["--pathspec-from-file=-", "--pathspec-file-nul"];
+        let check_out = ["checkout", "-q", "--no-overlay", new, paths[0], paths[1]];
+        Ok(Some(TreeSwitch {
+            diff: self.call(git, &["diff-tree", "-r", "-z", "--name-only", old, new]).detached(),
+            check_out: self.call(git, &check_out).variable("GIT_LITERAL_PATHSPECS", "1").detached(),
+            read_tree: self.call(git, &[READ_TREE, "-m", "-u", old, new]).detached(),
+        }))
+    }
+
+    /// Begins to update the files to a tree in a thread of its own, if only the files that differ must be looked at.
+    pub(super) fn begin_update(&mut self, git: &Git, tree: &TreeId) {
+        self.finish_cleaning(git);
+        let Ok(Some(switch)) = self.tree_switch(git, tree) else { return };
+        let thread = thread::Builder::new().name("room".to_owned()).spawn(move || switch.run());
+        self.background = thread.ok().map(|thread| Background::Switching { tree: tree.clone(), thread });
+    }
+
+    fn reset(&mut self, git: &Git, tree: &TreeId) -> Result<(), Error> {
+        self.remove_index_lock()?;
+        let attributes = ["diff-index", "--cached", "-z", "--name-only", tree.as_str(), "--", ATTRIBUTES];
+        if self.index.exists() && !self.call(git, &attributes).run()?.is_empty() {
+            // Without an index, git writes every file.
+            atomic::remove_any(&self.index)?;
+        }
+        self.call(git, &reset_args(tree)).run()?;
         if !self.is_clean {
-            self.call(git, &CLEAN).run()?;
+            self.cleaning(git, tree).run()?.require_intact()?;
             self.is_clean = true;
         }
         Ok(())
     }
 
+    fn remove_index_lock(&self) -> Result<(), Error> {
+        atomic::remove_any(&self.index.with_extension("lock"))
+    }
+
+    /// Makes the next update look at every file, because something changed files of the room.
+    pub(super) fn distrust(&mut self) {
+        self.is_intact = false;
+    }
+
+    /// Records that a program may have changed any file.
+    pub(super) fn mark_used(&mut self) {
+        self.end_background();
+        self.is_clean = false;
+        self.is_intact = false;
+        self.untracked = None;
+    }
+
     /// Removes the index and all files.
     pub(super) fn remove_all(&mut self) -> Result<(), Error> {
-        self.end_clean();
+        self.end_background();
         atomic::remove_any(&self.index)?;
         atomic::remove_any(&self.tree)?;
         std::fs::create_dir_all(&self.tree).map_err(Error::io("create", &self.tree))?;
         self.is_clean = true;
+        self.is_intact = false;
         self.untracked = None;
         Ok(())
     }
 
     pub(super) fn remove_ignored(&mut self, git: &Git) -> Result<(), Error> {
-        self.end_clean();
+        self.end_background();
+        self.is_intact = false;
         self.untracked = None;
         if !self.index.exists() {
             return Ok(());
@@ -151,91 +228,76 @@ impl Checkout {
         Ok(nul_separated(&output).map(<[u8]>::to_vec).collect())
     }
 
-    /// Removes untracked files in a thread of its own: nothing waits for it before the next run of the guard. Tracked files come
-    /// first: a .gitignore that the guard changed must not hide anything.
+    /// Restores tracked files and removes untracked ones in a thread of its own, if a program may have changed any. Nothing waits
+    /// for it before the next run of the guard.
     pub(super) fn begin_clean(&mut self, git: &Git) {
-        self.is_clean = false;
-        self.untracked = None;
-        let Some(tree) = &self.current else { return };
-        let restore = self.call(git, &["read-tree", "--reset", "-u", tree.as_str()]).detached();
-        let clean = self.call(git, &CLEAN).detached();
-        let thread = thread::Builder::new().name("room".to_owned());
-        let list = self.call(git, &UNTRACKED).detached();
-        let list_again = self.call(git, &UNTRACKED).detached();
-        let work = move || {
-            restore.run()?;
-            let untracked = list.run()?;
-            // Most guards leave nothing, and looking for what to clean reads every folder once more.
-            if untracked.is_empty() {
-                return Ok(untracked);
-            }
-            clean.run()?;
-            list_again.run()
-        };
-        self.cleaning = thread.spawn(work).ok();
+        if self.background.is_some() || self.is_clean {
+            return;
+        }
+        let Some(current) = &self.current else { return };
+        if atomic::stamp(&self.index) != self.index_stamp {
+            // What the index says about the files is not the runner's: they are all checked out again.
+            self.current = None;
+            let _ = atomic::remove_any(&self.index);
+            return;
+        }
+        let cleaning = self.cleaning(git, current);
+        let thread = thread::Builder::new().name("room".to_owned()).spawn(move || cleaning.run());
+        self.background = thread.ok().map(Background::Cleaning);
+    }
+
+    fn finish_cleaning(&mut self, git: &Git) {
+        self.begin_clean(git);
+        self.end_background();
+    }
+
+    /// The commands that bring the room back to a tree, whose files were checked out before.
+    fn cleaning(&self, git: &Git, tree: &TreeId) -> Cleaning {
+        Cleaning {
+            tree: self.tree.clone(),
+            scan: self.call(git, &RoomFiles::SCAN).detached(),
+            reset: self.call(git, &reset_args(tree)).detached(),
+            clean: self.call(git, &["clean", "-ffdq"]).detached(),
+            scan_again: self.call(git, &RoomFiles::SCAN).detached(),
+        }
     }
 
     /// The ignored files and folders that are in the room now.
     pub(super) fn untracked(&mut self, git: &Git) -> Result<Vec<PathBuf>, Error> {
-        self.end_clean();
-        let listed = match self.untracked.take() {
-            Some(listed) => listed,
-            None if self.index.exists() => self.call(git, &UNTRACKED).run()?,
+        self.finish_cleaning(git);
+        let untracked = match self.untracked.take() {
+            Some(untracked) => untracked,
+            None if self.index.exists() => RoomFiles::scan(self.call(git, &RoomFiles::SCAN))?.untracked,
             None => Vec::new(),
         };
-        let path = |path: &[u8]| {
-            let path = path.strip_suffix(b"/").unwrap_or(path);
-            self.tree.join(crate::git::path_of(path))
-        };
-        let paths = nul_separated(&listed).map(path).collect();
-        self.untracked = Some(listed);
+        let paths = untracked.iter().map(|path| self.tree.join(path)).collect();
+        self.untracked = Some(untracked);
         Ok(paths)
     }
 
-    fn end_clean(&mut self) {
-        if let Some(cleaning) = self.cleaning.take() {
-            let listed = cleaning.join().ok().and_then(Result::ok);
-            self.is_clean = listed.is_some();
-            self.untracked = listed;
+    fn end_background(&mut self) {
+        match self.background.take() {
+            None => {}
+            Some(Background::Cleaning(thread)) => {
+                let files = thread.join().ok().and_then(Result::ok);
+                self.is_clean = files.is_some();
+                self.is_intact = files.as_ref().is_some_and(RoomFiles::is_intact);
+                self.untracked = files.map(|files| files.untracked);
+            }
+            Some(Background::Switching { tree, thread }) => {
+                self.is_intact = matches!(thread.join(), Ok(Ok(())));
+                self.current = Some(tree).filter(|_| self.is_intact);
+                self.index_stamp = atomic::stamp(&self.index);
+            }
         }
     }
 }
 
 impl Drop for Checkout {
     fn drop(&mut self) {
-        self.end_clean();
+        self.end_background();
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn a_settled_file_with_other_content_but_its_old_size_and_time_is_reported() {
-        let folder = tempfile::tempdir().unwrap();
-        let git = Git::create(folder.path()).unwrap();
-        fs::write(folder.path().join("guard.sh"), "exit 1\n").unwrap();
-        git.call(&["add", "guard.sh"]).run().unwrap();
-        let tree = git.write_tree(&git.paths().index()).unwrap();
-        let room = tempfile::tempdir().unwrap();
-        let mut checkout = Checkout::new(room.path());
-        checkout.remove_all().unwrap();
-        checkout.update(&git, &tree).unwrap();
-        let paths = [PathBuf::from("guard.sh")];
-        thread::sleep(Duration::from_millis(2_100));
-        checkout.stamp(&paths);
-        assert_eq!(checkout.settled.len(), 1);
-        assert_eq!(checkout.changed(&git, &paths).unwrap(), Vec::<Vec<u8>>::new());
-
-        let guard = checkout.tree.join("guard.sh");
-        let time = guard.metadata().unwrap().modified().unwrap();
-        fs::write(&guard, "exit 0\n").unwrap();
-        let file = fs::File::options().write(true).open(&guard).unwrap();
-        file.set_times(fs::FileTimes::new().set_modified(time)).unwrap();
-        assert_eq!(checkout.changed(&git, &paths).unwrap(), [b"guard.sh".to_vec()]);
-    }
-}
+mod tests;

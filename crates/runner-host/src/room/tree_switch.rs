@@ -1,0 +1,39 @@
+//! Takes the files of a room from one tree to another.
+
+use crate::error::Error;
+use crate::git::{GitCommand, nul_separated};
+
+/// With more paths, git compares trees faster than paths.
+const PATHS_MAX: usize = 100;
+
+/// Git commands that go from one tree to another, if the files are those of the first.
+pub(super) struct TreeSwitch {
+    /// Lists the paths that differ.
+    pub(super) diff: GitCommand<'static>,
+    /// Checks out the paths on its standard input. It takes a third of the time of `read_tree`, which compares every entry of
+    /// the index.
+    pub(super) check_out: GitCommand<'static>,
+    pub(super) read_tree: GitCommand<'static>,
+}
+
+impl TreeSwitch {
+    /// Fails if attributes differ: they may change how any other file is checked out.
+    pub(super) fn run(self) -> Result<(), Error> {
+        let paths = self.diff.run()?;
+        if nul_separated(&paths).any(is_attributes) {
+            return Err(Error::Internal("attributes differ"));
+        }
+        let read_tree = || self.read_tree.run();
+        let output = match nul_separated(&paths).count() {
+            0 => return Ok(()),
+            // It refuses a path that is a folder in one of the trees and a file in the other.
+            1..=PATHS_MAX => self.check_out.input(&paths).run().or_else(|_| read_tree()),
+            _ => read_tree(),
+        };
+        output.map(drop)
+    }
+}
+
+fn is_attributes(path: &[u8]) -> bool {
+    path.rsplit(|byte| *byte == b'/').next() == Some(b".gitattributes")
+}
