@@ -1,16 +1,19 @@
 //! Keeps a program from abstract sockets outside of it, such as the one of X11. No mount hides them: they have a name and no
 //! path.
 //!
-//! Linux scopes them with Landlock, from 6.12 on. A scope holds for the process that sets it and for all that it starts, so
-//! this binary is also a *launcher*: started with a hidden argument, it scopes itself and becomes the program.
+//! Linux scopes them with Landlock, from 6.12 on. A scope holds for the thread that sets it and for all that it starts, so
+//! this binary is also a *launcher*: started with a hidden argument, it scopes itself and becomes the program. The supervisor
+//! needs no process for that: it starts such programs from a thread that has a scope.
 
 use std::env;
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
 
 /// The hidden first argument that makes this binary the launcher.
 const LAUNCH_ARG: &str = "__scope-sockets";
@@ -34,7 +37,7 @@ pub fn launch_if_requested() -> Option<ExitCode> {
         Ok(()) => program.exec().to_string(),
         Err(why) => why,
     };
-    let _ = writeln!(std::io::stderr(), "could not start {}: {why}", program.get_program().display());
+    let _ = writeln!(io::stderr(), "could not start {}: {why}", program.get_program().display());
     Some(ExitCode::from(EXIT_NOT_STARTED))
 }
 
@@ -50,6 +53,53 @@ pub fn launcher() -> Result<Vec<OsString>, String> {
     }
     let own = env::current_exe().map_err(|error| error.to_string())?;
     Ok(vec![existing(own).ok_or("the program `runner` was removed")?.into(), LAUNCH_ARG.into()])
+}
+
+/// The program and its arguments behind the words of [`launcher`], if a command line begins with them.
+pub(crate) fn launched(argv: &[OsString]) -> Option<&[OsString]> {
+    let [own, marker, program @ ..] = argv else { return None };
+    let is_own = env::current_exe().ok().and_then(existing).is_some_and(|path| path == *own);
+    (is_own && marker == LAUNCH_ARG && !program.is_empty()).then_some(program)
+}
+
+/// A thread with a scope, which starts programs. It stays: a sandbox that ends with its parent ends with the thread that
+/// started it.
+pub(crate) struct ScopedThread {
+    commands: Sender<Command>,
+    started: Receiver<io::Result<Child>>,
+}
+
+impl ScopedThread {
+    /// `Err` has why this system cannot do it.
+    pub(crate) fn start() -> Result<Self, String> {
+        let (commands, received) = mpsc::channel::<Command>();
+        let (results, started) = mpsc::channel();
+        let (ready, is_ready) = mpsc::channel();
+        let work = move || {
+            let scope = system::restrict();
+            let is_scoped = scope.is_ok();
+            if ready.send(scope).is_err() || !is_scoped {
+                return;
+            }
+            for mut command in received {
+                let child = command.spawn();
+                // With the command go its ends of the program's pipes.
+                drop(command);
+                if results.send(child).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("scoped".to_owned());
+        thread.spawn(work).map_err(|error| error.to_string())?;
+        is_ready.recv().map_err(|error| error.to_string())??;
+        Ok(Self { commands, started })
+    }
+
+    pub(crate) fn spawn(&self, command: Command) -> io::Result<Child> {
+        self.commands.send(command).map_err(io::Error::other)?;
+        self.started.recv().map_err(io::Error::other)?
+    }
 }
 
 /// The path of this binary, or of the one that replaced it: the kernel marks the path of a replaced file.

@@ -22,6 +22,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use signal_hook::consts::{SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use crate::protocol::{self, ExitReport, ProgramStatus, SpawnRequest, StopCause, Streams};
+use crate::socket_scope::{self, ScopedThread};
 use crate::spec::{SignalTarget, StopSignal};
 use crate::{descriptors, poll_until, process_tree};
 
@@ -50,8 +51,9 @@ fn serve_requests() -> io::Result<()> {
     signal_hook::low_level::pipe::register(SIGCHLD, sigchld_tx)?;
     sigchld_rx.set_nonblocking(true)?;
 
+    let mut scoped = None;
     while let Some((request, streams)) = protocol::receive_request(&socket)? {
-        let report = run(&request, streams, &socket, &sigchld_rx);
+        let report = run(&request, streams, &socket, &sigchld_rx, &mut scoped);
         protocol::send_report(&report, &socket)?;
     }
     Ok(())
@@ -63,8 +65,9 @@ fn run(
     streams: Streams<OwnedFd>,
     socket: &UnixStream,
     sigchld_rx: &UnixStream,
+    scoped: &mut Option<ScopedThread>,
 ) -> ExitReport {
-    let child = match spawn(request, streams) {
+    let child = match spawn(request, streams, scoped) {
         Ok(child) => child,
         Err(error) => return ExitReport::CouldNotStart(errno_of(&error)),
     };
@@ -82,10 +85,20 @@ fn errno_of(error: &io::Error) -> i32 {
 }
 
 /// Starts the program in a process group of its own.
-fn spawn(request: &SpawnRequest, [stdout, stderr]: Streams<OwnedFd>) -> io::Result<Pid> {
-    let (program, args) = request.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+fn spawn(
+    request: &SpawnRequest,
+    [stdout, stderr]: Streams<OwnedFd>,
+    scoped: &mut Option<ScopedThread>,
+) -> io::Result<Pid> {
+    let thread = socket_scope::launched(&request.argv).and_then(|program| {
+        let thread = scoped.take().or_else(|| ScopedThread::start().ok())?;
+        Some((&*scoped.insert(thread), program))
+    });
+    let argv = thread.map_or(request.argv.as_slice(), |(_, program)| program);
+    let (program, args) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let input = Input::open(request)?;
-    let child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(args)
         .env_clear()
         .envs(request.env.iter().map(|(name, value)| (name, value)))
@@ -93,8 +106,12 @@ fn spawn(request: &SpawnRequest, [stdout, stderr]: Streams<OwnedFd>) -> io::Resu
         .stdin(input.reader)
         .stdout(stdout)
         .stderr(stderr)
-        .process_group(0)
-        .spawn()?;
+        .process_group(0);
+    let child = match thread {
+        Some((thread, _)) => thread.spawn(command)?,
+        // Without such a thread, the launcher reports why.
+        None => command.spawn()?,
+    };
     if let Some(copy) = input.copy {
         // Ends with the program: nothing reads the pipe then.
         thread::spawn(copy);
