@@ -3,7 +3,7 @@
 //! No helper thread is needed, so that a machine that cannot start one more thread gets an error instead of a panic.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -113,18 +113,13 @@ impl OutputPipe {
 
     /// Reads once. Called when there is something to read, so it does not block.
     fn read(&mut self) -> io::Result<()> {
-        let Some(pipe) = &mut self.pipe else { return Ok(()) };
-        let start = self.bytes.len();
-        self.bytes.resize(start + BUFFER_BYTES, 0);
-        let count = match pipe.read(self.bytes.get_mut(start..).unwrap_or_default()) {
+        let Some(pipe) = &self.pipe else { return Ok(()) };
+        self.bytes.reserve(BUFFER_BYTES);
+        let count = match rustix::io::read(pipe, rustix::buffer::spare_capacity(&mut self.bytes)) {
             Ok(count) => count,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {
-                self.bytes.truncate(start);
-                return Ok(());
-            }
-            Err(error) => return Err(error),
+            Err(rustix::io::Errno::INTR) => return Ok(()),
+            Err(errno) => return Err(errno.into()),
         };
-        self.bytes.truncate(start + count);
         if count == 0 {
             self.pipe = None;
         }

@@ -123,7 +123,7 @@ impl<'i> GitCommand<'i> {
         self
     }
 
-    pub(super) fn input<'n>(self, bytes: &'n [u8]) -> GitCommand<'n>
+    pub(crate) fn input<'n>(self, bytes: &'n [u8]) -> GitCommand<'n>
     where
         'i: 'n,
     {
@@ -161,7 +161,7 @@ impl<'i> GitCommand<'i> {
         self.run_child(usize::MAX)
     }
 
-    /// Runs a query that git answers with a result, or with exit code 1 and no message for "there is none". Anything else
+    /// Runs a query that git answers with a result, or with exit code 1 and no output for "there is none". Anything else
     /// is an error: a git that failed has not answered.
     pub(super) fn query(self) -> Result<Option<Vec<u8>>, Error> {
         let command = self.arguments.clone();
@@ -169,7 +169,7 @@ impl<'i> GitCommand<'i> {
         if output.status.success() {
             return Ok(Some(output.stdout));
         }
-        if output.status.code() == Some(1) && output.stderr.is_empty() {
+        if output.status.code() == Some(1) && output.stderr.is_empty() && output.stdout.is_empty() {
             return Ok(None);
         }
         Err(Error::git(command, &output.stderr))
@@ -178,5 +178,19 @@ impl<'i> GitCommand<'i> {
     fn run_child(mut self, stdout_max: usize) -> Result<ChildOutput, Error> {
         let program = PathBuf::from(self.command.get_program());
         child_io::run(&mut self.command, self.input, stdout_max).map_err(Error::io("run", program))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::git::Git;
+
+    #[test]
+    fn a_query_that_fails_after_its_answer_is_an_error_and_not_a_no() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Git::create(folder.path()).unwrap();
+        assert_eq!(git.call(&["config", "--get", "no.such"]).query().unwrap(), None);
+        let found = git.call(&["-c", "alias.x=!echo found; exit 1", "x"]).query();
+        assert!(found.is_err(), "{found:?}");
     }
 }
