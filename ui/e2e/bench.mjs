@@ -1,5 +1,5 @@
 // Benchmark of the page on runs far larger than any real one. It prints main-thread time per frame, which is stable on a
-// busy machine, next to its limit. Run it with `just bench ui`.
+// busy machine, next to its limit. Run it with `just bench ui`, or only parts of it: `just bench ui export tree`.
 
 import { execFileSync } from "node:child_process";
 import {
@@ -94,7 +94,8 @@ function createLongRun(iterations) {
   const base = join(root, `.runner/iterations/${RUN}`);
   const names = readdirSync(join(base, "0003"));
   const files = names.map((name) => [name, readFileSync(join(base, "0003", name), "utf8")]);
-  const message = execFileSync("git", ["log", "-1", "--format=%B", `runner/${RUN}~1`], { cwd: root });
+  const third = ["log", "-1", "--format=%B", "--grep=iter 0003", `runner/${RUN}`];
+  const message = execFileSync("git", third, { cwd: root });
   const number = (iter) => String(iter).padStart(4, "0");
   const parts = [];
   for (let iter = 5; iter <= iterations; iter++) {
@@ -239,7 +240,6 @@ async function measureLongRun(browser, iterations) {
   report(`server: memory at ${iterations} iterations`, memoryMb(server.child.pid), 60, "MB");
   await page.close();
   server.stop();
-  return root;
 }
 
 function measureExport(root, iterations) {
@@ -285,12 +285,22 @@ async function measureLargeTree(browser) {
   server.stop();
 }
 
+/** The parts of the benchmark, in their order. */
+const PARTS = {
+  run: async () => measureLongRun(await launchBrowser(), 1441),
+  export: () => measureExport(createLongRun(1441), 1441),
+  events: async () => measureLongRun(await launchBrowser(), 5000),
+  tree: async () => measureLargeTree(await launchBrowser()),
+};
+
+const wanted = process.argv.slice(2);
+const unknown = wanted.filter((name) => !(name in PARTS));
+if (unknown.length > 0)
+  throw new Error(`no such part: ${unknown.join(" ")}; there are ${Object.keys(PARTS).join(" ")}`);
+
 try {
-  const browser = await launchBrowser();
-  const root = await measureLongRun(browser, 1441);
-  measureExport(root, 1441);
-  await measureLongRun(browser, 5000);
-  await measureLargeTree(browser);
+  for (const [name, measure] of Object.entries(PARTS))
+    if (wanted.length === 0 || wanted.includes(name)) await measure();
 } finally {
   await cleanUp();
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });

@@ -9,6 +9,7 @@ mod detail;
 mod eval;
 mod evidence;
 mod export;
+mod text_column;
 
 use runner_core::checks::coverage::{Coverage, PointState};
 use runner_core::labels::NodeState;
@@ -30,6 +31,7 @@ pub use eval::{
 };
 pub use evidence::{AttemptEvidence, FailureExcerpt, LogLine, QuestionView, StopEvidence};
 pub use export::{IterationExport, LogExport, RunExport, VerifyExport};
+pub use text_column::TextColumn;
 
 /// Everything that the first screen needs.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -228,8 +230,10 @@ pub struct TreeColumns {
     pub run: Option<String>,
     /// Changes whenever the tree does.
     pub revision: String,
-    pub id: Vec<String>,
-    pub title: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    pub id: TextColumn,
+    #[schemars(with = "Vec<String>")]
+    pub title: TextColumn,
     /// The index of the parent; -1 for the root.
     pub parent: Vec<i64>,
     pub depth: Vec<u32>,

@@ -5,11 +5,17 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+
+/// A document of this size is read into a buffer of [`MAPPED_BYTES`].
+const LARGE_BYTES: usize = 1 << 20;
+/// glibc gives a buffer of this size back to the system as soon as it is freed. From each smaller one that is freed, it learns
+/// to keep buffers up to that size, and one large plan would make the server keep twice its size.
+const MAPPED_BYTES: usize = 33 << 20;
 
 /// A folder whose files are read through its handle.
 #[derive(Debug)]
@@ -85,9 +91,13 @@ impl ConfinedDir {
 
     /// A folder below it.
     pub(crate) fn folder(&self, path: &str) -> io::Result<Self> {
-        let mut handle = self.handle.try_clone()?;
-        for name in path.split('/') {
-            handle = rustix::fs::openat(&handle, component(name)?, FOLDER_FLAGS, Mode::empty())?;
+        let mut names = path.split('/');
+        let open = |folder: BorrowedFd<'_>, name: &str| -> io::Result<OwnedFd> {
+            Ok(rustix::fs::openat(folder, component(name)?, FOLDER_FLAGS, Mode::empty())?)
+        };
+        let mut handle = open(self.handle.as_fd(), names.next().unwrap_or_default())?;
+        for name in names {
+            handle = open(handle.as_fd(), name)?;
         }
         Ok(Self { handle })
     }
@@ -95,27 +105,31 @@ impl ConfinedDir {
     /// A regular file below it.
     pub(crate) fn file(&self, path: &str) -> io::Result<RegularFile> {
         let not_regular = || io::Error::new(io::ErrorKind::PermissionDenied, "it is not a regular file");
-        let (folder, name) = self.parent(path)?;
+        let parent = self.parent(path)?;
+        let (folder, name) = (parent.handle(self), parent.name);
         // Checked before it is opened: opening a device or a pipe can have side effects.
-        FileVersion::of_regular_file(&rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?)
+        FileVersion::of_regular_file(&rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?)
             .ok_or_else(not_regular)?;
-        let file = File::from(rustix::fs::openat(&folder, name, FILE_FLAGS, Mode::empty())?);
+        let file = File::from(rustix::fs::openat(folder, name, FILE_FLAGS, Mode::empty())?);
         let stamp = FileVersion::of_regular_file(&rustix::fs::fstat(&file)?).ok_or_else(not_regular)?;
         Ok(RegularFile { file, stamp })
     }
 
     /// The version of a regular file; `None` for anything else.
     pub(crate) fn stamp(&self, path: &str) -> Option<FileVersion> {
-        let (folder, name) = self.parent(path).ok()?;
-        FileVersion::of_regular_file(&rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?)
+        let parent = self.parent(path).ok()?;
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        FileVersion::of_regular_file(&rustix::fs::statat(parent.handle(self), parent.name, flags).ok()?)
     }
 
     /// The folder of a file, and the file's name in it.
-    fn parent<'p>(&self, path: &'p str) -> io::Result<(OwnedFd, &'p str)> {
-        match path.rsplit_once('/') {
-            Some((folder, name)) => Ok((self.folder(folder)?.handle, component(name)?)),
-            None => Ok((self.handle.try_clone()?, component(path)?)),
-        }
+    fn parent<'p>(&self, path: &'p str) -> io::Result<ParentFolder<'p>> {
+        Ok(match path.rsplit_once('/') {
+            Some((folder, name)) => {
+                ParentFolder { below: Some(self.folder(folder)?), name: component(name)? }
+            }
+            None => ParentFolder { below: None, name: component(path)? },
+        })
     }
 
     /// The content of a file of at most `bytes_max` bytes.
@@ -166,6 +180,18 @@ impl ConfinedDir {
     }
 }
 
+/// The folder of a file. A file of the folder itself needs no handle of its own.
+struct ParentFolder<'p> {
+    below: Option<ConfinedDir>,
+    name: &'p str,
+}
+
+impl ParentFolder<'_> {
+    fn handle<'h>(&'h self, folder: &'h ConfinedDir) -> BorrowedFd<'h> {
+        self.below.as_ref().unwrap_or(folder).handle.as_fd()
+    }
+}
+
 /// Checks that a name is one component of a path, and not `.` or `..`.
 fn component(name: &str) -> io::Result<&str> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
@@ -181,12 +207,23 @@ impl RegularFile {
             let message = format!("it has {} bytes, more than the limit of {bytes_max}", self.stamp.bytes);
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
-        self.piece(0, usize::try_from(self.stamp.bytes).unwrap_or_default())
+        let bytes = usize::try_from(self.stamp.bytes).unwrap_or_default();
+        let mut buffer = Vec::new();
+        if bytes >= LARGE_BYTES {
+            buffer.reserve_exact(bytes.max(MAPPED_BYTES));
+        }
+        self.fill(buffer, 0, bytes)
     }
 
-    /// Up to `bytes_max` bytes from an offset on; fewer at the end of the file.
+    /// Up to `bytes_max` bytes from an offset on; fewer at the end that the file had when it was opened.
     pub(crate) fn piece(&self, from: u64, bytes_max: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; bytes_max];
+        let left = usize::try_from(self.stamp.bytes.saturating_sub(from)).unwrap_or(usize::MAX);
+        self.fill(Vec::new(), from, bytes_max.min(left))
+    }
+
+    /// Reads `len` bytes from an offset on into an empty buffer.
+    fn fill(&self, mut bytes: Vec<u8>, from: u64, len: usize) -> io::Result<Vec<u8>> {
+        bytes.resize(len, 0);
         let mut filled = 0;
         while let Some(room) = bytes.get_mut(filled..).filter(|room| !room.is_empty()) {
             let offset = from.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));

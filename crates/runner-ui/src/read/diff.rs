@@ -7,6 +7,7 @@ use runner_core::model::id::IterationNumber;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::{BYTES_MAX, Node, Tree};
 use runner_core::text::one_line;
+use runner_host::git::TruncatedBytes;
 use runner_host::redaction::redactor;
 
 use crate::api::{DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, IterationRow, TreeChange};
@@ -16,7 +17,7 @@ use crate::read::repo_reader::{RepoReader, RunSource};
 use crate::read::work_tree::WorkTreeDiff;
 
 /// The most bytes of a patch in a response.
-const PATCH_BYTES_MAX: usize = 4 << 20;
+pub(crate) const PATCH_BYTES_MAX: usize = 4 << 20;
 /// The largest tree that is compared.
 const TREE_BYTES_MAX: u64 = BYTES_MAX as u64;
 /// The most characters of a line of a patch.
@@ -170,7 +171,7 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Everything that an iteration changed, from one call of git.
+/// Everything that an iteration changed.
 #[derive(Debug)]
 pub(crate) struct WholeDiff {
     pub(crate) view: DiffView,
@@ -178,12 +179,27 @@ pub(crate) struct WholeDiff {
     pub(crate) patches: BTreeMap<String, DiffPatch>,
 }
 
-/// Everything that an iteration changed; `None` if its patch is too large or hard to split, or git does not have it.
-pub(crate) fn whole_diff(project: &RepoReader, run: &RunSource, row: &IterationRow) -> Option<WholeDiff> {
+/// The commits before and after an iteration.
+#[derive(Clone, Debug)]
+pub(crate) struct IterationCommits {
+    pub(crate) from: CommitId,
+    pub(crate) to: CommitId,
+}
+
+/// The commits of an iteration; `None` if it has none yet.
+pub(crate) fn commits_of(row: &IterationRow) -> Option<IterationCommits> {
     let commit = |id: &Option<String>| id.as_ref().and_then(|id| CommitId::new(id.clone()).ok());
-    let (from, to) = commit(&row.commit_before).zip(commit(&row.commit))?;
-    let patch = project.repo.patch(&from, &to, &[], CONTEXT_LINES, PATCH_BYTES_MAX).ok();
-    let patch = patch.filter(|patch| !patch.is_truncated)?;
+    Some(IterationCommits { from: commit(&row.commit_before)?, to: commit(&row.commit)? })
+}
+
+/// Everything that an iteration changed, from its patch; `None` if that is too large or hard to split.
+pub(crate) fn whole_diff(
+    project: &RepoReader,
+    run: &RunSource,
+    row: &IterationRow,
+    patch: &TruncatedBytes,
+) -> Option<WholeDiff> {
+    let IterationCommits { from, to } = commits_of(row).filter(|_| !patch.is_truncated)?;
     let text = redactor().redact(&patch.bytes);
     let text = String::from_utf8_lossy(&text);
     let mut files = Vec::new();

@@ -92,11 +92,11 @@ pub(crate) fn run_files(project: &RepoReader, run: &RunSource) -> Result<RunFile
     let mut files: BTreeMap<String, Vec<FileTouch>> = BTreeMap::new();
     let mut unknown = 0;
     let mut without_patch = 0;
-    for row in iterations::rows(project, run)? {
+    for row in iterations::rows(project, run)?.iter() {
         let is_recorded = row.has_logs;
         without_patch += usize::from(!is_recorded);
         let changes = if is_recorded || without_patch <= GIT_CALLS_MAX {
-            changes_of(project, run, &row).ok()
+            changes_of(project, run, row).ok()
         } else {
             None
         };

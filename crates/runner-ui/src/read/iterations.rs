@@ -203,9 +203,7 @@ pub(crate) fn numbers(
     project: &RepoReader,
     run: &RunSource,
 ) -> Result<BTreeSet<IterationNumber>, RequestError> {
-    let names = project.run_folder(&run.id).and_then(|folder| folder.names()).unwrap_or_default();
-    let mut numbers: BTreeSet<IterationNumber> =
-        names.iter().filter_map(|name| folder_number(name)).collect();
+    let mut numbers = BTreeSet::clone(&project.iteration_folders(&run.id));
     numbers.extend(project.commits(run)?.iter().map(|commit| commit.iter));
     Ok(numbers)
 }

@@ -1,6 +1,6 @@
 //! Reads one repository: its runs, their documents and their commits. What has not changed is read once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +15,7 @@ use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{BYTES_MAX, Tree};
+use runner_host::clock::now_ms;
 use runner_host::repo::readonly_repo::{
     CommittedFile, IterationCommit, ReadonlyRepo, RunBranch, WorkTreeRun,
 };
@@ -23,9 +24,9 @@ use serde_json::Value;
 use crate::api::VerifyResult;
 use crate::error::RequestError;
 use crate::read::cache::VersionedCache;
-use crate::read::confined_fs::{ConfinedDir, FileVersion};
+use crate::read::confined_fs::{ConfinedDir, FileVersion, FolderVersion};
 use crate::read::files::FileChange;
-use crate::read::iterations::IterationRecord;
+use crate::read::iterations::{self, IterationRecord};
 use crate::read::log_index::LogIndexes;
 use crate::read::row_cache::RowCache;
 
@@ -74,6 +75,8 @@ struct RepoCaches {
     /// The run that is checked out, by the version of run_state.json.
     here: VersionedCache<(), FileVersion, Option<RunId>>,
     rows: RowCache,
+    /// The iterations with a folder, by the version of the run's folder.
+    folders: VersionedCache<RunId, FolderVersion, Arc<BTreeSet<IterationNumber>>>,
     /// By the commit of the iteration, which never changes.
     changes: VersionedCache<CommitId, (), Arc<Vec<FileChange>>>,
     /// The files of the commit that a running session started from.
@@ -98,6 +101,7 @@ impl Default for RepoCaches {
             },
             here: VersionedCache::new(1),
             rows: RowCache::default(),
+            folders: VersionedCache::new(16),
             changes: VersionedCache::new(20_000),
             files: VersionedCache::new(1),
             verify_results: VersionedCache::new(1_000),
@@ -228,6 +232,21 @@ impl RepoReader {
     /// The folder of a run's iterations.
     pub(crate) fn run_folder(&self, run: &RunId) -> io::Result<ConfinedDir> {
         self.root.folder(&format!("{}/{run}", self.iterations()))
+    }
+
+    /// The iterations of a run that have a folder. Thousands of names are listed again only if one was added or removed.
+    pub(crate) fn iteration_folders(&self, run: &RunId) -> Arc<BTreeSet<IterationNumber>> {
+        let Ok(folder) = self.run_folder(run) else { return Arc::default() };
+        let list = || -> io::Result<Arc<BTreeSet<IterationNumber>>> {
+            let numbers = folder.names()?.iter().filter_map(|name| iterations::folder_number(name)).collect();
+            Ok(Arc::new(numbers))
+        };
+        let settled = folder.version().ok().filter(|version| version.is_settled(now_ms() / 1000));
+        let listed = match settled {
+            Some(version) => self.caches.folders.get_or_read(run.clone(), version, list),
+            None => list(),
+        };
+        listed.unwrap_or_default()
     }
 
     /// A document of a run.

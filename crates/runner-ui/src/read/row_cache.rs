@@ -2,7 +2,8 @@
 //! newest ones again.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::object_id::CommitId;
@@ -20,7 +21,63 @@ const LIVE_ITERATIONS: usize = 2;
 /// How many runs are kept.
 const RUNS_MAX: usize = 16;
 
-pub(crate) type IterationRows = Vec<Arc<IterationRow>>;
+/// All iterations of a run, oldest first. Requests share them until one changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IterationRows(Arc<RowList>);
+
+#[derive(Debug, Default)]
+struct RowList {
+    rows: Vec<Arc<IterationRow>>,
+    totals: OnceLock<RowTotals>,
+}
+
+impl Deref for IterationRows {
+    type Target = [Arc<IterationRow>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0.rows
+    }
+}
+
+impl From<Vec<Arc<IterationRow>>> for IterationRows {
+    fn from(rows: Vec<Arc<IterationRow>>) -> Self {
+        Self(Arc::new(RowList { rows, totals: OnceLock::new() }))
+    }
+}
+
+impl IterationRows {
+    /// What all rows come to, computed once.
+    pub(crate) fn totals(&self) -> &RowTotals {
+        self.0.totals.get_or_init(|| RowTotals::of(self))
+    }
+}
+
+/// What the iterations of a run come to.
+#[derive(Debug)]
+pub(crate) struct RowTotals {
+    /// The annotations of all iterations, each with its iteration.
+    pub(crate) annotations: Vec<String>,
+    pub(crate) failed_attempts: usize,
+    pub(crate) started_ms: Option<u64>,
+    /// The time in iterations whose times are known.
+    pub(crate) busy_ms: Option<u64>,
+}
+
+impl RowTotals {
+    fn of(rows: &[Arc<IterationRow>]) -> Self {
+        let durations = rows.iter().filter_map(|row| Some(row.ended_ms?.saturating_sub(row.started_ms?)));
+        Self {
+            annotations: rows.iter().flat_map(|row| annotations(row)).collect(),
+            failed_attempts: rows.iter().filter(|row| row.is_charged).count(),
+            started_ms: rows.iter().find_map(|row| row.started_ms),
+            busy_ms: durations.reduce(u64::saturating_add),
+        }
+    }
+}
+
+fn annotations(row: &IterationRow) -> impl Iterator<Item = String> {
+    row.annotations.iter().map(move |annotation| format!("#{}: {annotation}", row.iter))
+}
 
 /// The version of the list of a run's iterations: its folder and its branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,18 +146,20 @@ fn read_row(
 fn with_newest_read(
     project: &RepoReader,
     run: &RunSource,
-    mut rows: IterationRows,
+    rows: IterationRows,
     commits: &[IterationCommit],
 ) -> IterationRows {
-    for row in rows.iter_mut().rev().take(LIVE_ITERATIONS) {
-        let Some(iter) = IterationNumber::new(row.iter) else { continue };
+    let mut newest = Vec::new();
+    for row in rows.iter().skip(rows.len().saturating_sub(LIVE_ITERATIONS)) {
+        let Some(iter) = IterationNumber::new(row.iter) else { return rows };
         let commit = commits.iter().rev().find(|commit| commit.iter == iter);
-        let newest = read_row(project, run, iter, commit);
-        if *newest != **row {
-            *row = newest;
-        }
+        newest.push(read_row(project, run, iter, commit));
     }
-    rows
+    if rows.ends_with(&newest) {
+        return rows;
+    }
+    let settled = rows.iter().take(rows.len() - newest.len()).cloned();
+    settled.chain(newest).collect::<Vec<_>>().into()
 }
 
 /// The rows of every iteration that has a folder or a commit; finished ones are taken from the known rows.
@@ -124,11 +183,43 @@ fn read_rows(
             None => read_row(project, run, iter, commit),
         });
     }
-    Ok(rows)
+    Ok(rows.into())
 }
 
 /// Whether a known row is complete, and of this commit.
 fn is_finished(row: &IterationRow, commit: Option<&IterationCommit>) -> bool {
     let is_same = commit.is_none_or(|commit| row.commit.as_deref() == Some(commit.commit.as_str()));
     row.outcome.is_some() && is_same
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_are_those_of_all_rows() {
+        let row = |iter: u32, started_ms: Option<u64>, ended_ms: Option<u64>| {
+            let annotations = vec![format!("note {iter}")];
+            let is_charged = iter == 2;
+            Arc::new(IterationRow {
+                iter,
+                started_ms,
+                ended_ms,
+                is_charged,
+                annotations,
+                ..IterationRow::default()
+            })
+        };
+        let rows = vec![row(1, None, Some(50)), row(2, Some(100), Some(130)), row(3, Some(200), Some(205))];
+        let rows = IterationRows::from(rows);
+        let totals = rows.totals();
+        assert_eq!(totals.annotations, ["#1: note 1", "#2: note 2", "#3: note 3"]);
+        assert_eq!(
+            (totals.failed_attempts, totals.started_ms, totals.busy_ms),
+            (1, Some(100), Some(35)),
+            "a time without a beginning does not count"
+        );
+        let unfinished = IterationRows::from(vec![row(1, Some(7), None)]);
+        assert_eq!((unfinished.totals().started_ms, unfinished.totals().busy_ms), (Some(7), None));
+    }
 }

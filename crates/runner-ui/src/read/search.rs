@@ -1,11 +1,12 @@
 //! Searches everything about a run: tasks, iterations, files and, if wanted, the logs of the newest iterations.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use runner_core::model::id::IterationNumber;
 use serde_json::Value;
 
-use crate::api::{LogLine, SearchResults};
+use crate::api::{IterationRow, LogLine, SearchResults};
 use crate::error::RequestError;
 use crate::read::confined_fs::RegularFile;
 use crate::read::files;
@@ -57,10 +58,10 @@ pub(crate) fn search(
         LogScope::Without => (Vec::new(), 0),
         LogScope::With => search_logs(project, run, &rows, text),
     };
-    let mut found = rows;
-    found.retain(|row| {
+    let is_found = |row: &&Arc<IterationRow>| {
         contains(&row.summary) || contains(&row.path) || row.findings.iter().any(|text| contains(text))
-    });
+    };
+    let found: Vec<&Arc<IterationRow>> = rows.iter().filter(is_found).collect();
     let iterations = found.iter().take(RESULTS_MAX).map(|row| row.as_ref().clone()).collect();
     let mut files = files::run_files(project, run)?.files;
     files.retain(|file| contains(&file.path));

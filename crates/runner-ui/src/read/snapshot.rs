@@ -18,8 +18,8 @@ use runner_core::step::{Event, RecordedEvent, next_agent, pending_wait};
 pub(crate) use runner_host::clock::now_ms;
 
 use crate::api::{
-    CurrentIteration, IterationRow, PageSnapshot, QuestionView, RunHead, RunList, RunProgress, RunRow,
-    ServerSubject, ServerView, VerifyResult, VerifyVerdict, WatchMethod,
+    CurrentIteration, PageSnapshot, QuestionView, RunHead, RunList, RunProgress, RunRow, ServerSubject,
+    ServerView, VerifyResult, VerifyVerdict, WatchMethod,
 };
 use crate::error::RequestError;
 use crate::read::evidence::stop_evidence;
@@ -70,7 +70,6 @@ impl RunSnapshot {
     fn status(&self, project: &RepoReader, run: &RunSource) -> RunStatus {
         let branch = branch_name(run);
         let invalid: &[Doc] = if self.valid_tree().is_some() { &[] } else { &[Doc::Tree] };
-        let annotations: Vec<String> = self.rows.iter().flat_map(|row| annotations(row)).collect();
         run_status(&RunFacts {
             run: Some(RunRef { id: &run.id, branch: &branch }),
             documents: DocumentFacts {
@@ -89,7 +88,7 @@ impl RunSnapshot {
                 failed_attempts: Some(self.failed_attempts()),
                 ended_ms: self.rows.last().and_then(|row| row.ended_ms),
                 leaves: None,
-                annotations: &annotations,
+                annotations: &self.rows.totals().annotations,
             },
             stop: None,
         })
@@ -113,7 +112,7 @@ impl RunSnapshot {
     }
 
     fn failed_attempts(&self) -> u32 {
-        count(self.rows.iter().filter(|row| row.is_charged).count())
+        count(self.rows.totals().failed_attempts)
     }
 
     fn progress(&self) -> RunProgress {
@@ -133,9 +132,9 @@ impl RunSnapshot {
             leaves_passed: leaves.map_or(0, |leaves| leaves.passed),
             iterations: count(self.rows.len()),
             iterations_max: config.and_then(|config| u32::try_from(config.max_iterations.get()).ok()),
-            started_ms: self.rows.iter().find_map(|row| row.started_ms),
+            started_ms: self.rows.totals().started_ms,
             ended_ms: self.rows.last().and_then(|row| row.ended_ms).or_else(|| self.last_seen_ms()),
-            busy_ms: self.busy_ms(),
+            busy_ms: self.rows.totals().busy_ms,
             failed_attempts: self.failed_attempts(),
             tokens: known(|spent| spent.tokens, |spent| spent.sessions_without_tokens),
             tokens_max: tokens_max.and_then(|max| u64::try_from(max.get()).ok()),
@@ -149,16 +148,9 @@ impl RunSnapshot {
     /// When the work on an iteration without an end was last seen: the time of its newest event or file. Unknown if that is
     /// the start of the run.
     fn last_seen_ms(&self) -> Option<u64> {
-        let started_ms = self.rows.iter().find_map(|row| row.started_ms)?;
+        let started_ms = self.rows.totals().started_ms?;
         let seen_ms = self.events.last().map(|recorded| recorded.t_ms).max(self.changed_ms)?;
         (seen_ms >= started_ms + 1000).then_some(seen_ms)
-    }
-
-    /// The time in iterations whose times are known.
-    fn busy_ms(&self) -> Option<u64> {
-        let durations =
-            self.rows.iter().filter_map(|row| Some(row.ended_ms?.saturating_sub(row.started_ms?)));
-        durations.reduce(u64::saturating_add)
     }
 
     /// The iteration in progress, if there is one.
@@ -184,10 +176,6 @@ impl RunSnapshot {
 
 fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
-}
-
-fn annotations(row: &IterationRow) -> impl Iterator<Item = String> {
-    row.annotations.iter().map(move |annotation| format!("#{}: {annotation}", row.iter))
 }
 
 fn lock_holder(project: &RepoReader) -> LockHolder {

@@ -15,7 +15,9 @@ use runner_core::model::tree::{Node, Selection, Tree, next_selection};
 
 use runner_host::view::checks::{CheckState, HeldoutView};
 
-use crate::api::{IterationRow, NodeDetail, NodeHistoryView, NodeName, TaskCheckView, TreeColumns};
+use crate::api::{
+    IterationRow, NodeDetail, NodeHistoryView, NodeName, TaskCheckView, TextColumn, TreeColumns,
+};
 
 pub(crate) const PASSES: u32 = 1;
 pub(crate) const LEAF: u32 = 2;
@@ -35,7 +37,7 @@ pub(crate) fn on_stuck(config: Option<&Config>) -> OnStuck {
 }
 
 pub(crate) fn tree_columns(tree: &Tree, on_stuck: OnStuck, run: Option<String>) -> TreeColumns {
-    let mut columns = TreeColumns { run, ..TreeColumns::default() };
+    let mut columns = empty_columns(tree.root(), run);
     push_node(tree.root(), -1, 0, &NodeStates::new(tree, on_stuck), &mut columns);
     columns.selected = selected(tree, on_stuck).map(|leaf| leaf.id.to_string());
     let mut hasher = DefaultHasher::new();
@@ -43,6 +45,44 @@ pub(crate) fn tree_columns(tree: &Tree, on_stuck: OnStuck, run: Option<String>) 
     (&columns.attempts, &columns.max_attempts).hash(&mut hasher);
     columns.revision = format!("{:016x}", hasher.finish());
     columns
+}
+
+/// How large the columns of a subtree are.
+#[derive(Clone, Copy, Default)]
+struct ColumnSizes {
+    nodes: usize,
+    id_bytes: usize,
+    title_bytes: usize,
+}
+
+impl ColumnSizes {
+    fn add(&mut self, node: &Node) {
+        self.nodes += 1;
+        self.id_bytes += node.id.as_str().len();
+        self.title_bytes += node.title.len();
+        node.children.iter().for_each(|child| self.add(child));
+    }
+}
+
+/// Columns with room for every node: growing ones would need twice the memory.
+fn empty_columns(root: &Node, run: Option<String>) -> TreeColumns {
+    let mut sizes = ColumnSizes::default();
+    sizes.add(root);
+    let nodes = sizes.nodes;
+    TreeColumns {
+        run,
+        id: TextColumn::with_capacity(nodes, sizes.id_bytes),
+        title: TextColumn::with_capacity(nodes, sizes.title_bytes),
+        parent: Vec::with_capacity(nodes),
+        depth: Vec::with_capacity(nodes),
+        flags: Vec::with_capacity(nodes),
+        state: Vec::with_capacity(nodes),
+        attempts: Vec::with_capacity(nodes),
+        max_attempts: Vec::with_capacity(nodes),
+        leaves: Vec::with_capacity(nodes),
+        passed: Vec::with_capacity(nodes),
+        ..TreeColumns::default()
+    }
 }
 
 /// Adds a node and its descendants. Returns how many leaves it has, and how many of them pass.
@@ -55,8 +95,8 @@ fn push_node(
 ) -> (u32, u32) {
     let index = columns.id.len();
     let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
-    columns.id.push(node.id.to_string());
-    columns.title.push(node.title.clone());
+    columns.id.push(node.id.as_str());
+    columns.title.push(&node.title);
     columns.parent.push(parent);
     columns.depth.push(depth);
     columns.flags.push(

@@ -1,5 +1,6 @@
 //! Builds responses: JSON with an entity tag, files in pieces, errors, and the headers that every response has.
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use axum::body::{Body, Bytes};
@@ -98,14 +99,24 @@ fn tagged_with(
 }
 
 pub(crate) fn json(request: &HeaderMap, value: &impl Serialize) -> Reply {
-    match serde_json::to_vec(value) {
-        Ok(bytes) => tagged(request, "application/json", redactor().redact(&bytes).into_owned()),
+    match json_bytes(value) {
+        Ok(bytes) => tagged(request, "application/json", bytes),
         Err(_) => error(RequestError::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "json",
             "the response could not be written as JSON",
         )),
     }
+}
+
+/// A value as JSON, without keys. Almost none has one, and a large one is not copied for that.
+pub(crate) fn json_bytes(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let bytes = serde_json::to_vec(value)?;
+    let redacted = match redactor().redact(&bytes) {
+        Cow::Owned(redacted) => Some(redacted),
+        Cow::Borrowed(_) => None,
+    };
+    Ok(redacted.unwrap_or(bytes))
 }
 
 pub(crate) fn error(error: RequestError) -> Reply {

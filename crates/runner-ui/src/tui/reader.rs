@@ -115,7 +115,7 @@ impl RunReader {
             revision: self.revision,
             snapshot,
             tree: Arc::default(),
-            rows: Vec::new(),
+            rows: IterationRows::default(),
             log: LogExcerpt::default(),
         };
         let Some(run) = self.project.run(self.run.as_ref())? else { return Ok(data) };

@@ -29,7 +29,7 @@ const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (40, 15)];
 const NOW_MS: u64 = 10_000_000;
 
 fn tree() -> Arc<TreeColumns> {
-    let texts = |list: [&str; 6]| list.map(str::to_owned).into();
+    let texts = |list: [&'static str; 6]| list.into_iter().collect();
     Arc::new(TreeColumns {
         id: texts(["root", "auth", "login", "rate-limit", "docs", "日本"]),
         title: texts([
@@ -164,7 +164,7 @@ fn rows() -> IterationRows {
             ..IterationRow::default()
         })
     };
-    vec![row(1, "login", 1), row(2, "rate-limit", 1), row(3, "rate-limit", 2)]
+    vec![row(1, "login", 1), row(2, "rate-limit", 1), row(3, "rate-limit", 2)].into()
 }
 
 fn running() -> WatchData {
@@ -402,8 +402,10 @@ fn filter_is_typed_kept_and_cleared() {
 #[test]
 fn list_of_iterations_opens_one() {
     let mut data = running();
-    let first = Arc::get_mut(&mut data.rows[0]).unwrap();
+    let mut rows = data.rows.to_vec();
+    let first = Arc::make_mut(&mut rows[0]);
     (first.outcome, first.cost_microdollars) = (Some("passed".to_owned()), Some(140_000));
+    data.rows = rows.into();
     let mut view = view_of(&data);
     press(&mut view, &data, "i");
     let text = drawn(&mut view, &data, (80, 24));

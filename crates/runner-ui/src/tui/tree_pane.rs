@@ -80,7 +80,7 @@ impl TreePane {
     /// The nodes that match the filter, with their ancestors.
     fn matching(&self) -> Vec<usize> {
         let wanted = self.filter.to_lowercase();
-        let matches = |text: Option<&String>| text.is_some_and(|text| text.to_lowercase().contains(&wanted));
+        let matches = |text: Option<&str>| text.is_some_and(|text| text.to_lowercase().contains(&wanted));
         let mut visible = BTreeSet::new();
         for index in 0..self.tree.id.len() {
             if matches(self.tree.id.get(index)) || matches(self.tree.title.get(index)) {
@@ -105,7 +105,7 @@ impl TreePane {
 
     /// The id of the selected node.
     pub(super) fn selected(&self) -> Option<String> {
-        self.visible.get(self.row).and_then(|index| self.tree.id.get(*index)).cloned()
+        self.visible.get(self.row).and_then(|index| self.tree.id.get(*index)).map(str::to_owned)
     }
 
     pub(super) fn filter(&self) -> &str {
@@ -143,11 +143,12 @@ impl TreePane {
     /// Collapses the selected node, or selects its parent.
     pub(super) fn collapse(&mut self) {
         let Some(index) = self.visible.get(self.row).copied() else { return };
-        let id = self.tree.id.get(index).cloned().unwrap_or_default();
+        let id = self.tree.id.get(index).unwrap_or_default().to_owned();
         if !self.is_leaf(index) && !self.collapsed.contains(&id) && self.filter.is_empty() {
             self.collapsed.insert(id.clone());
             self.refresh(Some(&id));
-        } else if let Some(parent) = self.parent(index).and_then(|index| self.tree.id.get(index)).cloned() {
+        } else if let Some(parent) = self.parent(index).and_then(|index| self.tree.id.get(index)) {
+            let parent = parent.to_owned();
             self.refresh(Some(&parent));
         }
     }
@@ -175,7 +176,7 @@ impl TreePane {
         let is_running = running == Some(id) && state != NodeState::Passed;
         let number = |column: &[u32]| column.get(index).copied().unwrap_or_default();
         Some(TreeRow {
-            id: id.clone(),
+            id: id.to_owned(),
             title: runner_core::text::one_line(tree.title.get(index)?),
             depth: usize::try_from(number(&tree.depth)).unwrap_or_default(),
             state: if is_running { NodeState::Running } else { state },
@@ -213,7 +214,7 @@ fn initially_collapsed(tree: &TreeColumns) -> BTreeSet<String> {
     let mut collapsed = BTreeSet::new();
     for (index, (id, depth)) in tree.id.iter().zip(&tree.depth).enumerate() {
         if *depth >= 1 && !path.contains(&index) {
-            collapsed.insert(id.clone());
+            collapsed.insert(id.to_owned());
         }
     }
     collapsed
@@ -226,7 +227,7 @@ mod tests {
 
     /// root with a (a1, a2) and b.
     fn tree() -> Arc<TreeColumns> {
-        let texts = |list: [&str; 5]| list.map(str::to_owned).into();
+        let texts = |list: [&'static str; 5]| list.into_iter().collect();
         Arc::new(TreeColumns {
             id: texts(["root", "a", "a1", "a2", "b"]),
             title: texts(["All", "First", "One", "Two", "Second"]),
@@ -313,8 +314,8 @@ mod tests {
     fn large_tree_is_only_expanded_to_the_next_task() {
         let mut large = TreeColumns { selected: Some("n150".to_owned()), ..TreeColumns::default() };
         for nth in 0..300_i64 {
-            large.id.push(format!("n{nth}"));
-            large.title.push(String::new());
+            large.id.push(&format!("n{nth}"));
+            large.title.push("");
             large.parent.push(if nth == 0 { -1 } else { (nth - 1) / 100 * 100 });
             large.depth.push(if nth == 0 { 0 } else { u32::from(nth > 100) + 1 });
             large.flags.push(0);

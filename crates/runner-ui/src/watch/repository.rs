@@ -5,6 +5,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::id::{IterationNumber, RunId};
@@ -58,16 +59,14 @@ pub(crate) struct RepoFingerprint {
     /// Branches, the lock, the pause, the journal, goal and configuration.
     other: Vec<String>,
     is_live: bool,
-    iterations: BTreeSet<IterationNumber>,
+    iterations: Arc<BTreeSet<IterationNumber>>,
     newest: BTreeMap<IterationNumber, Vec<FileSize>>,
 }
 
 fn fingerprint(project: &RepoReader) -> RepoFingerprint {
     let run = project.here();
     let folder = run.as_ref().and_then(|run| project.run_folder(run).ok());
-    let names = folder.as_ref().and_then(|folder| folder.names().ok()).unwrap_or_default();
-    let iterations: BTreeSet<IterationNumber> =
-        names.iter().filter_map(|name| iterations::folder_number(name)).collect();
+    let iterations = run.as_ref().map(|run| project.iteration_folders(run)).unwrap_or_default();
     let newest = iterations.iter().rev().take(LIVE_ITERATIONS).filter_map(|iter| {
         let folder = folder.as_ref()?.folder(&iter.to_string()).ok()?;
         Some((*iter, iterations::file_sizes(&folder)))
@@ -138,12 +137,15 @@ fn changes(before: &RepoFingerprint, now: &RepoFingerprint) -> Vec<ChangeEvent> 
         changes.push(ChangeEvent::RunChanged {});
     }
     let Some(run) = now.run.as_ref().map(ToString::to_string) else { return changes };
-    let added: Vec<IterationNumber> = now.iterations.difference(&before.iterations).copied().collect();
-    if added.len() > ADDED_MAX || before.iterations.difference(&now.iterations).next().is_some() {
-        return vec![ChangeEvent::Resync {}];
+    if !Arc::ptr_eq(&before.iterations, &now.iterations) {
+        let added: Vec<IterationNumber> = now.iterations.difference(&before.iterations).copied().collect();
+        if added.len() > ADDED_MAX || before.iterations.difference(&now.iterations).next().is_some() {
+            return vec![ChangeEvent::Resync {}];
+        }
+        let event =
+            |iter: &IterationNumber| ChangeEvent::IterationAdded { run: run.clone(), iter: iter.get() };
+        changes.extend(added.iter().map(event));
     }
-    changes
-        .extend(added.iter().map(|iter| ChangeEvent::IterationAdded { run: run.clone(), iter: iter.get() }));
     for (iter, files) in &now.newest {
         if before.newest.get(iter) != Some(files) {
             changes.push(ChangeEvent::IterationChanged {
@@ -207,7 +209,7 @@ mod tests {
         let size = |bytes| vec![FileSize { name: "guard.log".to_owned(), bytes }];
         let now = RepoFingerprint {
             tree: None,
-            iterations: [iteration(1)].into(),
+            iterations: Arc::new([iteration(1)].into()),
             newest: [(iteration(1), size(3))].into(),
             ..before.clone()
         };
@@ -226,14 +228,15 @@ mod tests {
     fn another_run_or_removed_iterations_cause_a_resync() {
         let before = RepoFingerprint {
             run: RunId::new("x").ok(),
-            iterations: [iteration(1)].into(),
+            iterations: Arc::new([iteration(1)].into()),
             ..RepoFingerprint::default()
         };
         let other = RepoFingerprint { run: RunId::new("y").ok(), ..before.clone() };
         assert_eq!(changes(&before, &other), [ChangeEvent::Resync {}]);
-        let gone = RepoFingerprint { iterations: BTreeSet::new(), ..before.clone() };
+        let gone = RepoFingerprint { iterations: Arc::default(), ..before.clone() };
         assert_eq!(changes(&before, &gone), [ChangeEvent::Resync {}]);
-        let many = RepoFingerprint { iterations: (1..=99).map(iteration).collect(), ..before.clone() };
+        let many =
+            RepoFingerprint { iterations: Arc::new((1..=99).map(iteration).collect()), ..before.clone() };
         assert_eq!(changes(&before, &many), [ChangeEvent::Resync {}]);
     }
 }

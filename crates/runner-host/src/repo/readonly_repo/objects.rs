@@ -10,7 +10,7 @@ use runner_core::redact::Redactor;
 
 use super::ReadonlyRepo;
 use crate::error::Error;
-use crate::git::CatFileBatch;
+use crate::git::{CatFileBatch, PatchBatch};
 use crate::redaction::redactor;
 
 /// A regular file of a commit.
@@ -50,6 +50,11 @@ impl ReadonlyRepo {
     /// A file of a commit; empty if the commit has no file at that path.
     pub fn file_at(&self, commit: &CommitId, path: &str) -> Result<Vec<u8>, Error> {
         self.git.as_ref().map_or(Ok(Vec::new()), |git| git.file_at(commit, path))
+    }
+
+    /// A process for the patches of many pairs of commits; none without a repository.
+    pub fn patch_batch(&self, context: u32) -> Result<Option<PatchBatch>, Error> {
+        self.git.as_ref().map(|git| git.patch_batch(context)).transpose()
     }
 
     /// The objects that prove a run up to `tip`, in one file, and what their audit came to. None without a repository.

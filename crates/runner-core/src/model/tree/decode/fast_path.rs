@@ -141,7 +141,11 @@ impl<'de> Visitor<'de> for FastChildrenSeed<'_> {
             self.0.position.pop();
             match child {
                 Some(child) => children.push(child),
-                None => return Ok(children),
+                None => {
+                    // A tree is kept for long, and a list that grew has room for up to twice its nodes.
+                    children.shrink_to_fit();
+                    return Ok(children);
+                }
             }
         }
     }
