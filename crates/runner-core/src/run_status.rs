@@ -314,7 +314,8 @@ fn working(facts: &RunFacts<'_>, latest: &LatestEvents<'_>, pid: u32) -> RunStat
     let mut status = match activity {
         RunActivity::Waiting { wait, ends_ms } => waiting(PendingWait { wait, ends_ms }, latest),
         RunActivity::Paused => paused(facts, latest),
-        RunActivity::Agent
+        RunActivity::Baseline
+        | RunActivity::Agent
         | RunActivity::Checking
         | RunActivity::Guard
         | RunActivity::FinalCheck

@@ -7,6 +7,8 @@ use crate::text::one_line;
 /// What the runner does, according to the newest event about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunActivity<'e> {
+    /// The guard runs before the first session.
+    Baseline,
     Agent,
     Checking,
     Guard,
@@ -14,7 +16,10 @@ pub(super) enum RunActivity<'e> {
     Rechecking,
     Committing,
     NextIteration,
-    Waiting { wait: &'e Wait, ends_ms: u64 },
+    Waiting {
+        wait: &'e Wait,
+        ends_ms: u64,
+    },
     Paused,
 }
 
@@ -26,7 +31,6 @@ impl<'e> RunActivity<'e> {
                 Some(Self::Checking)
             }
             Event::GuardStarted { .. }
-            | Event::BaselineStarted { .. }
             | Event::CheckStarted { .. }
             | Event::HeldoutEnded { result: Some(_), .. }
             | Event::ReviewStarted { .. }
@@ -34,6 +38,7 @@ impl<'e> RunActivity<'e> {
             Event::CheckEnded { phase: CheckPhase::Red, .. } | Event::HeldoutEnded { result: None, .. } => {
                 Some(Self::Agent)
             }
+            Event::BaselineStarted { .. } => Some(Self::Baseline),
             Event::FinalCheckStarted { .. } => Some(Self::FinalCheck),
             Event::RecheckStarted { .. } | Event::RecheckEnded { .. } => Some(Self::Rechecking),
             Event::GuardEnded { .. }
@@ -63,7 +68,7 @@ impl<'e> RunActivity<'e> {
     pub(super) fn phase(self) -> Option<RunPhase> {
         match self {
             Self::Agent | Self::NextIteration => Some(RunPhase::Agent),
-            Self::Guard | Self::FinalCheck | Self::Rechecking => Some(RunPhase::Guard),
+            Self::Baseline | Self::Guard | Self::FinalCheck | Self::Rechecking => Some(RunPhase::Guard),
             Self::Checking | Self::Committing => Some(RunPhase::Commit),
             Self::Waiting { .. } | Self::Paused => None,
         }
@@ -112,7 +117,10 @@ impl<'e> LatestEvents<'e> {
                 latest = Self { planned: Some(planned), ..latest };
             }
             // A loop works on the run again.
-            if matches!(event, Event::Planned { .. } | Event::Waiting { .. } | Event::Paused) {
+            if matches!(
+                event,
+                Event::Planned { .. } | Event::BaselineStarted { .. } | Event::Waiting { .. } | Event::Paused
+            ) {
                 (latest.stop, latest.stop_ms) = (None, None);
             }
             if let Event::Stopped { stop, .. } | Event::Committed { next: NextAction::Stop(stop), .. } = event

@@ -19,6 +19,7 @@ pub(super) fn running(activity: RunActivity<'_>, latest: &LatestEvents<'_>) -> S
             Some(task) => format!("{iteration}the agent is working on {task}"),
             None => format!("{iteration}the agent is working"),
         },
+        RunActivity::Baseline => "running the guard before the first session".to_owned(),
         RunActivity::Guard => format!("{iteration}running the guard"),
         RunActivity::FinalCheck => "all tasks passed: running the guard in a clean checkout".to_owned(),
         RunActivity::Rechecking => "running the checks of passed tasks again".to_owned(),

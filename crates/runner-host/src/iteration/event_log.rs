@@ -37,7 +37,7 @@ pub(crate) struct EventLog<'a> {
     early: Vec<Event>,
     /// The file of the current iteration or, between two iterations, of the last one.
     file: Option<EventsFile>,
-    /// The file of the run, for a stop before the first event of an iteration's own file.
+    /// The file of the run, for the baseline, and for a stop before the first event of an iteration's own file.
     run_file: Option<EventsFile>,
 }
 
@@ -96,6 +96,10 @@ impl<'a> EventLog<'a> {
     /// Records an event and runs the hook that is due after it. The run continues whatever becomes of the hook.
     pub(super) fn announce(&mut self, event: &Event, paths: &RepoPaths, programs: &ProgramRunner) -> HookRun {
         if belongs_to_next_iteration(event) {
+            if let (Some(file), true) = (&self.run_file, is_of_baseline(event)) {
+                // It may take minutes, and the iteration has no file yet.
+                file.append(event);
+            }
             self.early.push(event.clone());
             if let Some(sink) = &mut self.sink {
                 sink(event);
@@ -141,5 +145,9 @@ impl<'a> EventLog<'a> {
 
 /// Whether an event is announced before the directory of its iteration exists.
 fn belongs_to_next_iteration(event: &Event) -> bool {
-    matches!(event, Event::Planned { .. } | Event::BaselineStarted { .. } | Event::BaselineEnded { .. })
+    matches!(event, Event::Planned { .. }) || is_of_baseline(event)
+}
+
+fn is_of_baseline(event: &Event) -> bool {
+    matches!(event, Event::BaselineStarted { .. } | Event::BaselineEnded { .. })
 }

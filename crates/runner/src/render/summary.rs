@@ -142,10 +142,13 @@ impl LoopSummary {
         if let (false, Some(leaves)) = (status.state == LifecycleState::Complete, self.leaves) {
             numbers += &format!(", {}/{} tasks passed", leaves.passed, leaves.total);
         }
+        let state = label.text.to_uppercase();
+        let is_long = format!("G {state}: {} ({numbers})", status.headline).width() > styler.width;
+        let numbers = if is_long { format!("\n  {numbers}") } else { format!(" ({numbers})") };
         let mut text = format!(
-            "\n{} {}: {} ({numbers})\n",
+            "\n{} {}: {}{numbers}\n",
             styler.label_glyph(label),
-            styler.paint(label.tone.into(), &label.text.to_uppercase()),
+            styler.paint(label.tone.into(), &state),
             status.headline,
         );
         let width = styler.width.saturating_sub(12);
@@ -214,6 +217,18 @@ pub(crate) fn command_lines(commands: &[NextCommand], width: usize) -> Vec<Strin
 mod tests {
     use super::*;
     use runner_core::model::cost::BudgetLimit;
+
+    #[test]
+    fn a_headline_that_does_not_fit_has_its_numbers_below() {
+        let stop = StopReason::Failures { outcome: Outcome::NoAnswer, in_row: 3 };
+        let summary = LoopSummary { iterations: 3, ..LoopSummary::default() };
+        let status = summary.status(&stop, &RunFacts::default());
+        let text = summary.draw(&status, Duration::from_secs(1), &Styler::plain(60));
+        assert!(
+            text.starts_with("\n✗ STOPPED: 3 failures in a row (no answer)\n  3 iterations, 0:01\n"),
+            "{text}"
+        );
+    }
 
     #[test]
     fn every_stop_is_shown_with_its_reason_and_what_to_type() {

@@ -163,10 +163,14 @@ fn baseline_runs_again_after_the_runner_was_killed() {
 }
 
 #[test]
-fn baseline_can_be_interrupted() {
+fn baseline_is_in_the_status_and_can_be_interrupted() {
     let sandbox = with_baseline().guard("echo x > made; touch $(dirname $HOME)/begun; sleep 60").start();
     let mut child = sandbox.runner_command(&["loop"]).stdout(Stdio::null()).spawn().unwrap();
     wait_for("the guard", || sandbox.outside().join("begun").exists());
+    let status = sandbox.runner(&["status"]).ok();
+    assert_eq!(status.value("state"), Some("running"));
+    assert_eq!(status.value("phase"), Some("guard"));
+    assert_eq!(status.value("headline"), Some("\"running the guard before the first session\""));
     run(sandbox.command("kill").args(["-INT".to_owned(), child.id().to_string()])).ok();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(sandbox.subjects("HEAD").len(), 2, "nothing is recorded");
