@@ -2,7 +2,6 @@
 //! can write them like the runner.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -17,8 +16,10 @@ use crate::git::Git;
 
 /// How many changed records are reported.
 const NOTICES_MAX: usize = 10;
+/// How many iterations are looked at. The last ones matter to later sessions, and the cost must not grow with the run.
+const ITERATIONS_MAX: u32 = 100;
 
-/// What the records of a run's finished iterations looked like before a session.
+/// What the records of a run's last finished iterations looked like before a session.
 #[derive(Debug, Default)]
 pub(super) struct EarlierRecords(BTreeMap<PathBuf, FileStamp>);
 
@@ -29,10 +30,9 @@ impl EarlierRecords {
             return Self::default();
         }
         let folder = git.paths().iterations().join(run.as_str());
-        let own = iteration.to_string();
-        let folders = fs::read_dir(folder).into_iter().flatten().flatten();
-        let folders = folders.filter(|folder| folder.file_name() != *own);
-        let files = folders.flat_map(|folder| RECORDS.map(|name| folder.path().join(name)));
+        let numbers = iteration.get().saturating_sub(ITERATIONS_MAX)..iteration.get();
+        let folders = numbers.filter_map(IterationNumber::new).map(|number| folder.join(number.to_string()));
+        let files = folders.flat_map(|folder| RECORDS.map(|name| folder.join(name)));
         Self(files.filter_map(|file| atomic::stamp(&file).map(|stamp| (file, stamp))).collect())
     }
 
