@@ -280,16 +280,18 @@ pub fn decode_utf8(bytes: &[u8]) -> Result<&str, DocumentProblem> {
     }
     std::str::from_utf8(bytes).map_err(|error| {
         let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
-        DocumentProblem::syntax(1 + lines_in(valid), "is not UTF-8: save it as UTF-8")
+        let line = 1 + lines_in(std::str::from_utf8(valid).unwrap_or_default());
+        DocumentProblem::syntax(line, "is not UTF-8: save it as UTF-8")
     })
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
-    1 + lines_in(text.as_bytes().get(..offset).unwrap_or_default())
+    1 + lines_in(text.get(..offset).unwrap_or_default())
 }
 
-fn lines_in(bytes: &[u8]) -> usize {
-    bytes.iter().filter(|byte| **byte == b'\n').count()
+/// Searches a word at a time, also where this crate is not optimized.
+fn lines_in(text: &str) -> usize {
+    text.matches('\n').count()
 }
 
 #[cfg(test)]

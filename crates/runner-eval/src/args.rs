@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use runner_term::GlobalArgs;
 use runner_term::cli_docs;
-use runner_term::help_pages::{CommandGroup, with_compact_help};
+use runner_term::help_pages::{CommandGroup, CommandRow, with_compact_help, with_typed_commands};
 
 use crate::case::suite::{CaseFilter, CaseSample};
 use crate::plan::agent::{EvalAgent, agent_names};
@@ -67,10 +67,15 @@ Exit codes:
   2 usage error or invalid input   4 budget used up
   5 gate: inconclusive   6 gate: incomplete   7 gate: regression
   129, 130, 143 interrupted; the same command continues the run")]
-pub(crate) struct EvalCli {
+struct EvalProgram {
     #[command(flatten)]
+    global: EvalGlobalArgs,
+}
+
+/// What was typed.
+#[derive(Debug)]
+pub(crate) struct EvalCli {
     pub(crate) global: EvalGlobalArgs,
-    #[command(subcommand)]
     pub(crate) command: EvalCommand,
 }
 
@@ -125,22 +130,73 @@ pub(crate) enum EvalCommand {
 }
 
 const GROUPS: &[CommandGroup] = &[
-    CommandGroup { heading: "Evaluate", commands: &["list", "run", "results"] },
-    CommandGroup { heading: "Analyse", commands: &["report", "compare", "gate"] },
-    CommandGroup { heading: "Maintain cases", commands: &["new", "import", "lint", "regrade"] },
-    CommandGroup { heading: "Use several machines", commands: &["plan", "merge", "submit"] },
-    CommandGroup { heading: "Set up", commands: &["clean", "completions", "man"] },
+    CommandGroup {
+        heading: "Evaluate",
+        commands: &[
+            CommandRow::new::<ListArgs>("list", "List the cases and their tags"),
+            CommandRow::new::<RunArgs>("run", "Run cases with agents and record how each trial ends"),
+            CommandRow::new::<ResultsArgs>("results", "List the recorded results"),
+        ],
+    },
+    CommandGroup {
+        heading: "Analyse",
+        commands: &[
+            CommandRow::new::<ReportArgs>(
+                "report",
+                "Summarise results: pass rates with confidence intervals, pass@k",
+            ),
+            CommandRow::new::<CompareArgs>("compare", "Compare two results case by case"),
+            CommandRow::new::<GateArgs>("gate", "Check that new results are not worse than the base, for CI"),
+        ],
+    },
+    CommandGroup {
+        heading: "Maintain cases",
+        commands: &[
+            CommandRow::new::<NewCaseArgs>("new", "Create a case from a commit of a repository"),
+            CommandRow::new::<ImportArgs>("import", "Convert tasks of another framework into cases"),
+            CommandRow::new::<LintArgs>(
+                "lint",
+                "Test the cases: solutions must succeed, doing nothing must not",
+            ),
+            CommandRow::new::<RegradeArgs>("regrade", "Run the current checks on recorded workspaces"),
+        ],
+    },
+    CommandGroup {
+        heading: "Use several machines",
+        commands: &[
+            CommandRow::new::<EvalPlanArgs>("plan", "Write the plan of a run, to be executed in partitions"),
+            CommandRow::new::<MergeArgs>(
+                "merge",
+                "Collect the results of all partitions, and list what is missing",
+            ),
+            CommandRow::new::<SubmitArgs>(
+                "submit",
+                "Submit a run to a cluster: Slurm, Kubernetes, GitHub Actions",
+            ),
+        ],
+    },
+    CommandGroup {
+        heading: "Set up",
+        commands: &[
+            CommandRow::new::<CleanArgs>("clean", "Remove workspaces; with --all, also results"),
+            CommandRow::new::<EvalCompletionsArgs>("completions", "Print a completion script for a shell"),
+            CommandRow::new::<EvalManArgs>("man", "Print the manual page, or write one page per command"),
+        ],
+    },
 ];
 
 /// The program with its help pages.
 pub fn command() -> Command {
-    with_compact_help(EvalCli::command(), GROUPS)
+    let program = EvalCommand::augment_subcommands(EvalProgram::command());
+    with_compact_help(program.subcommand_required(true).arg_required_else_help(true), GROUPS)
 }
 
 /// Parses the arguments. The error is a help page, the version or a usage error.
 pub(crate) fn parse(args: Vec<OsString>) -> Result<EvalCli, clap::Error> {
-    let matches = command().try_get_matches_from(args)?;
-    EvalCli::from_arg_matches(&matches)
+    let program = with_typed_commands(EvalProgram::command(), GROUPS, &args);
+    let matches = program.try_get_matches_from(args)?;
+    let EvalProgram { global } = EvalProgram::from_arg_matches(&matches)?;
+    Ok(EvalCli { global, command: EvalCommand::from_arg_matches(&matches)? })
 }
 
 /// The reference of all commands, as Markdown.
@@ -217,10 +273,13 @@ mod tests {
     }
 
     #[test]
-    fn every_command_is_in_exactly_one_group() {
-        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|group| group.commands.iter().copied()).collect();
-        let program = EvalCli::command();
-        let mut defined: Vec<&str> = program.get_subcommands().map(Command::get_name).collect();
+    fn every_command_is_in_exactly_one_group_with_its_description() {
+        let described = |command: &Command| {
+            (command.get_name().to_owned(), command.get_about().map(ToString::to_string).unwrap_or_default())
+        };
+        let rows = GROUPS.iter().flat_map(|group| group.commands);
+        let mut grouped: Vec<_> = rows.map(|row| (row.name.to_owned(), row.about.to_owned())).collect();
+        let mut defined: Vec<_> = command().get_subcommands().map(described).collect();
         grouped.sort_unstable();
         defined.sort_unstable();
         assert_eq!(grouped, defined);

@@ -2,14 +2,42 @@
 //!
 //! Works on the `clap::Command` that the derive macros build, so that the argument types stay plain.
 
+use std::ffi::OsString;
+
 use clap::builder::Resettable;
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, Args, Command};
 
 /// Commands that a program's help page lists under one heading.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandGroup {
     pub heading: &'static str,
-    pub commands: &'static [&'static str],
+    pub commands: &'static [CommandRow],
+}
+
+/// A command on its program's help page. The page shows the name and the description without defining the command, which
+/// would take most of the time of a short command.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandRow {
+    pub name: &'static str,
+    /// The first line of the arguments' doc comment, which is the description everywhere else.
+    pub about: &'static str,
+    define: fn(Command) -> Command,
+}
+
+impl CommandRow {
+    pub const fn new<A: Args>(name: &'static str, about: &'static str) -> Self {
+        Self { name, about, define: A::augment_args }
+    }
+
+    fn is_typed(&self, args: &[OsString]) -> bool {
+        args.iter().any(|word| word == self.name)
+    }
+
+    /// The command with its arguments if it is typed, and otherwise only its name: a usage error needs no more of it.
+    fn command(&self, args: &[OsString]) -> Command {
+        let command = Command::default().name(self.name);
+        if self.is_typed(args) { (self.define)(command) } else { command }
+    }
 }
 
 /// The order of a page: what it does, how it is called, its arguments, and the examples at the end.
@@ -21,9 +49,19 @@ pub fn with_compact_help(command: Command, groups: &[CommandGroup]) -> Command {
     with_compact_help_for(command, groups, |_| true)
 }
 
-/// The same for the commands that this accepts. Others keep the pages of clap, which are not shown unless they are called: changing
-/// sixty commands takes longer than everything else that a short command does.
-pub fn with_compact_help_for(
+/// Gives a program without commands those of the groups, with compact help pages. Only commands that are among the arguments
+/// have their own arguments; no other can be called by them.
+pub fn with_typed_commands(program: Command, groups: &[CommandGroup], args: &[OsString]) -> Command {
+    let rows = || groups.iter().flat_map(|group| group.commands);
+    let command = program
+        .subcommands(rows().map(|row| row.command(args)))
+        .subcommand_required(true)
+        .arg_required_else_help(true);
+    with_compact_help_for(command, groups, |name| args.iter().any(|word| word == name))
+}
+
+/// The same for the commands that this accepts. Others keep the pages of clap.
+fn with_compact_help_for(
     command: Command,
     groups: &[CommandGroup],
     is_needed: impl Fn(&str) -> bool,
@@ -51,9 +89,7 @@ pub fn with_compact_help_for(
 fn group_rows(command: &Command, group: &CommandGroup) -> String {
     let literal = command.get_styles().get_literal();
     let mut rows = String::new();
-    for name in group.commands {
-        let about = command.find_subcommand(name).and_then(Command::get_about);
-        let about = about.map(ToString::to_string).unwrap_or_default();
+    for CommandRow { name, about, .. } in group.commands {
         rows.push_str(&format!("  {literal}{name:<11}{literal:#}  {about}\n"));
     }
     rows

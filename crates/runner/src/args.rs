@@ -5,6 +5,7 @@
 mod attest;
 mod blame;
 mod checks;
+mod command_groups;
 mod config;
 mod conformance;
 mod demo;
@@ -46,8 +47,9 @@ use std::ffi::OsString;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use runner_term::GlobalArgs;
 use runner_term::cli_docs;
-use runner_term::help_pages::{CommandGroup, with_compact_help, with_compact_help_for};
+use runner_term::help_pages::{with_compact_help, with_typed_commands};
 
+use self::command_groups::GROUPS;
 pub(crate) use attest::{AttestArgs, SignKind};
 pub(crate) use blame::BlameArgs;
 pub(crate) use checks::ChecksArgs;
@@ -108,10 +110,15 @@ Exit codes:
   3   stuck: a task has no attempts left
   4   a limit stopped the run
   129, 130, 143   interrupted by a signal")]
-pub struct RunnerCli {
+struct RunnerProgram {
     #[command(flatten)]
+    global: GlobalArgs,
+}
+
+/// What was typed.
+#[derive(Debug)]
+pub(crate) struct RunnerCli {
     pub(crate) global: GlobalArgs,
-    #[command(subcommand)]
     pub(crate) command: RunnerCommand,
 }
 
@@ -163,38 +170,24 @@ pub(crate) enum RunnerCommand {
     Conformance(ConformanceArgs),
 }
 
-const GROUPS: &[CommandGroup] = &[
-    CommandGroup { heading: "Run", commands: &["run", "start", "step", "loop", "stop"] },
-    CommandGroup {
-        heading: "Look",
-        commands: &[
-            "status", "report", "tree", "log", "show", "diff", "select", "checks", "watch", "ui", "export",
-        ],
-    },
-    CommandGroup {
-        heading: "Steer",
-        commands: &["pause", "resume", "node", "plan", "questions", "answer", "note", "fork"],
-    },
-    CommandGroup { heading: "Finish", commands: &["land", "runs", "switch", "clean"] },
-    CommandGroup { heading: "Prove", commands: &["verify", "attest", "replay", "blame"] },
-    CommandGroup {
-        heading: "Set up",
-        commands: &["init", "config", "doctor", "explain", "validate", "demo", "completions", "man", "mcp"],
-    },
-    CommandGroup { heading: "Evaluate", commands: &["eval", "conformance"] },
-];
+/// The program with all commands, as clap shows it.
+pub(crate) fn definition() -> Command {
+    RunnerCommand::augment_subcommands(RunnerProgram::command())
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+}
 
 /// The program with its help pages.
 pub(crate) fn command() -> Command {
-    with_compact_help(RunnerCli::command(), GROUPS)
+    with_compact_help(definition(), GROUPS)
 }
 
 /// Parses the arguments. The error is a help page, the version or a usage error.
 pub(crate) fn parse(args: Vec<OsString>) -> Result<RunnerCli, clap::Error> {
-    let is_typed = |name: &str| args.iter().any(|word| word == name);
-    let command = with_compact_help_for(RunnerCli::command(), GROUPS, is_typed);
-    let matches = command.try_get_matches_from(args)?;
-    RunnerCli::from_arg_matches(&matches)
+    let program = with_typed_commands(RunnerProgram::command(), GROUPS, &args);
+    let matches = program.try_get_matches_from(args)?;
+    let RunnerProgram { global } = RunnerProgram::from_arg_matches(&matches)?;
+    Ok(RunnerCli { global, command: RunnerCommand::from_arg_matches(&matches)? })
 }
 
 /// The reference of all commands, as Markdown.
@@ -215,13 +208,68 @@ mod tests {
     }
 
     #[test]
-    fn every_command_is_in_exactly_one_group() {
-        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|group| group.commands.iter().copied()).collect();
-        let program = RunnerCli::command();
-        let mut defined: Vec<&str> = program.get_subcommands().map(Command::get_name).collect();
+    fn every_command_is_in_exactly_one_group_with_its_description() {
+        let described = |command: &Command| {
+            (command.get_name().to_owned(), command.get_about().map(ToString::to_string).unwrap_or_default())
+        };
+        let rows = GROUPS.iter().flat_map(|group| group.commands);
+        let mut grouped: Vec<_> = rows.map(|row| (row.name.to_owned(), row.about.to_owned())).collect();
+        let mut defined: Vec<_> = definition().get_subcommands().map(described).collect();
         grouped.sort_unstable();
         defined.sort_unstable();
         assert_eq!(grouped, defined);
+    }
+
+    /// What a program answers to these words.
+    fn answer(program: Command, words: &[&str]) -> String {
+        let typed = std::iter::once("runner").chain(words.iter().copied());
+        let matches = program.try_get_matches_from(typed);
+        matches.map_or_else(|error| error.render().ansi().to_string(), |matches| format!("{matches:?}"))
+    }
+
+    #[test]
+    fn defining_only_the_typed_commands_changes_no_answer() {
+        let own_page = |command: Command| [vec![command.get_name().to_owned(), "--help".to_owned()]];
+        let pages: Vec<Vec<String>> = command().get_subcommands().cloned().flat_map(own_page).collect();
+        let mut lines: Vec<Vec<&str>> =
+            pages.iter().map(|words| words.iter().map(String::as_str).collect()).collect();
+        for line in [
+            "",
+            "-h",
+            "--help",
+            "--version",
+            "help",
+            "help log",
+            "help node add",
+            "help lgo",
+            "help node ad",
+            "lgo",
+            "statuss --json",
+            "--jsno status",
+            "--grep status log",
+            "--limit 3 log",
+            "status --jsno",
+            "log --gerp x",
+            "-C status",
+            "-C status log -n x",
+            "note log",
+            "node",
+            "node ad root",
+            "node add root --titel x",
+            "config set a",
+            "-q -v tree",
+            "--color purple tree",
+            "start --goal a --goal-file b",
+            "eval run --help",
+            "-- log",
+        ] {
+            lines.push(line.split_whitespace().collect());
+        }
+        for words in lines {
+            let args: Vec<OsString> = std::iter::once(&"runner").chain(&words).map(Into::into).collect();
+            let fast = with_typed_commands(RunnerProgram::command(), GROUPS, &args);
+            assert_eq!(answer(fast, &words), answer(command(), &words), "{words:?}");
+        }
     }
 
     #[test]

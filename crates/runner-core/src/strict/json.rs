@@ -45,7 +45,7 @@ impl<'t> FieldReader<'t, &'t RawValue> {
         for (key, value) in pairs {
             // A raw value borrows from `text`, so the distance between the two pointers is its offset.
             let at = (value.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
-            line += lines_in(text.as_bytes().get(counted..at).unwrap_or_default());
+            line += lines_in(text.get(counted..at).unwrap_or_default());
             counted = at;
             entries.push(FieldEntry { key, line, value: Some(value) });
         }
