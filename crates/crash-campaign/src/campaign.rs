@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use crate::families::{self, Family};
 use crate::point::{PlannedPoint, PointSpec, PointVerdict};
-use crate::pool::PointPool;
+use crate::pool::{PointPool, PoolTask, SweepSpec, TaskResult};
 use crate::random::Random;
 use crate::result_file::ResultFile;
 use crate::scenarios::{self, FaultScenario, Workspace};
+use crate::sweep::SweptPoint;
 
 /// How many scenarios a sample covers. Each must be prepared and counted first, which takes a second or two.
 const SAMPLE_SCENARIOS: usize = 4;
@@ -28,6 +29,8 @@ pub(crate) struct CampaignPlan {
     pub(crate) time_limit: Option<Duration>,
     pub(crate) jobs: usize,
     pub(crate) until_bad: bool,
+    /// Whether families that have sweeps run them instead of single points.
+    pub(crate) sweeps: bool,
     /// Where results are kept between invocations.
     pub(crate) results: Option<ResultFile>,
 }
@@ -82,6 +85,7 @@ struct CampaignReport {
     skip_reasons: BTreeMap<String, usize>,
     /// The bad points with their violations, as text.
     bad: Vec<String>,
+    broken_sweeps: usize,
 }
 
 impl CampaignReport {
@@ -98,6 +102,7 @@ impl CampaignReport {
         let counts = self.counts_of(point);
         match verdict {
             PointVerdict::Sound => counts.tried += 1,
+            PointVerdict::Same(other) => self.record_same(point, &other),
             PointVerdict::NotReached => counts.not_reached += 1,
             PointVerdict::Skipped(reason) => {
                 counts.skipped += 1;
@@ -116,9 +121,27 @@ impl CampaignReport {
         }
     }
 
+    /// Only a sweep knows how many points it has.
+    fn record_sweep(&mut self, points: Vec<SweptPoint>) {
+        for SweptPoint { spec, verdict } in points {
+            self.counts_of(&spec).all += 1;
+            self.record(&spec, verdict);
+        }
+    }
+
+    fn record_broken_sweep(&mut self, sweep: &SweepSpec, error: &str) {
+        let SweepSpec { family, scenario } = sweep;
+        let text = format!(
+            "BAD sweep of {family}/{scenario}: {error}\n    repeat: just crash {scenario} --family {family}"
+        );
+        crate::print(&text);
+        self.bad.push(text);
+        self.broken_sweeps += 1;
+    }
+
     /// Prints one line per family and scenario with results, one per family, and the bad points again, because a campaign takes
     /// hours and its output may be cut; returns the sums.
-    fn finish(&self, elapsed: Duration, left: usize) -> PointCounts {
+    fn finish(&self, elapsed: Duration, left: &[PoolTask]) -> PointCounts {
         PointCounts::print_header();
         let mut families: BTreeMap<&str, PointCounts> = BTreeMap::new();
         for ((family, subject), counts) in &self.counts {
@@ -145,8 +168,10 @@ impl CampaignReport {
         crate::print(&format!(
             "points tried {tried} / same as another {same} / of {all} / bad {bad}, not reached {not_reached}, {seconds} s"
         ));
-        if left > 0 {
-            crate::print(&format!("stopped early: {left} points were not tried"));
+        let sweeps = left.iter().filter(|task| matches!(task, PoolTask::Sweep(_))).count();
+        if !left.is_empty() {
+            let points = left.len() - sweeps;
+            crate::print(&format!("stopped early: {points} points and {sweeps} sweeps were not tried"));
         }
         for text in &self.bad {
             crate::print(text);
@@ -159,18 +184,11 @@ impl CampaignReport {
 pub(crate) fn run(workspace: &Workspace, folder: &std::path::Path, plan: &CampaignPlan) -> bool {
     let started = Instant::now();
     let mut report = CampaignReport::default();
-    let mut points = select(workspace, plan, &mut report);
-    crate::print(&format!("{} points selected, {} at a time", points.len(), plan.jobs));
+    let mut tasks = select(workspace, plan, &mut report);
+    crate::print(&format!("{} points and sweeps selected, {} at a time", tasks.len(), plan.jobs));
     if let Some(results) = &plan.results {
-        let known = results.read();
-        points.retain(|point| match known.get(point) {
-            Some(verdict) => {
-                report.record(point, verdict.clone());
-                false
-            }
-            None => true,
-        });
-        crate::print(&format!("{} points are left", points.len()));
+        record_known(results, &mut tasks, &mut report);
+        crate::print(&format!("{} are left", tasks.len()));
     }
     let pool = PointPool {
         workspace,
@@ -180,19 +198,50 @@ pub(crate) fn run(workspace: &Workspace, folder: &std::path::Path, plan: &Campai
         // On a busy machine the preparation may have used up the time; some points must run all the same.
         deadline: plan.time_limit.map(|limit| (started + limit).max(Instant::now() + TIME_MIN)),
     };
-    let left = pool.run(points, &mut |point, verdict, time| {
-        if let Some(results) = &plan.results {
-            results.append(point, &verdict, time);
+    let left = pool.run(tasks, &mut |result, time| match result {
+        TaskResult::Point(SweptPoint { spec, verdict }) => {
+            if let Some(results) = &plan.results {
+                results.append(&spec, &verdict, time);
+            }
+            report.record(&spec, verdict);
         }
-        report.record(point, verdict);
+        TaskResult::Sweep(points) => {
+            if let Some(results) = &plan.results {
+                results.append_sweep(&points, time);
+            }
+            report.record_sweep(points);
+        }
+        TaskResult::BrokenSweep(sweep, error) => report.record_broken_sweep(&sweep, &error),
     });
-    let total = report.finish(started.elapsed(), left);
+    let total = report.finish(started.elapsed(), &left);
     // A campaign without a point proves nothing; skipped ones are printed with their reason.
-    total.bad == 0 && total.tried + total.skipped > 0
+    total.bad == 0 && report.broken_sweeps == 0 && total.tried + total.skipped > 0
+}
+
+/// Moves the results of earlier invocations from the tasks into the report.
+fn record_known(results: &ResultFile, tasks: &mut Vec<PoolTask>, report: &mut CampaignReport) {
+    let known = results.read();
+    let mut sweeps = results.read_sweeps();
+    tasks.retain(|task| match task {
+        PoolTask::Point(point) => match known.get(point) {
+            Some(verdict) => {
+                report.record(point, verdict.clone());
+                false
+            }
+            None => true,
+        },
+        PoolTask::Sweep(sweep) => match sweeps.remove(sweep) {
+            Some(points) => {
+                report.record_sweep(points);
+                false
+            }
+            None => true,
+        },
+    });
 }
 
 /// The points of a plan. Those that are the same as another one are only counted.
-fn select(workspace: &Workspace, plan: &CampaignPlan, report: &mut CampaignReport) -> Vec<PointSpec> {
+fn select(workspace: &Workspace, plan: &CampaignPlan, report: &mut CampaignReport) -> Vec<PoolTask> {
     let mut scenarios: Vec<FaultScenario> = scenarios::all();
     scenarios.retain(|scenario| {
         plan.scenarios.is_empty() || plan.scenarios.iter().any(|name| name == scenario.name)
@@ -206,7 +255,15 @@ fn select(workspace: &Workspace, plan: &CampaignPlan, report: &mut CampaignRepor
         scenarios.truncate(SAMPLE_SCENARIOS);
     }
     let mut points = Vec::new();
+    let mut sweeps = Vec::new();
     for family in &families {
+        if plan.sweeps && families::sweep_of(family.name).is_some() {
+            sweeps.extend(scenarios.iter().map(|scenario| SweepSpec {
+                family: family.name.to_owned(),
+                scenario: scenario.name.to_owned(),
+            }));
+            continue;
+        }
         let all: Vec<PlannedPoint> = (family.points)(workspace, &scenarios);
         let mut different = Vec::new();
         for PlannedPoint { spec, same_as } in all {
@@ -223,5 +280,5 @@ fn select(workspace: &Workspace, plan: &CampaignPlan, report: &mut CampaignRepor
     if let Some(random) = &mut random.or(order) {
         random.shuffle(&mut points);
     }
-    points
+    sweeps.into_iter().map(PoolTask::Sweep).chain(points.into_iter().map(PoolTask::Point)).collect()
 }

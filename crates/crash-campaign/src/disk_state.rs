@@ -1,9 +1,14 @@
 //! Compares what two faults leave on the disk.
 
-use std::fs;
+use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use rustix::fs::SeekFrom;
+
+const BLOCK_BYTES: usize = 4096;
 
 /// A hash of all names, permissions, times and contents below a folder. Times of folders do not count: a lock file that came and
 /// went changes them, and neither git nor the runner reads them.
@@ -21,6 +26,28 @@ pub(crate) fn hash_folder(folder: &Path) -> String {
 pub(crate) fn hash_file(path: &Path) -> String {
     let mut hasher = DefaultHasher::new();
     fs::read(path).unwrap_or_default().hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+/// A hash of the content of a file with holes, which count as such.
+pub(crate) fn hash_sparse_file(path: &Path) -> String {
+    let mut file = File::open(path).expect("a file");
+    let mut hasher = DefaultHasher::new();
+    let mut at = 0;
+    // Fails after the last byte of data.
+    while let Ok(start) = rustix::fs::seek(&file, SeekFrom::Data(at)) {
+        let end = rustix::fs::seek(&file, SeekFrom::Hole(start)).expect("the end of the data");
+        rustix::fs::seek(&file, SeekFrom::Start(start)).expect("the start of the data");
+        let mut bytes = Vec::new();
+        (&mut file).take(end - start).read_to_end(&mut bytes).expect("the data");
+        // A block of zeros may be a hole in another copy.
+        for (offset, block) in (start..).step_by(BLOCK_BYTES).zip(bytes.chunks(BLOCK_BYTES)) {
+            if block.iter().any(|byte| *byte != 0) {
+                (offset, block).hash(&mut hasher);
+            }
+        }
+        at = end;
+    }
     format!("{:016x}", hasher.finish())
 }
 
@@ -52,7 +79,7 @@ fn add_folder(root: &Path, folder: &Path, hashers: &mut [DefaultHasher; 2]) {
 mod tests {
     use std::fs;
 
-    use super::hash_folder;
+    use super::{BLOCK_BYTES, hash_folder, hash_sparse_file};
 
     #[test]
     fn every_change_of_a_file_changes_the_hash() {
@@ -74,6 +101,25 @@ mod tests {
         hashes.sort();
         hashes.dedup();
         assert_eq!(hashes.len(), count, "{hashes:?}");
+    }
+
+    #[test]
+    fn a_block_of_zeros_is_a_hole() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            fs::write(&path, bytes).expect("a file");
+            path
+        };
+        let zeros = vec![0; 8 * BLOCK_BYTES];
+        let mut changed = zeros.clone();
+        changed[5 * BLOCK_BYTES] = 1;
+        let [zeros, changed] =
+            [("zeros", zeros), ("changed", changed)].map(|(name, bytes)| write(name, &bytes));
+        let hole = write("hole", &[]);
+        fs::File::options().write(true).open(&hole).expect("a file").set_len(8 * 4096).expect("a hole");
+        assert_eq!(hash_sparse_file(&zeros), hash_sparse_file(&hole));
+        assert_ne!(hash_sparse_file(&zeros), hash_sparse_file(&changed));
     }
 
     #[test]

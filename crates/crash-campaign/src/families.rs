@@ -10,6 +10,8 @@ mod repository_shapes;
 mod two_worktrees;
 mod user_work;
 
+pub(crate) use power_cuts::{CutArgs, judge_cut};
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -28,6 +30,20 @@ pub(crate) struct Family {
     /// The points for these scenarios.
     pub(crate) points: fn(&Workspace, &[FaultScenario]) -> Vec<PlannedPoint>,
     pub(crate) run: fn(&Workspace, &PointSpec) -> PointVerdict,
+}
+
+/// Judges the points of a scenario in one traced run, and prints them as [`crate::sweep::parse`] reads them. Of the different
+/// ones, it judges every K-th.
+pub(crate) type Sweep = fn(&Workspace, &FaultScenario, usize);
+
+/// The sweep of a family that has one.
+pub(crate) fn sweep_of(family: &str) -> Option<Sweep> {
+    match family {
+        "kill-all" => {
+            Some(|workspace, scenario, every| crate::sweep::run(workspace, "kill-all", scenario, every))
+        }
+        _ => power_cuts::sweep_of(family),
+    }
 }
 
 pub(crate) fn all() -> Vec<Family> {
@@ -54,7 +70,7 @@ pub(crate) struct ListedCall {
     pub(crate) program: String,
     /// The number of the first call before which the files were the same. Only for mutating calls.
     pub(crate) first_with_state: usize,
-    /// Whether the runner was the only process.
+    /// Whether the runner was the only process that can change files.
     pub(crate) is_alone: bool,
 }
 

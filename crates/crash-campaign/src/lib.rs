@@ -10,6 +10,7 @@
 
 mod campaign;
 mod disk_state;
+mod disk_view;
 mod families;
 mod injector;
 mod oracle;
@@ -19,6 +20,7 @@ mod random;
 mod result_file;
 mod scenarios;
 mod soak;
+mod sweep;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -30,7 +32,7 @@ use clap::{Parser, Subcommand};
 use crate::campaign::CampaignPlan;
 use crate::families::counted_folder;
 use crate::injector::{CallClass, Injection, trace};
-use crate::point::PointSpec;
+use crate::point::{PointSpec, PointVerdict};
 use crate::result_file::ResultFile;
 use crate::scenarios::Workspace;
 use crate::soak::SoakCommand;
@@ -54,6 +56,14 @@ enum CampaignCommand {
     Run(RunArgs),
     /// Run one point and print its verdict.
     Point { spec: String },
+    /// Judge all points of a family in a scenario in one run, and print them as JSON.
+    Sweep(SweepArgs),
+    /// Judge a scenario's folder as it is.
+    #[command(hide = true)]
+    Judge { scenario: String, folder: PathBuf, before: PathBuf },
+    /// Continue from the copies of a power cut, and judge.
+    #[command(hide = true)]
+    JudgeCut(families::CutArgs),
     /// List the counted system calls of a scenario's command.
     Calls { scenario: String, class: String },
     /// Run many iterations with an agent that behaves differently every time, and print figures.
@@ -70,6 +80,15 @@ enum CampaignCommand {
     ChaosAgent,
     /// List families and scenarios.
     List,
+}
+
+#[derive(Debug, clap::Args)]
+struct SweepArgs {
+    family: String,
+    scenario: String,
+    /// Judge only every K-th different state.
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    every: usize,
 }
 
 #[derive(Debug, clap::Args)]
@@ -104,11 +123,8 @@ struct RunArgs {
 
 /// The command line of `crash-campaign`.
 pub fn main() -> ExitCode {
-    let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|first| first == injector::TRACED_CHILD) {
-        let error = injector::exec_traced(args);
-        print(&error);
-        return ExitCode::FAILURE;
+    if let Some(code) = run_as_child() {
+        return code;
     }
     let cli = CampaignCli::parse();
     let folder =
@@ -116,9 +132,8 @@ pub fn main() -> ExitCode {
     let folder = folder.expect("a temporary folder");
     let runner = cli.runner.unwrap_or_else(|| sibling("runner"));
     let runner = runner.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", runner.display()));
-    let build = disk_state::hash_file(&runner);
     let kept = if let CampaignCommand::Run(RunArgs { resume: Some(file), .. }) = &cli.command {
-        Some(file.with_added_extension("d").join(&build))
+        Some(file.with_added_extension("d").join(disk_state::hash_file(&runner)))
     } else {
         None
     };
@@ -127,8 +142,13 @@ pub fn main() -> ExitCode {
     let templates = templates.canonicalize().expect("the folder for scenarios");
     let workspace = Workspace::new(runner.display().to_string(), templates);
     let is_success = match cli.command {
-        CampaignCommand::Run(args) => run(&workspace, folder.path(), build, args),
+        CampaignCommand::Run(args) => run(&workspace, folder.path(), args),
         CampaignCommand::Point { spec } => run_point(&workspace, &spec),
+        CampaignCommand::Sweep(args) => run_sweep(&workspace, folder.path(), &args),
+        CampaignCommand::Judge { scenario, folder, before } => {
+            print_verdict(&sweep::judge_folder(&workspace, &scenario, &folder, &before))
+        }
+        CampaignCommand::JudgeCut(args) => print_verdict(&families::judge_cut(&workspace, &args)),
         CampaignCommand::Calls { scenario, class } => list_calls(&workspace, &scenario, &class),
         CampaignCommand::Soak { iterations, steps } => {
             let command = if steps { SoakCommand::Steps } else { SoakCommand::Loop };
@@ -138,6 +158,21 @@ pub fn main() -> ExitCode {
         CampaignCommand::List => list(),
     };
     if is_success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What the campaign starts itself as, besides a point.
+fn run_as_child() -> Option<ExitCode> {
+    let mut args = std::env::args_os().skip(1);
+    let first = args.next()?;
+    let failed = |error: &str| {
+        eprint(error);
+        ExitCode::FAILURE
+    };
+    if first == injector::TRACED_CHILD {
+        return Some(failed(&injector::exec_traced(args)));
+    }
+    (first == disk_view::VIEW_INIT)
+        .then(|| disk_view::run_init().map_or_else(|error| failed(&error), ExitCode::from))
 }
 
 /// A program in the folder of this one.
@@ -153,13 +188,23 @@ pub(crate) fn print(text: &str) {
     let _ = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
 }
 
-fn run(workspace: &Workspace, folder: &Path, build: String, args: RunArgs) -> bool {
+fn eprint(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+fn run(workspace: &Workspace, folder: &Path, args: RunArgs) -> bool {
     if let Some(spec) = &args.point {
         return run_point(workspace, spec);
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if let Some(seed) = &args.sample {
         print(&format!("seed {seed}"));
+    }
+    // A part of the points, or the first bad one, is found faster point by point.
+    let is_complete = args.every <= 1 && args.sample.is_none() && !args.until_bad;
+    let obstacle = is_complete.then(|| disk_view::unavailable_in(folder)).flatten();
+    if let Some(reason) = &obstacle {
+        print(&format!("no sweeps, every point runs by itself: {reason}"));
     }
     let plan = CampaignPlan {
         scenarios: args.scenarios,
@@ -169,7 +214,10 @@ fn run(workspace: &Workspace, folder: &Path, build: String, args: RunArgs) -> bo
         time_limit: args.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
         jobs: args.jobs.unwrap_or(cores),
         until_bad: args.until_bad,
-        results: args.resume.map(|file| ResultFile::open(file, build)),
+        sweeps: is_complete && obstacle.is_none(),
+        results: args
+            .resume
+            .map(|file| ResultFile::open(file, disk_state::hash_file(Path::new(&workspace.runner)))),
     };
     campaign::run(workspace, folder, &plan)
 }
@@ -178,9 +226,24 @@ fn run_point(workspace: &Workspace, spec: &str) -> bool {
     let point = PointSpec::parse(spec).unwrap_or_else(|| panic!("`{spec}` is not a point"));
     let family = families::all().into_iter().find(|family| family.name == point.family);
     let family = family.unwrap_or_else(|| panic!("`{}` is not a family", point.family));
-    let verdict = (family.run)(workspace, &point);
+    print_verdict(&(family.run)(workspace, &point))
+}
+
+fn print_verdict(verdict: &PointVerdict) -> bool {
     print(verdict.to_text().trim_end());
-    !matches!(verdict, point::PointVerdict::Bad(_))
+    !matches!(verdict, PointVerdict::Bad(_))
+}
+
+fn run_sweep(workspace: &Workspace, folder: &Path, args: &SweepArgs) -> bool {
+    let SweepArgs { family, scenario, every } = args;
+    let sweep = families::sweep_of(family).unwrap_or_else(|| panic!("`{family}` has no sweep"));
+    let scenario = scenarios::find(scenario).unwrap_or_else(|| panic!("`{scenario}` is not a scenario"));
+    if let Some(reason) = disk_view::unavailable_in(folder) {
+        print(&format!("sweep SKIPPED: {reason}"));
+        return true;
+    }
+    sweep(workspace, &scenario, *every);
+    true
 }
 
 fn list_calls(workspace: &Workspace, scenario: &str, class: &str) -> bool {

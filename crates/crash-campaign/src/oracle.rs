@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
 use testkit::oracle::{RunOracle, processes_of};
 use testkit::test_repo::{TestRepo, run};
 
@@ -38,6 +39,21 @@ impl Belongings {
             collect_files(&repo.path(name), &mut files);
         }
         Self { refs, stashes: stashes.lines().map(str::to_owned).collect(), files }
+    }
+
+    /// For another process that judges.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({ "refs": self.refs, "stashes": self.stashes, "files": self.files })
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let field = |name: &str| value.get(name).cloned();
+        Some(Self {
+            refs: serde_json::from_value(field("refs")?).ok()?,
+            stashes: serde_json::from_value(field("stashes")?).ok()?,
+            files: serde_json::from_value(field("files")?).ok()?,
+        })
     }
 
     /// What differs from `before`. New refs are allowed: an agent may create branches.

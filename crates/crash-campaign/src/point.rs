@@ -59,6 +59,8 @@ pub(crate) enum PointVerdict {
     Sound,
     /// Everything that did not hold.
     Bad(Vec<String>),
+    /// Not run, because this point of the same build leaves the same files.
+    Same(PointSpec),
     /// The program ended before the fault, so that the point proves nothing.
     NotReached,
     /// This machine cannot run the point; with the reason.
@@ -75,6 +77,7 @@ impl PointVerdict {
         match self {
             Self::Sound => "sound\n".to_owned(),
             Self::Bad(violations) => format!("bad\n{}\n", violations.join("\n")),
+            Self::Same(point) => format!("same\n{point}\n"),
             Self::NotReached => "not-reached\n".to_owned(),
             Self::Skipped(reason) => format!("skipped\n{reason}\n"),
         }
@@ -85,6 +88,7 @@ impl PointVerdict {
         match kind {
             "sound" => Some(Self::Sound),
             "bad" => Some(Self::Bad(rest.lines().map(str::to_owned).collect())),
+            "same" => PointSpec::parse(rest.trim_end()).map(Self::Same),
             "not-reached" => Some(Self::NotReached),
             "skipped" => Some(Self::Skipped(rest.trim_end().to_owned())),
             _ => None,
@@ -108,9 +112,9 @@ mod tests {
     #[test]
     fn a_verdict_survives_its_text() {
         let bad = PointVerdict::of(vec!["one".to_owned(), "two".to_owned()]);
-        for verdict in
-            [PointVerdict::Sound, bad, PointVerdict::NotReached, PointVerdict::Skipped("no root".to_owned())]
-        {
+        let same = PointVerdict::Same(PointSpec::new("kill-all", "step", &[3]));
+        let skipped = PointVerdict::Skipped("no root".to_owned());
+        for verdict in [PointVerdict::Sound, bad, same, PointVerdict::NotReached, skipped] {
             assert_eq!(PointVerdict::parse(&verdict.to_text()), Some(verdict));
         }
         assert_eq!(PointVerdict::parse("thread panicked\n"), None);

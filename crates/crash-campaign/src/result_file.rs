@@ -9,8 +9,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::point::{PointSpec, PointVerdict};
+use crate::pool::SweepSpec;
+use crate::sweep::{self, SweptPoint};
 
-/// One line of JSON per point. Only lines of the same build of the runner count.
+/// One line of JSON per point, or per complete sweep. Only lines of the same build of the runner count.
 pub(crate) struct ResultFile {
     path: PathBuf,
     build: String,
@@ -40,13 +42,44 @@ impl ResultFile {
             .collect()
     }
 
+    /// The points of complete sweeps of this build. The last sweep of a family and a scenario counts.
+    pub(crate) fn read_sweeps(&self) -> BTreeMap<SweepSpec, Vec<SweptPoint>> {
+        let text = fs::read_to_string(&self.path).unwrap_or_default();
+        let values = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let mut sweeps = BTreeMap::new();
+        for value in values {
+            let text = |name: &str| value.get(name).and_then(Value::as_str);
+            if let (Some(build), Some(output)) = (text("build"), text("sweep"))
+                && build == self.build
+                && let Some(points) = sweep::parse(output)
+                && let Some(first) = points.first()
+            {
+                let key =
+                    SweepSpec { family: first.spec.family.clone(), scenario: first.spec.subject.clone() };
+                sweeps.insert(key, points);
+            }
+        }
+        sweeps
+    }
+
+    pub(crate) fn append_sweep(&self, points: &[SweptPoint], time: Duration) {
+        self.append_line(&json!({
+            "build": self.build,
+            "sweep": sweep::to_text(points),
+            "milliseconds": u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+        }));
+    }
+
     pub(crate) fn append(&self, point: &PointSpec, verdict: &PointVerdict, time: Duration) {
-        let value = json!({
+        self.append_line(&json!({
             "build": self.build,
             "point": point.to_string(),
             "verdict": verdict.to_text(),
             "milliseconds": u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
-        });
+        }));
+    }
+
+    fn append_line(&self, value: &Value) {
         let file = OpenOptions::new().create(true).append(true).open(&self.path);
         file.and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()))
             .expect("the file of results");
@@ -59,6 +92,7 @@ mod tests {
 
     use super::ResultFile;
     use crate::point::{PointSpec, PointVerdict};
+    use crate::sweep::SweptPoint;
 
     #[test]
     fn results_of_another_build_do_not_count() {
@@ -78,5 +112,19 @@ mod tests {
         .expect("an incomplete line");
         let read: Vec<_> = new.read().into_iter().collect();
         assert_eq!(read, [(point(2), bad), (point(3), PointVerdict::NotReached)]);
+    }
+
+    #[test]
+    fn a_sweep_is_read_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = ResultFile::open(folder.path().join("results"), "new".to_owned());
+        let point = |at: usize| PointSpec::new("kill-all", "step", &[at]);
+        let points = [
+            SweptPoint { spec: point(1), verdict: PointVerdict::Sound },
+            SweptPoint { spec: point(2), verdict: PointVerdict::Same(point(1)) },
+        ];
+        file.append_sweep(&points, Duration::ZERO);
+        assert_eq!(file.read_sweeps().into_values().collect::<Vec<_>>(), [points.to_vec()]);
+        assert!(file.read().is_empty(), "a sweep is not a point");
     }
 }

@@ -3,24 +3,26 @@
 //! The repository is on ext4 on a loop device. What the kernel has not written to the device is not in the copy. Mounts need
 //! root, so each point has a mount namespace of its own, and the copy is mounted at the same path as the original.
 
+mod cut_sweep;
+mod disk_image;
+
 use std::cell::Cell;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use nix::sched::{CloneFlags, unshare};
-use testkit::test_repo::{TestRepo, run as run_command, temporary_root};
+use nix::mount::{MntFlags, umount2};
+use testkit::test_repo::{TestRepo, temporary_root};
 
-use crate::families::{Family, calls_of};
+use crate::families::{Family, Sweep, calls_of};
 use crate::injector::{CallClass, Fault, Injection, trace};
 use crate::oracle::{Belongings, judge};
 use crate::point::{PlannedPoint, PointSpec, PointVerdict};
-use crate::scenarios::{FaultScenario, Workspace, find, populate};
-
-const IMAGE_MEGABYTES: u64 = 40;
-/// The kernel writes nothing by itself for ten minutes.
-const MOUNT_OPTIONS: &str = "loop,commit=600";
+use crate::scenarios::{FaultScenario, Workspace, find};
+use cut_sweep::CutSweep;
+pub(crate) use cut_sweep::{CutArgs, judge_cut};
+use disk_image::{
+    change_boot_id, copy_image, mount_image, populate_beside_disk, prepared_image, use_own_mounts,
+};
 
 pub(super) fn families() -> Vec<Family> {
     vec![
@@ -28,9 +30,7 @@ pub(super) fn families() -> Vec<Family> {
             name: "power-cut",
             summary: "cut the power before each barrier, ext4 with default options",
             points: |workspace, scenarios| points("power-cut", workspace, scenarios),
-            run: |workspace, point| {
-                run(workspace, point, &PowerCut { options: "", is_journal_flushed: false })
-            },
+            run: |workspace, point| run(workspace, point, &PLAIN),
         },
         Family {
             name: "power-cut-synced",
@@ -44,11 +44,25 @@ pub(super) fn families() -> Vec<Family> {
             name: "power-cut-noalloc",
             summary: "the same with noauto_da_alloc: a rename flushes nothing",
             points: |workspace, scenarios| points("power-cut-noalloc", workspace, scenarios),
-            run: |workspace, point| {
-                run(workspace, point, &PowerCut { options: ",noauto_da_alloc", is_journal_flushed: false })
-            },
+            run: |workspace, point| run(workspace, point, &NO_ALLOCATION),
         },
     ]
+}
+
+const PLAIN: PowerCut = PowerCut { options: "", is_journal_flushed: false };
+const NO_ALLOCATION: PowerCut = PowerCut { options: ",noauto_da_alloc", is_journal_flushed: false };
+
+/// The sweep of a family that has one. Another program's fsync changes every later copy, so that family has none.
+pub(super) fn sweep_of(family: &str) -> Option<Sweep> {
+    match family {
+        "power-cut" => Some(|workspace, scenario, every| {
+            CutSweep { workspace, family: "power-cut", scenario, cut: &PLAIN, every }.run();
+        }),
+        "power-cut-noalloc" => Some(|workspace, scenario, every| {
+            CutSweep { workspace, family: "power-cut-noalloc", scenario, cut: &NO_ALLOCATION, every }.run();
+        }),
+        _ => None,
+    }
 }
 
 /// How the disk behaves.
@@ -69,92 +83,133 @@ fn points(family: &str, workspace: &Workspace, scenarios: &[FaultScenario]) -> V
     points
 }
 
+/// Why a scenario has no power cuts.
+fn skip_reason(scenario: &FaultScenario) -> Option<String> {
+    let is_unsafe = scenario.name == "reftable";
+    is_unsafe.then(|| "git syncs a reftable before it writes the end of it".to_owned())
+}
+
+/// A scenario whose work trees are on a disk of their own.
+struct MountedScenario {
+    repo: TestRepo,
+    before: Belongings,
+    image: PathBuf,
+    disk: PathBuf,
+}
+
+impl MountedScenario {
+    /// Mounts the disk for this process only. Fails where mounts are not allowed.
+    fn prepare(workspace: &Workspace, scenario: &FaultScenario, cut: &PowerCut) -> Result<Self, String> {
+        let folder = tempfile::Builder::new().prefix("power-").tempdir_in(temporary_root());
+        let folder = folder.expect("a temporary folder");
+        let outside = folder.path().to_owned();
+        let disk = outside.join("disk");
+        fs::create_dir_all(&disk).expect("a mount point");
+        use_own_mounts()?;
+        let image = outside.join("disk.img");
+        copy_image(&prepared_image(workspace, scenario, &outside)?, &image)?;
+        mount_image(&image, &disk, cut.options)?;
+        populate_beside_disk(&outside, &workspace.template(scenario));
+        let repo = TestRepo::open(&workspace.runner, folder).at(disk.join("work"));
+        let repo = scenario.enter_work_tree(repo);
+        rustix::fs::syncfs(File::open(&disk).expect("the disk")).expect("syncfs");
+        let before = Belongings::read(&repo, scenario.runs);
+        Ok(Self { repo, before, image, disk })
+    }
+}
+
 fn run(workspace: &Workspace, point: &PointSpec, cut: &PowerCut) -> PointVerdict {
     let Some(scenario) = find(&point.subject) else {
         return PointVerdict::Skipped(format!("no scenario `{}`", point.subject));
     };
-    if scenario.name == "reftable" {
-        return PointVerdict::Skipped("git syncs a reftable before it writes the end of it".to_owned());
-    }
-    let folder = tempfile::Builder::new().prefix("power-").tempdir_in(temporary_root());
-    let folder = folder.expect("a temporary folder");
-    let outside = folder.path().to_owned();
-    let disk = outside.join("disk");
-    fs::create_dir_all(&disk).expect("a mount point");
-    if let Err(reason) = use_own_mounts() {
+    if let Some(reason) = skip_reason(&scenario) {
         return PointVerdict::Skipped(reason);
     }
-    let filled = prepared_image(workspace, &scenario, &outside)
-        .and_then(|image| copy_image(&image, &outside.join("disk.img")))
-        .and_then(|()| mount_image(&outside.join("disk.img"), &disk, cut.options));
-    if let Err(reason) = filled {
-        return PointVerdict::Skipped(reason);
+    let mounted = match MountedScenario::prepare(workspace, &scenario, cut) {
+        Ok(mounted) => mounted,
+        Err(reason) => return PointVerdict::Skipped(reason),
+    };
+    let MountedScenario { repo, before, disk, .. } = &mounted;
+    let is_promised = crash(&mounted, &scenario, point.number(0), cut);
+    umount2(disk, MntFlags::MNT_DETACH).expect("umount");
+    let verdict = continue_from(repo, &cut_image(repo), cut.options, is_promised).map_or_else(
+        |reason| PointVerdict::Bad(vec![reason]),
+        |()| PointVerdict::of(judge(repo, &scenario, before)),
+    );
+    for mounted in [disk, &repo.outside().join("proc")] {
+        let _ = umount2(mounted, MntFlags::MNT_DETACH);
     }
-    populate_beside_disk(&outside, &workspace.template(&scenario));
-    let repo = TestRepo::open(&workspace.runner, folder).at(disk.join("work"));
-    let repo = scenario.enter_work_tree(repo);
-    rustix::fs::syncfs(File::open(&disk).expect("the disk")).expect("syncfs");
-    let before = Belongings::read(&repo, scenario.runs);
-    let is_promised = crash(&repo, &scenario, point.number(0), cut);
-    umount2(&disk, MntFlags::MNT_DETACH).expect("umount");
-    if let Err(reason) = mount_image(&cut_image(&repo), &disk, cut.options) {
-        return PointVerdict::Bad(vec![reason]);
-    }
-    if let Err(reason) = change_boot_id(repo.outside()) {
-        return PointVerdict::Skipped(reason);
-    }
+    verdict
+}
+
+/// The machine starts again with this image as its disk.
+fn continue_from(repo: &TestRepo, image: &Path, options: &str, is_promised: bool) -> Result<(), String> {
+    mount_image(image, &repo.outside().join("disk"), options)?;
+    change_boot_id(repo.outside())?;
     if !is_promised {
         // Without a snapshot, the work of the session may be lost with the power.
         let _ = fs::remove_dir_all(repo.outside().join("home/ledger"));
     }
-    let verdict = PointVerdict::of(judge(&repo, &scenario, &before));
-    for mounted in [disk, repo.outside().join("proc")] {
-        let _ = umount2(&mounted, MntFlags::MNT_DETACH);
-    }
-    verdict
+    Ok(())
 }
 
 fn cut_image(repo: &TestRepo) -> PathBuf {
     repo.outside().join("cut.img")
 }
 
-/// Runs the command, copies the disk at the barrier and kills everything. Returns whether the runner had promised that the
-/// session's work is safe: it has started the guard, or committed the iteration.
-fn crash(repo: &TestRepo, scenario: &FaultScenario, at: usize, cut: &PowerCut) -> bool {
-    let image = repo.outside().join("disk.img");
+/// Runs the command, copies the disk at the barrier and kills everything. Returns whether the work was promised to be safe.
+fn crash(mounted: &MountedScenario, scenario: &FaultScenario, at: usize, cut: &PowerCut) -> bool {
+    let MountedScenario { repo, image, disk, .. } = mounted;
     let target = cut_image(repo);
-    let is_copied = Cell::new(false);
-    let was_promised = Cell::new(false);
-    let iterations =
-        || repo.try_git(&["rev-list", "--count", "--grep=^chore(loop): run .* iter ", "HEAD"]).stdout;
-    let start = iterations();
+    let copied = Cell::new(None);
+    let promise = WorkPromise::new(repo);
     let copy = || {
-        was_promised.set(iterations() != start || has_guard_log(&repo.path(".runner/iterations")));
+        copied.set(Some(promise.is_made()));
         if cut.is_journal_flushed {
-            let other = File::create(repo.outside().join("disk/other")).expect("another file");
+            let other = File::create(disk.join("other")).expect("another file");
             other.sync_all().expect("fsync");
         }
-        copy_image(&image, &target).expect("a copy of the disk");
-        is_copied.set(true);
+        copy_image(image, &target).expect("a copy of the disk");
     };
     let mut observer = |number: usize, _: &_| {
         if number == at {
             copy();
         }
     };
-    let root = repo.outside().join("disk");
     let injection = Injection {
         class: CallClass::Barriers,
-        root: &root,
+        root: disk,
         at,
         fault: Some(Fault::KillAll),
         observer: Some(&mut observer),
     };
     trace(&repo.runner_command(scenario.command), injection);
-    if !is_copied.get() {
+    if copied.get().is_none() {
         copy();
     }
-    was_promised.get()
+    copied.get().unwrap_or_default()
+}
+
+/// Whether the runner has promised that the session's work is safe: it has started the guard, or committed the iteration.
+struct WorkPromise<'a> {
+    repo: &'a TestRepo,
+    /// The iterations before the command.
+    start: String,
+}
+
+impl<'a> WorkPromise<'a> {
+    fn new(repo: &'a TestRepo) -> Self {
+        Self { repo, start: iterations_of(repo) }
+    }
+
+    fn is_made(&self) -> bool {
+        iterations_of(self.repo) != self.start || has_guard_log(&self.repo.path(".runner/iterations"))
+    }
+}
+
+/// The number of iterations on the branch that is checked out.
+fn iterations_of(repo: &TestRepo) -> String {
+    repo.try_git(&["rev-list", "--count", "--grep=^chore(loop): run .* iter ", "HEAD"]).stdout
 }
 
 /// Whether an iteration's folder has the log of a guard.
@@ -165,95 +220,4 @@ fn has_guard_log(iterations: &Path) -> bool {
         let is_latest = !folder.join("meta.json").exists();
         is_latest && folder.join("guard.log").exists()
     })
-}
-
-/// Moves this process into a mount namespace of its own.
-fn use_own_mounts() -> Result<(), String> {
-    unshare(CloneFlags::CLONE_NEWNS).map_err(|error| format!("no own mount namespace: {error}"))?;
-    let flags = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-    mount(None::<&str>, "/", None::<&str>, flags, None::<&str>)
-        .map_err(|error| format!("private mounts: {error}"))
-}
-
-/// After a power cut the machine boots again: programs that ask whether it did must see another id.
-fn change_boot_id(folder: &Path) -> Result<(), String> {
-    let file = folder.join("boot_id");
-    fs::write(&file, "00000000-0000-4000-8000-000000000000\n").expect("a boot id");
-    let flags = MsFlags::MS_BIND;
-    let target = "/proc/sys/kernel/random/boot_id";
-    mount(Some(&file), target, None::<&str>, flags, None::<&str>)
-        .map_err(|error| format!("boot id: {error}"))?;
-    // A sandbox may mount a /proc of its own only where one without anything on top of it is visible.
-    let plain = folder.join("proc");
-    fs::create_dir_all(&plain).expect("a mount point");
-    mount(Some("proc"), &plain, Some("proc"), MsFlags::empty(), None::<&str>)
-        .map_err(|error| format!("/proc: {error}"))
-}
-
-/// Work trees, which are on the disk; everything else is beside it.
-const WORK_TREES: [&str; 2] = ["work", "second"];
-
-fn populate_beside_disk(outside: &Path, template: &Path) {
-    for entry in fs::read_dir(template).expect("the template").flatten() {
-        if !WORK_TREES.iter().any(|name| entry.file_name() == *name) {
-            let output = run_command(Command::new("cp").arg("-a").arg(entry.path()).arg(outside));
-            assert_eq!(output.code, Some(0), "cp: {}", output.stderr);
-        }
-    }
-}
-
-/// Copies an image without its holes.
-fn copy_image(image: &Path, target: &Path) -> Result<(), String> {
-    let output = run_command(Command::new("cp").arg("--sparse=always").arg(image).arg(target));
-    if output.code == Some(0) { Ok(()) } else { Err(format!("cp: {}", output.stderr.trim_end())) }
-}
-
-/// An image with the scenario's work trees, made once for all points. The copies of it have the same inode numbers and times, so
-/// that its index stays valid.
-fn prepared_image(
-    workspace: &Workspace,
-    scenario: &FaultScenario,
-    outside: &Path,
-) -> Result<PathBuf, String> {
-    let image = workspace.templates().join(format!("{}.img", scenario.name));
-    if !image.exists() {
-        let new = outside.join("new.img");
-        let disk = outside.join("new-disk");
-        fs::create_dir_all(&disk).expect("a mount point");
-        fill_disk(&new, &disk, &workspace.template(scenario))?;
-        umount2(&disk, MntFlags::empty()).map_err(|error| format!("umount: {error}"))?;
-        // Two processes may prepare the same image: both are the same.
-        let unique = image.with_extension(std::process::id().to_string());
-        copy_image(&new, &unique)?;
-        fs::rename(&unique, &image).expect("the image of the scenario");
-    }
-    Ok(image)
-}
-
-/// Formats a new image, mounts it and copies the work trees onto it.
-fn fill_disk(image: &Path, disk: &Path, template: &Path) -> Result<(), String> {
-    let file = File::create(image).expect("an image");
-    file.set_len(IMAGE_MEGABYTES << 20).expect("the size of the image");
-    let mut format = Command::new("mkfs.ext4");
-    format.args(["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"]);
-    let output = run_command(format.arg(image));
-    if output.code != Some(0) {
-        return Err(format!("mkfs.ext4: {}", output.stderr.trim_end()));
-    }
-    mount_image(image, disk, "")?;
-    for name in WORK_TREES.into_iter().filter(|name| template.join(name).exists()) {
-        fs::create_dir(disk.join(name)).expect("a work tree");
-        populate(&disk.join(name), &template.join(name));
-    }
-    // The copies have other inode numbers and times than the index remembers.
-    let mut refresh = Command::new("git");
-    run_command(refresh.args(["update-index", "-q", "--refresh"]).current_dir(disk.join("work")));
-    Ok(())
-}
-
-fn mount_image(image: &Path, disk: &Path, options: &str) -> Result<(), String> {
-    let mut mount = Command::new("mount");
-    mount.arg("-o").arg(format!("{MOUNT_OPTIONS}{options}")).arg(image).arg(disk);
-    let output = run_command(&mut mount);
-    if output.code == Some(0) { Ok(()) } else { Err(format!("loop mount: {}", output.stderr.trim_end())) }
 }

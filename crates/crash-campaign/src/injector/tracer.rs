@@ -1,6 +1,7 @@
 //! The tracer: follows every process of the tree and applies the fault at the chosen call.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -23,7 +24,7 @@ pub(crate) struct CallRecord {
     pub(crate) program: String,
     pub(crate) name: &'static str,
     pub(crate) paths: Vec<PathBuf>,
-    /// Whether the runner was the only process: then a kill of the runner is a kill of everything.
+    /// Whether the runner was the only process, but for readers of objects: then a kill of the runner is a kill of everything.
     pub(crate) is_alone: bool,
 }
 
@@ -174,11 +175,12 @@ impl Tracer<'_> {
         is_counted.then_some(CallRecord { program, name: call.name, paths, is_alone: self.is_alone() })
     }
 
-    /// Whether every traced process is a thread of the runner. Only counted while there is no fault to inject.
+    /// Whether every traced process is a thread of the runner or only reads. Only counted while there is no fault to inject.
     fn is_alone(&self) -> bool {
         let folder = format!("/proc/{}/task", self.runner);
+        let is_thread = |process: &Pid| Path::new(&folder).join(process.to_string()).exists();
         self.injection.fault.is_none()
-            && self.tracees.iter().all(|process| Path::new(&folder).join(process.to_string()).exists())
+            && self.tracees.iter().all(|process| is_thread(process) || is_object_reader(*process))
     }
 
     fn inject(&mut self, process: Pid, stopped: &StoppedCall) -> CallAction {
@@ -213,6 +215,14 @@ impl Tracer<'_> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         spawn(&mut command)
     }
+}
+
+/// Whether a process is a `git cat-file`, which changes no file whatever happens to the runner. A new process has the command
+/// line of the runner until it executes its own program.
+fn is_object_reader(process: Pid) -> bool {
+    let program = fs::read_link(format!("/proc/{process}/exe")).unwrap_or_default();
+    let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    program.ends_with("git") && line.split(|byte| *byte == 0).any(|word| word == b"cat-file")
 }
 
 #[expect(clippy::zombie_processes, reason = "the tracer waits for every process")]

@@ -32,6 +32,18 @@ fn a_kill_is_injected_and_survived() {
 }
 
 #[test]
+fn a_sweep_judges_the_states_before_all_calls() {
+    let printed = stdout(&["sweep", "kill-all", "note", "--every", "30"]);
+    if printed.starts_with("sweep SKIPPED: ") {
+        return;
+    }
+    let count = |text: &str| printed.lines().filter(|line| line.contains(text)).count();
+    let [sound, same, left_out] = ["\"sound\\n\"", "\"same\\n", "\"not-reached\\n\""].map(count);
+    assert!(sound >= 3 && same > 10 && left_out > 50, "{printed}");
+    assert!(printed.ends_with(&format!("{{\"complete\":{}}}\n", sound + same + left_out)), "{printed}");
+}
+
+#[test]
 fn a_fault_beyond_the_last_call_is_not_counted_as_survived() {
     assert_eq!(stdout(&["point", "kill-all/note/100000"]), "not-reached\n");
 }
