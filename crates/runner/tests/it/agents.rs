@@ -9,5 +9,6 @@ pub(crate) mod real;
 pub(crate) mod real_limits;
 pub(crate) mod real_review;
 pub(crate) mod recorded;
+pub(crate) mod recorded_tls;
 pub(crate) mod registry;
 pub(crate) mod supervisor_entry;
