@@ -7,7 +7,7 @@ default:
     @{{ quote(just_executable()) }} --list --unsorted
 
 # Everything CI runs, fast checks first
-ci: fmt-check spell deny workflows ui-check lint test crash-sample ui-browse (eval-slurm "16") untouched
+ci: fmt-check spell workflows ui-check lint test crash-sample ui-browse (eval-slurm "16") untouched
 
 # Check formatting
 fmt-check:
@@ -17,23 +17,22 @@ fmt-check:
 spell:
     typos
 
-# Check licences, versions and sources of dependencies against deny.toml
-deny:
-    cargo deny --locked check licenses bans sources
-    @{{ quote(just_executable()) }} advisories
-
 # Check the GitHub workflows and actions against their schemas
 workflows:
     for file in .github/workflows/*.yml .github/actions/*/action.yml; do \
         npm exec --yes --loglevel=error --package=@action-validator/core@0.6.0 --package=@action-validator/cli@0.6.0 -- action-validator "$file"; \
     done
 
-# The advisory database is a git repository outside of the package registries, so this recipe never fetches it. It uses the
-# database if the machine has it, and otherwise prints that the check was skipped.
-[private]
-advisories:
+# Tests named dependency_policy apply deny.toml to every change. cargo-deny itself takes minutes to build, so only this recipe
+# and the nightly workflow use it. The advisory database is a git repository outside of the package registries, so this recipe never
+# fetches it: it uses the database if the machine has it, and otherwise prints that the check was skipped.
+
+# Check dependencies with cargo-deny: licences, versions, sources and security advisories
+deny:
     #!/usr/bin/env bash
     set -euo pipefail
+    PATH=$(scripts/tool cargo-deny) && export PATH
+    cargo deny --locked check licenses bans sources
     databases=${CARGO_HOME:-$HOME/.cargo}/advisory-dbs
     if compgen -G "$databases/*/" >/dev/null; then
         cargo deny --locked --offline check advisories
@@ -41,16 +40,21 @@ advisories:
         echo "advisories SKIPPED: no advisory database in $databases (\`cargo deny fetch db\` gets it, with network)"
     fi
 
+# The second run is about the programs without the parts that are optional. With the whole workspace and one test, the dependencies
+# have the same features as in the first, so none of them is checked again.
+
 # Run Clippy on everything, including tests and benchmarks
 lint:
     cargo clippy --workspace --all-targets --locked -- -D warnings
-    cargo clippy -p runner -p runner-ui --no-default-features --locked -- -D warnings
+    cargo clippy --workspace --lib --bins --test tidy --no-default-features --locked -- -D warnings
 
 # nextest runs no doc tests, and `cargo test --doc` rebuilds every crate even if there are none. So it runs only if a doc
-# comment contains a code block marked as ```rust.
+# comment contains a code block marked as ```rust. The tests of deny.toml also read dependencies of other platforms, which a build
+# does not fetch.
 
 # Run all tests
 test:
+    cargo fetch --quiet --locked
     @if git grep -qE '^ *//[/!] *```rust' -- 'crates/*/src/*.rs'; then cargo test --workspace --locked --doc; fi
     cargo nextest run --workspace --locked -E 'not test(/^agents::presets::/)'
 
@@ -222,15 +226,16 @@ eval-slurm TRIALS="80": programs
 fmt:
     cargo fmt --all
 
-# Run one benchmark: `just bench tree`, `just bench step`, `just bench verify`, `just bench process`, `just bench ui`
+# Run one benchmark: `just bench tree`, `step`, `verify`, `process`, `start` or `ui`
 bench NAME *ARGS:
-    {{ if NAME == "ui" { quote(just_executable()) + " bench-ui" } else { "cargo bench --locked --workspace --bench " + quote(NAME) + " -- " + ARGS } }}
+    {{ if NAME == "ui" { quote(just_executable()) + " bench-ui " + ARGS } else { "cargo bench --locked --workspace --bench " + quote(NAME) + " -- " + ARGS } }}
 
-# Measure the page in a real browser: 1,441 and 5,000 iterations, 100,000 nodes, a log of 100 MB
+# Measure the page in a real browser: 1,441 and 5,000 iterations, 100,000 nodes, a log of 100 MB; or only the parts `run`,
+# `export`, `events` (of 5,000 iterations) or `tree`
 [private]
-bench-ui: ui-packages
+bench-ui *ARGS: ui-packages
     cargo build --locked --release -p runner -p runner-ui -p runner-eval
-    RUNNER_BIN=$PWD/target/release node ui/e2e/bench.mjs
+    RUNNER_BIN=$PWD/target/release node ui/e2e/bench.mjs {{ ARGS }}
 
 # Each of more than a thousand mutants costs a build and a test run of the core, so both are kept cheap: one target folder
 # keeps the dependencies between runs, and tests with many cases run only a few. Retry the mutants that survive with all cases:
@@ -290,6 +295,19 @@ agents-test: agents
 # Run the tests of the real agents with their newest versions, and report differences from the pinned ones
 agents-newest *AGENTS:
     scripts/agents-newest {{ AGENTS }}
+
+# Run the misbehaving agents with other loop runners (pinned, from npm) and with this one, and write docs/reference/conformance.md
+conformance-others: programs
+    #!/usr/bin/env bash
+    set -euo pipefail
+    PATH=$(scripts/tool claude) && PATH=$(scripts/tool ralphy) && PATH=$(scripts/tool ralph-starter)
+    export PATH=$PWD/target/debug:$PATH
+    results=adapters/conformance/results
+    for tool in runner ralphy ralph-starter; do
+        # Failed rows are results.
+        conformance-bench run "adapters/conformance/$tool.toml" --jobs 2 --json "$results/$tool.json" || (($? == 1))
+    done
+    conformance-bench page "$results"/{runner,ralphy,ralph-starter}.json >docs/reference/conformance.md
 
 # Install runner from this repository
 install:

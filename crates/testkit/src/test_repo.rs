@@ -11,7 +11,9 @@ use tempfile::TempDir;
 /// A temporary folder with a home and, usually, a repository in it.
 #[derive(Debug)]
 pub struct TestRepo {
-    folder: TempDir,
+    folder: PathBuf,
+    /// Removes the folder at the end. None for a folder of someone else.
+    _owned: Option<TempDir>,
     root: PathBuf,
     binary: PathBuf,
 }
@@ -52,15 +54,19 @@ impl TestRepo {
     /// Like [`TestRepo::empty`], in this folder.
     pub fn empty_in(binary: &str, folder: TempDir) -> Self {
         fs::create_dir(folder.path().join("home")).expect("a home");
-        let root = folder.path().join("work");
-        fs::create_dir(&root).expect("a work tree");
-        Self { folder, root, binary: binary.into() }
+        fs::create_dir(folder.path().join("work")).expect("a work tree");
+        Self::open(binary, folder)
     }
 
     /// The repository in a folder that has the layout of [`TestRepo::empty`] already.
     pub fn open(binary: &str, folder: TempDir) -> Self {
-        let root = folder.path().join("work");
-        Self { folder, root, binary: binary.into() }
+        let borrowed = Self::borrow(binary, folder.path());
+        Self { _owned: Some(folder), ..borrowed }
+    }
+
+    /// Like [`TestRepo::open`], in a folder that stays.
+    pub fn borrow(binary: &str, folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), _owned: None, root: folder.join("work"), binary: binary.into() }
     }
 
     /// A repository on branch `main` with one commit.
@@ -89,7 +95,7 @@ impl TestRepo {
 
     /// The parent folder of the work tree.
     pub fn outside(&self) -> &Path {
-        self.folder.path()
+        &self.folder
     }
 
     /// A path in the work tree.

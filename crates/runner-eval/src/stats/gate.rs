@@ -273,18 +273,18 @@ mod tests {
         for (cases, trials) in SHAPES {
             let models = models(cases, trials);
             let tally = |drop| simulate(&models, drop, &RULE, ROUNDS);
-            let same = tally(0.0);
+            let [same, five, ten, twenty] = [0.0, 0.05, 0.1, 0.2].map(tally);
             let alarms = same.detection_interval();
-            let noticed = |drop| percent(tally(drop).regression + tally(drop).worse);
+            let noticed = |tally: &VerdictTally| percent(tally.regression + tally.worse);
             text.push_str(&format!(
                 "| {cases} × {trials} | {:.1} % ({:.1} – {:.1}) | {} | {} | {} | {} | {} |\n",
                 100.0 * same.detection_rate(),
                 100.0 * alarms.low,
                 100.0 * alarms.high,
-                noticed(0.05),
-                noticed(0.1),
-                noticed(0.2),
-                percent(tally(0.2).regression),
+                noticed(&five),
+                noticed(&ten),
+                noticed(&twenty),
+                percent(twenty.regression),
                 percent(same.pass)
             ));
         }

@@ -87,8 +87,12 @@ pub(super) fn set_key_advice(error: &SetKeyError) -> ErrorAdvice {
             ErrorAdvice::new("value", "for an example: runner config set --help")
         }
         SetKeyError::Invalid(problems) => {
-            let hint = "see what is allowed with 'runner config show KEY'; nothing was changed";
-            ErrorAdvice::new("config", hint).with_details(problems.iter().map(ToString::to_string).collect())
+            let hint = "nothing was changed; see what is allowed with 'runner config show KEY'";
+            let together =
+                "keys that belong together are set together: runner config set KEY=VALUE KEY=VALUE";
+            let mut advice = ErrorAdvice::new("config", hint);
+            advice.hints.push(together.to_owned());
+            advice.with_details(problems.iter().map(ToString::to_string).collect())
         }
     }
 }

@@ -108,6 +108,11 @@ const RULES: &[(&str, AllowedDependencies, &str)] = &[
         "it judges the runner from outside, with code that the runner does not share",
     ),
     (
+        "conformance-bench",
+        Only(&["clap", "scripted-model", "serde", "serde_json", "tempfile", "thiserror", "toml"]),
+        "it judges the runner as one tool among others, with code that no judged tool shares",
+    ),
+    (
         "scripted-model",
         AllBut(&[
             "runner",
@@ -123,9 +128,9 @@ const RULES: &[(&str, AllowedDependencies, &str)] = &[
     ("testkit", AllBut(&[]), "test support may use anything"),
 ];
 
-const TEST_SUPPORT: &[&str] = &["crash-campaign", "scripted-model", "testkit"];
+const TEST_SUPPORT: &[&str] = &["conformance-bench", "crash-campaign", "scripted-model", "testkit"];
 
-fn workspace() -> Metadata {
+pub(crate) fn workspace() -> Metadata {
     let manifest = root().join("Cargo.toml");
     // Without `no_deps`, cargo would fetch the crates of other platforms.
     MetadataCommand::new().manifest_path(manifest).no_deps().exec().expect("cargo metadata")

@@ -9,6 +9,7 @@
 mod access;
 mod definitions;
 mod dependencies;
+mod dependency_policy;
 mod documents;
 mod error_codes;
 mod repository;

@@ -54,7 +54,10 @@ impl TrackedFile {
         let mut folders = self.path.split('/').skip(1);
         self.is_rust()
             && self.path.starts_with("crates/")
-            && !matches!(folders.next(), Some("crash-campaign" | "scripted-model" | "testkit"))
+            && !matches!(
+                folders.next(),
+                Some("conformance-bench" | "crash-campaign" | "scripted-model" | "testkit")
+            )
             && folders.next() == Some("src")
             && !folders.any(|part| part == "tests" || part == "tests.rs")
     }

@@ -169,6 +169,20 @@ fn with_review_program(sandbox: &TestRepo, program: &str) -> String {
     format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())
 }
 
+/// A folder with git, a shell and the sandbox, and nothing else, whatever this machine has.
+fn with_few_programs(sandbox: &TestRepo) -> std::path::PathBuf {
+    let folder = sandbox.outside().join("few-programs");
+    std::fs::create_dir(&folder).unwrap();
+    for program in ["git", "sh", "bwrap"] {
+        let found =
+            run(sandbox.command("sh").args(["-c", &format!("command -v {program} || true")])).ok().stdout;
+        if !found.trim().is_empty() {
+            std::os::unix::fs::symlink(found.trim(), folder.join(program)).unwrap();
+        }
+    }
+    folder
+}
+
 fn with_remote(sandbox: &TestRepo, name: &str) {
     let remote = sandbox.outside().join(name);
     run(sandbox.command("git").args(["init", "-q", "--bare"]).arg(&remote)).ok();
@@ -206,11 +220,10 @@ fn pull_request_that_cannot_be_opened_is_refused_before_anything_is_landed() {
     let sandbox = two_tasks();
     assert_refused(&sandbox, &["--open"], "the repository has no remote to push to");
     with_remote(&sandbox, "github.git");
-    let without = run(sandbox.runner_command(&["land", "--open"]).env("PATH", "/usr/bin:/bin"));
-    if without.code == Some(2) {
-        assert!(without.stderr.contains("`gh` is not on PATH"), "{}", without.stderr);
-        assert!(!references(&sandbox).contains("land/demo"));
-    }
+    let without = run(sandbox.runner_command(&["land", "--open"]).env("PATH", with_few_programs(&sandbox)));
+    assert_eq!(without.code, Some(2), "{}", without.stderr);
+    assert!(without.stderr.contains("`gh` is not on PATH"), "{}", without.stderr);
+    assert!(!references(&sandbox).contains("land/demo"));
     // A server that refuses: the branch is there, and the rest can be done by hand.
     let path = with_review_program(&sandbox, "gh");
     std::fs::write(sandbox.outside().join("bin/gh"), "#!/bin/sh\necho 'not logged in' >&2; exit 4\n")
