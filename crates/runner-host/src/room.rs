@@ -11,6 +11,7 @@ mod cleaning;
 mod git_dir;
 mod home;
 mod setup;
+mod tree_stamps;
 mod tree_switch;
 
 use std::path::{Path, PathBuf};

@@ -285,6 +285,16 @@ pub(crate) struct FileStamp {
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 impl FileStamp {
+    pub(crate) fn of(metadata: &fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self {
+            inode: (metadata.dev(), metadata.ino()),
+            bytes: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
     /// Whether the file changed so long ago that another change now cannot have the same time.
     pub(crate) fn is_settled(&self) -> bool {
         let changed = u64::try_from(self.changed.0).map(|secs| UNIX_EPOCH + Duration::from_secs(secs));
@@ -296,14 +306,7 @@ impl FileStamp {
 
 /// `None` if there is no regular file.
 pub(crate) fn stamp(path: &Path) -> Option<FileStamp> {
-    use std::os::unix::fs::MetadataExt;
-    let metadata = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
-    Some(FileStamp {
-        inode: (metadata.dev(), metadata.ino()),
-        bytes: metadata.len(),
-        modified: (metadata.mtime(), metadata.mtime_nsec()),
-        changed: (metadata.ctime(), metadata.ctime_nsec()),
-    })
+    fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file).map(|metadata| FileStamp::of(&metadata))
 }
 
 /// Removes whatever is at a path: a file, a link, or a folder with its content. Where permissions prevent that, gives the owner

@@ -17,7 +17,7 @@ use crate::git::Git;
 /// How many changed records are reported.
 const NOTICES_MAX: usize = 10;
 /// How many iterations are looked at. The last ones matter to later sessions, and the cost must not grow with the run.
-const ITERATIONS_MAX: u32 = 100;
+const ITERATIONS_MAX: u32 = 20;
 
 /// What the records of a run's last finished iterations looked like before a session.
 #[derive(Debug, Default)]

@@ -11,7 +11,8 @@ use runner_core::model::object_id::TreeId;
 use crate::error::Error;
 use crate::fs::atomic::{self, FileStamp};
 use crate::git::{Git, GitCommand, nul_separated};
-use crate::room::cleaning::{Cleaning, RoomFiles};
+use crate::room::cleaning::{CleanRoom, Cleaning, CleaningCommands, RoomFiles};
+use crate::room::tree_stamps::TreeStamps;
 use crate::room::tree_switch::TreeSwitch;
 
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub(super) struct Checkout {
     is_intact: bool,
     /// The index as the runner left it.
     index_stamp: Option<FileStamp>,
+    /// The tracked files when they were last known.
+    stamps: Option<TreeStamps>,
     /// Files that were as in the tree before the guard, with stamps that every change since then changes.
     settled: BTreeMap<PathBuf, FileStamp>,
 }
@@ -37,9 +40,9 @@ pub(super) struct Checkout {
 #[derive(Debug)]
 enum Background {
     /// Removes what the last run of the guard left.
-    Cleaning(JoinHandle<Result<RoomFiles, Error>>),
+    Cleaning(JoinHandle<Result<CleanRoom, Error>>),
     /// Checks out the files in which this tree differs from the current one.
-    Switching { tree: TreeId, thread: JoinHandle<Result<(), Error>> },
+    Switching { tree: TreeId, thread: JoinHandle<Result<Vec<u8>, Error>> },
 }
 
 /// Only the runner reads this index. A guard can give a file that it changed its old size and time, but not its old time of
@@ -48,6 +51,7 @@ const SETTINGS: [&str; 6] =
     ["-c", "index.skipHash=true", "-c", "core.trustctime=true", "-c", "core.checkStat=default"];
 
 const READ_TREE: &str = "read-tree";
+const LIST: [&str; 3] = ["ls-files", "-z", "--cached"];
 /// The files that say how others are checked out.
 const ATTRIBUTES: &str = ":(top,glob)**/.gitattributes";
 
@@ -67,6 +71,7 @@ impl Checkout {
             current: None,
             is_intact: false,
             index_stamp: None,
+            stamps: None,
             settled: BTreeMap::new(),
         }
     }
@@ -99,7 +104,11 @@ impl Checkout {
     /// known to be as in the current tree; otherwise all are reset.
     fn switch(&mut self, git: &Git, tree: &TreeId) -> Result<(), Error> {
         match self.tree_switch(git, tree)? {
-            Some(switch) => switch.run(),
+            Some(switch) => {
+                let written = switch.run()?;
+                self.stamp_written(&written);
+                Ok(())
+            }
             None if self.is_intact => Ok(()),
             None => self.reset(git, tree),
         }
@@ -137,7 +146,9 @@ impl Checkout {
         }
         self.call(git, &reset_args(tree)).run()?;
         if !self.is_clean {
-            self.cleaning(git, tree).run()?.require_intact()?;
+            let CleanRoom { files, stamps } = self.cleaning(git, tree).run()?;
+            files.require_intact()?;
+            self.stamps = stamps;
             self.is_clean = true;
         }
         Ok(())
@@ -145,6 +156,11 @@ impl Checkout {
 
     fn remove_index_lock(&self) -> Result<(), Error> {
         atomic::remove_any(&self.index.with_extension("lock"))
+    }
+
+    /// Stamps the files that git just wrote or removed.
+    fn stamp_written(&mut self, paths: &[u8]) {
+        self.stamps = self.stamps.take().and_then(|stamps| stamps.refreshed(&self.tree, paths));
     }
 
     /// Makes the next update look at every file, because something changed files of the room.
@@ -168,7 +184,7 @@ impl Checkout {
         std::fs::create_dir_all(&self.tree).map_err(Error::io("create", &self.tree))?;
         self.is_clean = true;
         self.is_intact = false;
-        self.untracked = None;
+        (self.untracked, self.stamps) = (None, None);
         Ok(())
     }
 
@@ -187,7 +203,7 @@ impl Checkout {
 
     /// The base names of all tracked files.
     pub(super) fn names(&self, git: &Git) -> Result<Vec<Vec<u8>>, Error> {
-        let listed = self.call(git, &["ls-files", "-z", "--cached"]).run()?;
+        let listed = self.call(git, &LIST).run()?;
         let name = |path: &[u8]| path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
         let mut names: Vec<Vec<u8>> = nul_separated(&listed).map(name).collect();
         names.sort_unstable();
@@ -237,11 +253,12 @@ impl Checkout {
         let Some(current) = &self.current else { return };
         if atomic::stamp(&self.index) != self.index_stamp {
             // What the index says about the files is not the runner's: they are all checked out again.
-            self.current = None;
+            (self.current, self.stamps) = (None, None);
             let _ = atomic::remove_any(&self.index);
             return;
         }
-        let cleaning = self.cleaning(git, current);
+        let current = current.clone();
+        let cleaning = self.cleaning(git, &current);
         let thread = thread::Builder::new().name("room".to_owned()).spawn(move || cleaning.run());
         self.background = thread.ok().map(Background::Cleaning);
     }
@@ -251,15 +268,17 @@ impl Checkout {
         self.end_background();
     }
 
-    /// The commands that bring the room back to a tree, whose files were checked out before.
-    fn cleaning(&self, git: &Git, tree: &TreeId) -> Cleaning {
-        Cleaning {
-            tree: self.tree.clone(),
-            scan: self.call(git, &RoomFiles::SCAN).detached(),
-            reset: self.call(git, &reset_args(tree)).detached(),
-            clean: self.call(git, &["clean", "-ffdq"]).detached(),
-            scan_again: self.call(git, &RoomFiles::SCAN).detached(),
-        }
+    /// What brings the room back to a tree, whose files were checked out before.
+    fn cleaning(&mut self, git: &Git, tree: &TreeId) -> Cleaning {
+        let command = |args: &[&str]| self.call(git, args).detached();
+        let commands = CleaningCommands {
+            scan: command(&RoomFiles::SCAN),
+            reset: command(&reset_args(tree)),
+            clean: command(&["clean", "-ffdq"]),
+            scan_again: command(&RoomFiles::SCAN),
+            list: command(&LIST),
+        };
+        Cleaning { tree: self.tree.clone(), stamps: self.stamps.take(), commands }
     }
 
     /// The ignored files and folders that are in the room now.
@@ -279,14 +298,20 @@ impl Checkout {
         match self.background.take() {
             None => {}
             Some(Background::Cleaning(thread)) => {
-                let files = thread.join().ok().and_then(Result::ok);
-                self.is_clean = files.is_some();
-                self.is_intact = files.as_ref().is_some_and(RoomFiles::is_intact);
-                self.untracked = files.map(|files| files.untracked);
+                let room = thread.join().ok().and_then(Result::ok);
+                self.is_clean = room.is_some();
+                self.is_intact = room.as_ref().is_some_and(|room| room.files.is_intact());
+                (self.untracked, self.stamps) =
+                    room.map_or((None, None), |room| (Some(room.files.untracked), room.stamps));
             }
             Some(Background::Switching { tree, thread }) => {
-                self.is_intact = matches!(thread.join(), Ok(Ok(())));
+                let written = thread.join().ok().and_then(Result::ok);
+                self.is_intact = written.is_some();
                 self.current = Some(tree).filter(|_| self.is_intact);
+                match written {
+                    Some(written) => self.stamp_written(&written),
+                    None => self.stamps = None,
+                }
                 self.index_stamp = atomic::stamp(&self.index);
             }
         }

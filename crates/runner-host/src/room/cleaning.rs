@@ -1,10 +1,11 @@
 //! What a guard left in the room, and its removal.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::{GitCommand, nul_separated, path_of};
+use crate::room::tree_stamps::TreeStamps;
 
 /// The state of the files in the room, compared with its index.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,6 +24,11 @@ impl RoomFiles {
 
     pub(super) fn scan(command: GitCommand<'_>) -> Result<Self, Error> {
         command.run().map(|output| Self::parse(&output))
+    }
+
+    /// The state of files that look as they did when they were those of the index.
+    fn compare(stamps: &mut TreeStamps, tree: &Path) -> Option<Self> {
+        stamps.untracked(tree).map(|untracked| Self { untracked, ..Self::default() })
     }
 
     fn parse(output: &[u8]) -> Self {
@@ -50,32 +56,58 @@ impl RoomFiles {
     }
 }
 
-/// Git commands that restore the tracked files of a room and remove what is neither tracked nor ignored, nested repositories
-/// included.
+/// Restores the tracked files of a room and removes what is neither tracked nor ignored, nested repositories included.
 pub(super) struct Cleaning {
     pub(super) tree: PathBuf,
+    /// The tracked files when they were last known.
+    pub(super) stamps: Option<TreeStamps>,
+    pub(super) commands: CleaningCommands,
+}
+
+/// The git commands of a [`Cleaning`].
+pub(super) struct CleaningCommands {
     pub(super) scan: GitCommand<'static>,
     pub(super) reset: GitCommand<'static>,
     pub(super) clean: GitCommand<'static>,
     pub(super) scan_again: GitCommand<'static>,
+    /// Lists the tracked files.
+    pub(super) list: GitCommand<'static>,
+}
+
+/// A room after a [`Cleaning`].
+pub(super) struct CleanRoom {
+    pub(super) files: RoomFiles,
+    pub(super) stamps: Option<TreeStamps>,
 }
 
 impl Cleaning {
-    pub(super) fn run(self) -> Result<RoomFiles, Error> {
-        let files = RoomFiles::scan(self.scan)?;
+    pub(super) fn run(self) -> Result<CleanRoom, Error> {
+        let Self { tree, stamps, commands } = self;
+        let mut known = stamps;
+        let mut scan = |command: GitCommand<'static>| {
+            let same = known.as_mut().and_then(|stamps| RoomFiles::compare(stamps, &tree));
+            if same.is_none() {
+                known = None;
+            }
+            same.map_or_else(|| RoomFiles::scan(command), Ok)
+        };
+        let mut files = scan(commands.scan)?;
         // Most guards leave nothing.
-        if files.is_intact() && files.untracked.is_empty() {
-            return Ok(files);
+        if !files.is_intact() || !files.untracked.is_empty() {
+            // Tracked files come first: a .gitignore that the guard changed must not hide anything.
+            for path in &files.in_the_way {
+                atomic::remove_any(&tree.join(path))?;
+            }
+            if !files.is_intact() {
+                commands.reset.run()?;
+            }
+            commands.clean.run()?;
+            files = scan(commands.scan_again)?;
         }
-        // Tracked files come first: a .gitignore that the guard changed must not hide anything.
-        for path in &files.in_the_way {
-            atomic::remove_any(&self.tree.join(path))?;
+        if known.is_none() && files.is_intact() {
+            known = TreeStamps::read(&tree, &commands.list.run()?);
         }
-        if !files.is_intact() {
-            self.reset.run()?;
-        }
-        self.clean.run()?;
-        RoomFiles::scan(self.scan_again)
+        Ok(CleanRoom { files, stamps: known })
     }
 }
 

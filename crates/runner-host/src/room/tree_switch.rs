@@ -17,20 +17,21 @@ pub(super) struct TreeSwitch {
 }
 
 impl TreeSwitch {
-    /// Fails if attributes differ: they may change how any other file is checked out.
-    pub(super) fn run(self) -> Result<(), Error> {
+    /// Returns the paths that differ, with a NUL after each. Fails if attributes differ: they may change how any other file is
+    /// checked out.
+    pub(super) fn run(self) -> Result<Vec<u8>, Error> {
         let paths = self.diff.run()?;
         if nul_separated(&paths).any(is_attributes) {
             return Err(Error::Internal("attributes differ"));
         }
         let read_tree = || self.read_tree.run();
-        let output = match nul_separated(&paths).count() {
-            0 => return Ok(()),
+        match nul_separated(&paths).count() {
+            0 => {}
             // It refuses a path that is a folder in one of the trees and a file in the other.
-            1..=PATHS_MAX => self.check_out.input(&paths).run().or_else(|_| read_tree()),
-            _ => read_tree(),
-        };
-        output.map(drop)
+            1..=PATHS_MAX => drop(self.check_out.input(&paths).run().or_else(|_| read_tree())?),
+            _ => drop(read_tree()?),
+        }
+        Ok(paths)
     }
 }
 

@@ -114,6 +114,23 @@ fn a_file_that_the_guard_changed_removed_or_added_is_as_in_the_next_tree() {
     assert_eq!(fs::read_to_string(room.join("a.txt")).unwrap(), "first\n");
 }
 
+#[test]
+fn what_every_guard_changed_is_undone_although_the_files_were_stamped_before() {
+    let mut prepared = Prepared::with(&["a.txt", "b.txt", "dir/c.txt"]);
+    let room = prepared.checkout.tree.clone();
+    for round in 0..3 {
+        fs::write(room.join("dir/c.txt"), format!("other {round}\n")).unwrap();
+        fs::write(room.join("new.txt"), "").unwrap();
+        prepared.checkout.begin_clean(&prepared.git);
+        prepared.write("b.txt", &format!("round {round}\n"));
+        let tree = prepared.tree();
+        assert_eq!(prepared.updated(&tree), ["a.txt", "b.txt", "dir/c.txt"]);
+        assert!(prepared.checkout.stamps.is_some());
+        assert_eq!(fs::read_to_string(room.join("dir/c.txt")).unwrap(), "first\n");
+        assert_eq!(fs::read_to_string(room.join("b.txt")).unwrap(), format!("round {round}\n"));
+    }
+}
+
 /// Git does not miss tracked files that it finds through a link. If one of them changes, it replaces the link, and the others
 /// are gone.
 fn folder_behind_a_link(is_new_process: bool) {
