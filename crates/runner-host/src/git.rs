@@ -25,6 +25,7 @@ mod ref_check;
 mod refs;
 mod repository;
 mod status;
+mod tree_diff;
 mod unconverted;
 mod write_tree;
 

@@ -7,7 +7,15 @@ use super::objects::Treeish;
 use crate::error::Error;
 
 /// An entry of a tree object.
-struct StoredEntry<'t> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StoredEntry<'t> {
+    mode: &'t str,
+    pub(super) name: &'t [u8],
+    id: &'t [u8],
+}
+
+/// An entry of a new tree.
+struct NewEntry<'t> {
     mode: &'t str,
     name: &'t [u8],
     object: String,
@@ -48,7 +56,8 @@ impl Git {
 
     fn replace_in_tree(&self, tree: &str, files: &[Replacement<'_>]) -> Result<Option<TreeId>, Error> {
         let bytes = self.processes.cat_file.read(self, tree)?;
-        let Some(mut entries) = parse_tree(&bytes, self.id_digits / 2) else { return Ok(None) };
+        let Some(entries) = parse_tree(&bytes, self.id_digits / 2) else { return Ok(None) };
+        let mut entries: Vec<NewEntry<'_>> = entries.into_iter().map(NewEntry::from).collect();
         let mut replaced = 0;
         for entry in &mut entries {
             let below: Vec<Replacement<'_>> =
@@ -69,7 +78,7 @@ impl Git {
         if replaced != files.len() {
             return Ok(None);
         }
-        let mut request: Vec<u8> = entries.iter().flat_map(StoredEntry::mktree_line).collect();
+        let mut request: Vec<u8> = entries.iter().flat_map(NewEntry::mktree_line).collect();
         request.push(0);
         let id = self.processes.mktree.ask(self, &request, 1)?.into_iter().next().unwrap_or_default();
         TreeId::new(id).map(Some).map_err(|_| Error::GitOutput { command: "mktree --batch".to_owned() })
@@ -85,6 +94,23 @@ impl<'a> Replacement<'a> {
 }
 
 impl StoredEntry<'_> {
+    pub(super) fn is_folder(&self) -> bool {
+        self.mode == FOLDER_MODE
+    }
+
+    /// The name of its object.
+    pub(super) fn object(&self) -> String {
+        self.id.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl<'t> From<StoredEntry<'t>> for NewEntry<'t> {
+    fn from(entry: StoredEntry<'t>) -> Self {
+        Self { mode: entry.mode, name: entry.name, object: entry.object() }
+    }
+}
+
+impl NewEntry<'_> {
     /// The entry as `git mktree -z` reads it: mode, kind, object, name.
     fn mktree_line(&self) -> Vec<u8> {
         let kind = match self.mode {
@@ -97,7 +123,7 @@ impl StoredEntry<'_> {
 }
 
 /// The entries of a tree object; none if it cannot be parsed.
-fn parse_tree(mut bytes: &[u8], id_bytes: usize) -> Option<Vec<StoredEntry<'_>>> {
+pub(super) fn parse_tree(mut bytes: &[u8], id_bytes: usize) -> Option<Vec<StoredEntry<'_>>> {
     let mut entries = Vec::new();
     while !bytes.is_empty() {
         let end = bytes.iter().position(|byte| *byte == 0)?;
@@ -105,8 +131,7 @@ fn parse_tree(mut bytes: &[u8], id_bytes: usize) -> Option<Vec<StoredEntry<'_>>>
         let rest = bytes.get(end + 1..)?;
         let blank = head.iter().position(|byte| *byte == b' ')?;
         let mode = std::str::from_utf8(head.get(..blank)?).ok()?;
-        let object = rest.get(..id_bytes)?.iter().map(|byte| format!("{byte:02x}")).collect();
-        entries.push(StoredEntry { mode, name: head.get(blank + 1..)?, object });
+        entries.push(StoredEntry { mode, name: head.get(blank + 1..)?, id: rest.get(..id_bytes)? });
         bytes = rest.get(id_bytes..)?;
     }
     Some(entries)

@@ -23,7 +23,7 @@ use crate::git::Git;
 use crate::repo::documents::read_docs;
 use crate::repo::heldout_folder::HeldoutFolder;
 use crate::repo::journal::{self, JournalState};
-use crate::repo::readonly_repo::ReadonlyRepo;
+use crate::repo::readonly_repo::lock_holder;
 
 /// Something that must be fixed before a loop starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl SetupStage {
 pub fn preflight(dir: &Path, loop_budget: &Budget) -> Result<(), Error> {
     // The loop reports a repository that cannot be opened, after it has tried to repair what a crash left.
     let Ok(git) = Git::open(dir) else { return Ok(()) };
-    let holder = ReadonlyRepo::open(git.root())?.lock_holder();
+    let holder = lock_holder(&git);
     // After a crash the file may name a process that has nothing to do with it.
     if let Some(pid) = holder.filter(|_| lock::is_held(&git.paths().lock())) {
         return Err(UserError::LoopRunning(pid).into());

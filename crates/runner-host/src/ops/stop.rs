@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::pause;
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::Git;
-use crate::repo::readonly_repo::ReadonlyRepo;
+use crate::repo::locked_repo::UnrecoveredRepo;
+use crate::repo::readonly_repo::lock_holder;
 
 /// When a loop stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +27,8 @@ pub struct StopRequest(PathBuf);
 
 impl StopRequest {
     /// For a loop that begins: a request that is older than the loop does not count.
-    pub fn forget(root: &Path) -> Result<Self, Error> {
-        let request = Self::of(&Git::open(root)?);
+    pub fn forget(repo: &UnrecoveredRepo) -> Result<Self, Error> {
+        let request = Self::of(repo.git());
         atomic::remove_any(&request.0)?;
         Ok(request)
     }
@@ -43,9 +45,8 @@ impl StopRequest {
 /// Asks the loop in this work tree to stop, and returns its process. A paused loop has none that can be found.
 pub fn stop(dir: &Path, time: StopTime) -> Result<Option<u32>, Error> {
     let git = Git::open(dir)?;
-    let repo = ReadonlyRepo::open(dir)?;
-    let holder = repo.lock_holder();
-    if holder.is_none() && !repo.is_paused() {
+    let holder = lock_holder(&git);
+    if holder.is_none() && !pause::is_paused(git.paths()) {
         return Err(UserError::NothingRuns.into());
     }
     let request = StopRequest::of(&git);

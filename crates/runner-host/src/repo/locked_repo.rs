@@ -73,6 +73,10 @@ impl UnrecoveredRepo {
         self.git.root()
     }
 
+    pub(crate) fn git(&self) -> &Git {
+        &self.git
+    }
+
     /// Finishes whatever a crash left.
     pub(crate) fn recover(
         self,

@@ -263,23 +263,9 @@ impl ReadonlyRepo {
         git.call(&args).run_truncated(bytes_max)
     }
 
-    /// The process that holds the runner's lock, found without touching the lock: the file names the holder, and the
-    /// kernel's list of locks, where it exists, shows whether it still holds it. A runner in a sandbox writes the process id
-    /// of its own namespace, and is found by the file's inode; where the file system is an overlay, only the id is right.
+    /// The process that holds the runner's lock.
     pub fn lock_holder(&self) -> Option<u32> {
-        let path = self.git.as_ref()?.paths().lock();
-        let content = atomic::read(&path, 64).ok().flatten()?;
-        let pid: u32 = lossy(&content).strip_prefix("pid ")?.parse().ok()?;
-        let holds = match fs::read_to_string("/proc/locks") {
-            Ok(locks) => {
-                let inode = fs::symlink_metadata(&path).ok().map(|metadata| metadata.ino());
-                locks
-                    .lines()
-                    .any(|line| is_lock_of(line, pid) || (inode.is_some() && locked_inode(line) == inode))
-            }
-            Err(_) => is_alive(pid),
-        };
-        holds.then_some(pid)
+        self.git.as_ref().and_then(lock_holder)
     }
 
     /// Whether the run is paused, or will be after the current iteration.
@@ -322,6 +308,25 @@ fn locked_inode(line: &str) -> Option<u64> {
 pub(crate) fn is_alive(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
+}
+
+/// The process that holds the runner's lock, found without touching the lock: the file names the holder, and the kernel's list
+/// of locks, where it exists, shows whether it still holds it. A runner in a sandbox writes the process id of its own
+/// namespace, and is found by the file's inode; where the file system is an overlay, only the id is right.
+pub(crate) fn lock_holder(git: &Git) -> Option<u32> {
+    let path = git.paths().lock();
+    let content = atomic::read(&path, 64).ok().flatten()?;
+    let pid: u32 = lossy(&content).strip_prefix("pid ")?.parse().ok()?;
+    let holds = match fs::read_to_string("/proc/locks") {
+        Ok(locks) => {
+            let inode = fs::symlink_metadata(&path).ok().map(|metadata| metadata.ino());
+            locks
+                .lines()
+                .any(|line| is_lock_of(line, pid) || (inode.is_some() && locked_inode(line) == inode))
+        }
+        Err(_) => is_alive(pid),
+    };
+    holds.then_some(pid)
 }
 
 /// Whether a line of `/proc/locks` is an exclusive `flock` of this process.

@@ -123,7 +123,7 @@ impl Checkout {
         let paths = ["--pathspec-from-file=-", "--pathspec-file-nul"];
         let check_out = ["checkout", "-q", "--no-overlay", new, paths[0], paths[1]];
         Ok(Some(TreeSwitch {
-            diff: self.call(git, &["diff-tree", "-r", "-z", "--name-only", old, new]).detached(),
+            paths: git.tree_differences(current, tree)?,
             check_out: self.call(git, &check_out).variable("GIT_LITERAL_PATHSPECS", "1").detached(),
             read_tree: self.call(git, &[READ_TREE, "-m", "-u", old, new]).detached(),
         }))

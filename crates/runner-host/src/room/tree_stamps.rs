@@ -114,7 +114,7 @@ impl TreeStamps {
 
 /// The last part of a path, and those before it.
 fn split(path: &Path) -> (Option<&OsStr>, impl Iterator<Item = &OsStr>) {
-    let folders = path.parent().into_iter().flat_map(Path::components).map(|part| part.as_os_str());
+    let folders = path.parent().into_iter().flat_map(Path::components).map(Component::as_os_str);
     (path.file_name(), folders)
 }
 

@@ -207,7 +207,7 @@ fn run_in_repo(
     let repo = UnrecoveredRepo::lock(dir)?;
     let stop_request = match mode {
         RunMode::OneStep | RunMode::Plan => None,
-        RunMode::UntilStopped { .. } => Some(StopRequest::forget(repo.root())?),
+        RunMode::UntilStopped { .. } => Some(StopRequest::forget(&repo)?),
     };
     let deadline = match mode {
         RunMode::OneStep | RunMode::Plan => None,
