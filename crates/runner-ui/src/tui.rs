@@ -15,6 +15,7 @@ mod tests;
 mod text_search;
 mod theme;
 mod tree_pane;
+mod trust;
 mod view;
 
 use std::io::{self, IsTerminal};
@@ -37,6 +38,7 @@ use crate::watch::{FileWatcher, WatchState};
 use reader::{ReadReason, RunReader, WatchData};
 use terminal::TuiTerminal;
 use theme::TuiTheme;
+use trust::TrustRequests;
 use view::{TuiAction, WatchView};
 
 /// What the drawing thread reacts to.
@@ -101,7 +103,7 @@ fn refuse_without_terminal() -> Result<(), CommandError> {
         .hint("follow the run as plain lines: runner log --follow"))
 }
 
-/// Starts the threads that watch and read files. Returns the sender of requests for another log.
+/// Starts the threads that watch, read and verify. Returns the sender of requests for another log.
 fn start_reader(
     project: Arc<RepoReader>,
     run: Option<RunId>,
@@ -111,7 +113,11 @@ fn start_reader(
     let (requests, received) = mpsc::channel();
     let watch = Arc::new(WatchState::default());
     let watcher = FileWatcher::begin(project.as_ref(), &watch, method);
-    let reader = RunReader::new(Arc::clone(&project), Arc::clone(&watch), run);
+    let (to_verify, verifications) = mpsc::channel();
+    let (verified, verifier) = (requests.clone(), Arc::clone(&project));
+    let verify = move || trust::serve(&verifier, &verifications, &verified);
+    thread::Builder::new().name("verifier".to_owned()).spawn(verify)?;
+    let reader = RunReader::new(Arc::clone(&project), Arc::clone(&watch), run, TrustRequests::new(to_verify));
     let events = NotifyOnDrop(events.clone());
     let read = move || reader.serve(&received, |data| drop(events.0.send(TuiEvent::Data(Box::new(data)))));
     thread::Builder::new().name("reader".to_owned()).spawn(read)?;

@@ -21,6 +21,7 @@ use super::iteration_list::iteration_line;
 use super::reader::{LogKind, WatchData};
 use super::theme::TuiTheme;
 use super::tree_pane::TreeRow;
+use super::trust;
 use super::view::{FocusedPane, InputMode, KEYS, LeftPane, WatchView};
 use crate::api::{PageSnapshot, RunProgress, WatchMethod};
 
@@ -46,12 +47,12 @@ pub(super) fn draw(
         return;
     };
     let width = usize::from(area.width);
-    let banner = banner(&data.snapshot, theme, area);
+    let banner = banner(data, theme, area);
     let banner_height = u16::try_from(banner.len()).unwrap_or_default();
     let parts =
         [Constraint::Length(2), Constraint::Length(banner_height), Constraint::Min(1), Constraint::Length(1)];
     let [header_area, banner_area, body, keys_area] = Layout::vertical(parts).areas(area);
-    frame.render_widget(Paragraph::new(header(&data.snapshot, theme, width, now_ms)), header_area);
+    frame.render_widget(Paragraph::new(header(data, theme, width, now_ms)), header_area);
     frame.render_widget(Paragraph::new(banner), banner_area);
     frame.render_widget(Paragraph::new(keys_line(view, theme, width)), keys_area);
     if view.mode == InputMode::Helping {
@@ -85,13 +86,13 @@ fn elapsed(from_ms: u64, to_ms: u64) -> String {
 }
 
 /// The state of the run, and its progress.
-fn header(snapshot: &PageSnapshot, theme: &TuiTheme, width: usize, now_ms: u64) -> Vec<Line<'static>> {
-    let status = &snapshot.status;
-    let label = status.label();
+fn header(data: &WatchData, theme: &TuiTheme, width: usize, now_ms: u64) -> Vec<Line<'static>> {
+    let snapshot = &data.snapshot;
+    let label = trust::state_label(snapshot);
     let state = format!("{} {}", theme.glyph(label.symbol.into()), label.text.to_uppercase());
     let run = snapshot.run.as_ref().map(|run| one_line(&run.id)).unwrap_or_default();
     let time = header_time(snapshot, now_ms);
-    let rest = format!("  {run}  {}", one_line(&status.headline));
+    let rest = format!("  {run}  {}", one_line(trust::headline(snapshot)));
     let rest = theme.styler.fit(&rest, width.saturating_sub(state.width() + time.width() + 1));
     let gap = " ".repeat(width.saturating_sub(state.width() + rest.width() + time.width()));
     let first = vec![
@@ -100,7 +101,7 @@ fn header(snapshot: &PageSnapshot, theme: &TuiTheme, width: usize, now_ms: u64) 
         Span::raw(gap),
         theme.span(TextRole::Faint, time),
     ];
-    vec![Line::from(first), progress(snapshot, theme, width, now_ms)]
+    vec![Line::from(first), progress(data, theme, width, now_ms)]
 }
 
 /// How long the state lasts, or will last. A live run has a running clock; the others show a time of day, because they are
@@ -116,7 +117,8 @@ fn header_time(snapshot: &PageSnapshot, now_ms: u64) -> String {
     time.unwrap_or_default()
 }
 
-fn progress(snapshot: &PageSnapshot, theme: &TuiTheme, width: usize, now_ms: u64) -> Line<'static> {
+fn progress(data: &WatchData, theme: &TuiTheme, width: usize, now_ms: u64) -> Line<'static> {
+    let snapshot = &data.snapshot;
     let progress = &snapshot.progress;
     let leaves = LeafCount { total: progress.leaves_total, passed: progress.leaves_passed };
     let full = full_cells(leaves, BAR_WIDTH);
@@ -125,12 +127,17 @@ fn progress(snapshot: &PageSnapshot, theme: &TuiTheme, width: usize, now_ms: u64
         theme.span(TextRole::Faint, theme.glyph(Glyph::Empty).repeat(BAR_WIDTH - full)),
     ];
     let mut used = BAR_WIDTH;
-    for part in progress_parts(progress, snapshot, now_ms) {
+    let mut parts: Vec<_> =
+        progress_parts(progress, snapshot, now_ms).into_iter().map(Span::raw).collect();
+    let has_room = width >= usize::from(TWO_PANES_WIDTH);
+    let badge = trust::badge(snapshot, data.is_verifying, has_room);
+    parts.splice(1..1, badge.map(|(role, text)| theme.span(role, text)));
+    for part in parts {
         used += part.width() + 2;
         if used > width {
             break;
         }
-        spans.push(Span::raw(format!("  {part}")));
+        spans.extend([Span::raw("  "), part]);
     }
     Line::from(spans)
 }
@@ -164,8 +171,9 @@ fn progress_parts(progress: &RunProgress, snapshot: &PageSnapshot, now_ms: u64) 
     parts
 }
 
-/// Why the run stopped, which log line shows it, and what to type. Empty while it runs.
-fn banner(snapshot: &PageSnapshot, theme: &TuiTheme, area: Rect) -> Vec<Line<'static>> {
+/// Why the run stopped or is untrusted, which log line shows it, and what to type. Empty while it runs.
+fn banner(data: &WatchData, theme: &TuiTheme, area: Rect) -> Vec<Line<'static>> {
+    let snapshot = &data.snapshot;
     let width = usize::from(area.width);
     let line = |label: &str, role: TextRole, text: &str| {
         let text = theme.styler.fit(&one_line(text), width.saturating_sub(LABEL_WIDTH));
@@ -175,7 +183,9 @@ fn banner(snapshot: &PageSnapshot, theme: &TuiTheme, area: Rect) -> Vec<Line<'st
     let mut reasons = Vec::new();
     reasons.extend(snapshot.problems.iter().map(|problem| line("error", TextRole::Bad, problem)));
     let mut commands = Vec::new();
-    if !snapshot.status.is_live() {
+    if let Some(findings) = trust::findings(snapshot) {
+        reasons.extend(findings.iter().map(|finding| line("rule", TextRole::Bad, finding)));
+    } else if !snapshot.status.is_live() {
         let details = snapshot.status.details.iter().take(DETAILS_MAX);
         reasons.extend(details.map(|detail| line("", TextRole::Strong, detail)));
         let evidence = snapshot.evidence.as_ref().and_then(|evidence| evidence.line.as_ref());
@@ -183,6 +193,8 @@ fn banner(snapshot: &PageSnapshot, theme: &TuiTheme, area: Rect) -> Vec<Line<'st
             let text = format!("#{} {}:{}  {}", shown.iter, shown.log, shown.line + 1, shown.text);
             line("log", TextRole::Warn, &text)
         }));
+    }
+    if !snapshot.status.is_live() && trust::has_advice(snapshot, data.is_verifying) {
         for next in &snapshot.status.next {
             let label = if commands.is_empty() { "next" } else { "" };
             let mut command = line(label, TextRole::Active, &next.command);

@@ -10,6 +10,7 @@ use runner_term::{Glyph, TextRole};
 
 use super::session::{has_agent_events, plain, session_lines};
 use super::theme::StyledLine;
+use super::trust::TrustRequests;
 use crate::api::{DiffKind, DiffLine, IterationRow, PageSnapshot, TreeColumns};
 use crate::error::RequestError;
 use crate::read::diff;
@@ -61,6 +62,8 @@ pub(super) struct WatchData {
     /// Counts the reads: lines that were wrapped for an earlier one may be stale.
     pub(super) revision: u64,
     pub(super) snapshot: PageSnapshot,
+    /// Whether the history of the run is being verified.
+    pub(super) is_verifying: bool,
     pub(super) tree: Arc<TreeColumns>,
     pub(super) rows: IterationRows,
     pub(super) log: LogExcerpt,
@@ -84,11 +87,17 @@ pub(super) struct RunReader {
     revision: u64,
     /// The last tree, and its columns.
     tree: Option<(ReadTree, Arc<TreeColumns>)>,
+    trust: TrustRequests,
 }
 
 impl RunReader {
-    pub(super) fn new(project: Arc<RepoReader>, watch: Arc<WatchState>, run: Option<RunId>) -> Self {
-        Self { project, watch, run, revision: 0, tree: None }
+    pub(super) fn new(
+        project: Arc<RepoReader>,
+        watch: Arc<WatchState>,
+        run: Option<RunId>,
+        trust: TrustRequests,
+    ) -> Self {
+        Self { project, watch, run, revision: 0, tree: None, trust }
     }
 
     /// Reads for every request, until the channel closes.
@@ -114,11 +123,13 @@ impl RunReader {
         let mut data = WatchData {
             revision: self.revision,
             snapshot,
+            is_verifying: false,
             tree: Arc::default(),
             rows: IterationRows::default(),
             log: LogExcerpt::default(),
         };
         let Some(run) = self.project.run(self.run.as_ref())? else { return Ok(data) };
+        data.is_verifying = self.trust.request(&run, &data.snapshot);
         data.tree = self.tree_columns(&run);
         data.rows = iterations::rows(&self.project, &run)?;
         data.log = self.log_excerpt(&run, &data, request);

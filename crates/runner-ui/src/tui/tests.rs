@@ -169,10 +169,10 @@ fn rows() -> IterationRows {
 
 fn running() -> WatchData {
     let log = LogExcerpt { iter: Some(3), kind: Some(LogKind::Session), from: 0, lines: transcript() };
-    WatchData { revision: 1, snapshot: snapshot(), tree: tree(), rows: rows(), log }
+    WatchData { revision: 1, snapshot: snapshot(), is_verifying: false, tree: tree(), rows: rows(), log }
 }
 
-fn stuck() -> WatchData {
+pub(super) fn stuck() -> WatchData {
     let next = |what: &str, command: &str| NextCommand { what: what.to_owned(), command: command.to_owned() };
     let evidence = StopEvidence {
         iterations: vec![3, 2],
@@ -206,7 +206,7 @@ fn stuck() -> WatchData {
         StyledLine::continued(Some(runner_term::TextRole::Bad), "error: limit::retry_after"),
     ];
     let log = LogExcerpt { iter: Some(3), kind: Some(LogKind::Guard), from: 0, lines };
-    WatchData { revision: 1, snapshot, tree: tree(), rows: rows(), log }
+    WatchData { revision: 1, snapshot, is_verifying: false, tree: tree(), rows: rows(), log }
 }
 
 /// A terminal's width and height.
@@ -231,7 +231,7 @@ fn screen(view: &mut WatchView, data: Option<&WatchData>, size: Size, styler: St
     (0..height).map(row).collect()
 }
 
-fn drawn(view: &mut WatchView, data: &WatchData, size: Size) -> String {
+pub(super) fn drawn(view: &mut WatchView, data: &WatchData, size: Size) -> String {
     screen(view, Some(data), size, Styler::plain(usize::from(size.0)))
 }
 
@@ -250,7 +250,7 @@ fn press(view: &mut WatchView, data: &WatchData, keys: &str) -> TuiAction {
     action
 }
 
-fn view_of(data: &WatchData) -> WatchView {
+pub(super) fn view_of(data: &WatchData) -> WatchView {
     let mut view = WatchView::new();
     view.update(data);
     view

@@ -61,6 +61,24 @@ fn run_is_followed_to_its_end_and_a_key_quits() {
 }
 
 #[test]
+fn run_is_verified_when_it_is_opened_and_a_forged_one_is_untrusted() {
+    let sandbox = finished_run();
+    let mut screen = Pty::start(&watch(sandbox.root(), &[]), 100, 30);
+    screen.wait_for("COMPLETE  demo");
+    screen.wait_for("verified, ");
+    screen.wait_for("runner land");
+    let tree = sandbox.read(".runner/state/tree.json").replace("\"title\": \"a\"", "\"title\": \"forged\"");
+    sandbox.write(".runner/state/tree.json", tree);
+    sandbox.git(&["commit", "-qam", "sneaky"]);
+    screen.wait_for("UNTRUSTED  demo  verification failed");
+    screen.wait_for("next  runner verify demo");
+    let text = screen.screen();
+    assert!(text.contains("rule  ") && !text.contains("runner land"), "{text}");
+    screen.press("q");
+    assert_eq!(screen.exit_code(), 0);
+}
+
+#[test]
 fn every_exit_restores_the_terminal_and_has_its_code() {
     let sandbox = finished_run();
     for (end, code) in [("\u{3}", 130), ("TERM", 143), ("INT", 130), ("HUP", 129)] {
