@@ -24,8 +24,8 @@ const SUMMARY_FILES = ["meta.json", "events.jsonl"];
 /** How many of the newest iterations may still change. */
 const LIVE_ITERATIONS = 2;
 const RETRY_MS = 2000;
-/** The states in which a run is verified. */
-const FINAL_STATES: ReadonlySet<string> = new Set(["complete", "stopped"]);
+/** The states in which no session runs, so that a run is verified. */
+const VERIFIED_STATES: ReadonlySet<string> = new Set(["complete", "stopped", "paused", "crashed"]);
 
 /** The iterations up to this one are known and do not change any more. */
 function settledUntil(rows: IterationRow[]): number {
@@ -136,7 +136,7 @@ export class RunData {
   get #verifyKey(): string | undefined {
     const { snapshot } = this;
     const run = snapshot?.run;
-    if (!snapshot || !run?.commit || !FINAL_STATES.has(snapshot.state)) return undefined;
+    if (!snapshot || !run?.commit || !VERIFIED_STATES.has(snapshot.state)) return undefined;
     return snapshot.progress.iterations > 0 ? `${run.id}@${run.commit}` : undefined;
   }
 
@@ -273,7 +273,7 @@ export class RunData {
     void this.#verify();
   }
 
-  /** Verifies a run that has ended, once for each commit, without being asked. */
+  /** Verifies a run that is not live, once for each commit, without being asked. */
   async #verify(): Promise<void> {
     const key = this.#verifyKey;
     if (exportedRun || key === undefined || this.trust || this.isVerifying) return;

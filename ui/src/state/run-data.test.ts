@@ -116,6 +116,25 @@ describe("run data", () => {
     await vi.waitFor(() => expect(announcer.message).toBe("The run is complete: …"));
   });
 
+  it.each(["complete", "stopped", "paused", "crashed"])("verifies a %s run", async (state) => {
+    const { data } = setUp();
+    const run = { id: "demo", commit: "c1" };
+    answers["/api/snapshot"] = { ...snapshot(state), run, trust: null, progress: { iterations: 2 } };
+    answers["/api/verify"] = { verdict: "violated" };
+    data.refreshAll();
+    await vi.waitFor(() => expect(data.label?.text).toBe("untrusted"));
+  });
+
+  it("does not verify a live run", async () => {
+    const { data, settle } = setUp();
+    const run = { id: "demo", commit: "c1" };
+    answers["/api/snapshot"] = { ...snapshot("running"), run, trust: null, progress: { iterations: 2 } };
+    data.refreshAll();
+    await settle();
+    await new Promise((done) => setTimeout(done));
+    expect(requests).not.toContain("/api/verify");
+  });
+
   it("distinguishes an error of the server from a lost connection", async () => {
     const { data, connection } = setUp();
     answers["/api/snapshot"] = null;
