@@ -1,12 +1,12 @@
 // A log read page by page. Only the pages near the view stay in memory, so a log may have any length.
 
-import { get, iterationPath } from "./api";
+import { get, isTemporary, iterationPath } from "./api";
 import type { Scope } from "./scope";
 import type { LogPage } from "./types";
 
 const PAGE_LINES = 200;
 const PAGES_MAX = 64;
-const BULK_LINES = 2000;
+const RETRY_MS = 3000;
 
 /** Which log to read. */
 export interface LogSource {
@@ -21,15 +21,14 @@ export function logPath({ run, iter, log }: Omit<LogSource, "scope">, rest = "")
   return iterationPath(run, iter, `/log/${log}${rest}`);
 }
 
-function fetchLines(source: LogSource, from: number, count: number, signal: AbortSignal): Promise<LogPage> {
-  return get<LogPage>(source.scope, logPath(source, `?line=${from}&count=${count}`), signal);
-}
-
 export class LogPages {
   total = 0;
   bytes = 0;
   #pages = new Map<number, string[]>();
   #loading = new Set<number>();
+  /** Pages that could not be loaded. */
+  #failed = new Set<number>();
+  #retry: ReturnType<typeof setTimeout> | undefined;
   #closed = new AbortController();
 
   constructor(
@@ -43,7 +42,7 @@ export class LogPages {
     const page = Math.floor(index / PAGE_LINES);
     const lines = this.#pages.get(page);
     if (!lines) {
-      void this.load(page);
+      if (!this.#failed.has(page)) void this.load(page);
       return undefined;
     }
     return lines[index % PAGE_LINES];
@@ -53,7 +52,9 @@ export class LogPages {
     if (this.#loading.has(page)) return;
     this.#loading.add(page);
     try {
-      const answer = await fetchLines(this.source, page * PAGE_LINES, PAGE_LINES, this.#closed.signal);
+      const path = logPath(this.source, `?line=${page * PAGE_LINES}&count=${PAGE_LINES}`);
+      const answer = await get<LogPage>(this.source.scope, path, this.#closed.signal);
+      this.#failed.delete(page);
       this.total = answer.total;
       this.bytes = answer.bytes;
       // Deleting first moves the page to the end of the map's order, which decides what is evicted.
@@ -63,28 +64,32 @@ export class LogPages {
       if (this.#pages.size > PAGES_MAX && oldest !== undefined) this.#pages.delete(oldest);
       this.onchange();
     } catch (error) {
-      if (!this.#closed.signal.aborted) this.onerror(error);
+      if (!this.#closed.signal.aborted) this.#fail(page, error);
     } finally {
       this.#loading.delete(page);
     }
   }
 
-  /** Reads the last page again, after the file changed. */
+  /** Reports an error, and loads the page again later if that may succeed. */
+  #fail(page: number, error: unknown): void {
+    this.#failed.add(page);
+    this.onerror(error);
+    clearTimeout(this.#retry);
+    if (isTemporary(error)) this.#retry = setTimeout(() => this.#loadFailed(), RETRY_MS);
+  }
+
+  #loadFailed(): void {
+    for (const page of this.#failed) void this.load(page);
+  }
+
+  /** Reads the last page again, after the file changed, and those that could not be loaded. */
   refresh(): void {
+    this.#loadFailed();
     void this.load(Math.floor(Math.max(0, this.total - 1) / PAGE_LINES));
   }
 
   close(): void {
+    clearTimeout(this.#retry);
     this.#closed.abort();
-  }
-}
-
-/** Reads a log from its start, at most `linesMax` lines. */
-export async function readLog(source: LogSource, linesMax: number, signal: AbortSignal): Promise<string[]> {
-  const lines: string[] = [];
-  for (;;) {
-    const page = await fetchLines(source, lines.length, BULK_LINES, signal);
-    lines.push(...page.lines);
-    if (page.lines.length === 0 || lines.length >= page.total || lines.length >= linesMax) return lines;
   }
 }

@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { foldRows, transcriptRows } from "./transcript";
+import { foldRows, transcriptRows as indexedRows } from "./transcript";
+
+const indexed = (texts: string[]) => texts.map((text, index) => ({ index, text }));
+const transcriptRows = (events: string[], stream: string[]) => indexedRows(indexed(events), indexed(stream));
 
 const event = (value: object) => JSON.stringify(value);
 const planned = event({
@@ -81,6 +84,24 @@ describe("a transcript", () => {
     expect(transcriptRows([], [event({ t: 3, dropped: { lines: 7, bytes: 9 } })])[0]?.title).toBe(
       "7 lines dropped",
     );
+  });
+});
+
+describe("a long transcript", () => {
+  it("states how many lines are omitted, with keys that do not change", () => {
+    const lines = [
+      { index: 0, text: planned },
+      { index: 7, text: event({ event: "recovered" }) },
+    ];
+    const rows = indexedRows(lines, []);
+    expect(rows.map((row) => row.title)).toEqual([
+      "Session on root/a · attempt 1 of 3",
+      "6 lines omitted",
+      "Recovered after a crash",
+    ]);
+    expect(rows[2]?.key).toBe("e:7");
+    const output = indexedRows([], [{ index: 4, text: event({ t: 5, raw: "late" }) }]);
+    expect(output.map((row) => row.title || row.body)).toEqual(["4 lines omitted", "late"]);
   });
 });
 

@@ -3,6 +3,7 @@
 
 import { stripAnsi } from "./ansi";
 import { bytes, count, dollars, duration } from "./format";
+import type { IndexedLine } from "./growing-log";
 import { list, number, object, text, type Json } from "./json-fields";
 import { outcomeLabel, spaced, stopLabel, type Tone } from "./labels";
 import { evidenceRow } from "./transcript-evidence";
@@ -62,22 +63,52 @@ export function foldRows(rows: TranscriptRow[]): TranscriptRow[] {
   return shown;
 }
 
+interface ParsedEvent {
+  event: Json;
+  isAgentEvent: boolean;
+  parts: RowParts | null;
+}
+
+/** Each line is parsed once: a transcript is made again after every event. */
+const parsedEvents = new WeakMap<IndexedLine, ParsedEvent>();
+
+function parseEvent(line: IndexedLine): ParsedEvent {
+  const known = parsedEvents.get(line);
+  if (known) return known;
+  const event = object(parseJson(line.text));
+  const isAgentEvent = event.event === "agent";
+  const parsed = { event, isAgentEvent, parts: isAgentEvent ? agentRow(event) : runnerRow(event) };
+  parsedEvents.set(line, parsed);
+  return parsed;
+}
+
+/** Whether the runner could parse what the agent printed. */
+export function hasAgentEvents(events: IndexedLine[]): boolean {
+  return events.some((line) => parseEvent(line).isAgentEvent);
+}
+
+/** The row in place of the lines that are missing before this one; null if none is. */
+function gapRow(line: IndexedLine, expected: number): TranscriptRow | null {
+  const missing = line.index - expected;
+  if (missing <= 0) return null;
+  return newRow({ glyph: "…", title: `${count(missing)} lines omitted`, kind: "note" }, "gap", null);
+}
+
 /** The rows of an iteration: its events and, if the runner could not parse the agent's output, that output. */
-export function transcriptRows(events: string[], stream: string[]): TranscriptRow[] {
+export function transcriptRows(events: IndexedLine[], stream: IndexedLine[]): TranscriptRow[] {
   const rows: TranscriptRow[] = [];
   const indexByKey = new Map<string, number>();
-  const parsed = events.map(parseJson);
-  const start = number(parsed.map(object).find((event) => event.event === "planned")?.t_ms);
-  let hasAgentEvents = false;
-  parsed.forEach((value, index) => {
-    const event = object(value);
-    const isAgentEvent = event.event === "agent";
-    hasAgentEvents ||= isAgentEvent;
+  const start = number(events.map(parseEvent).find(({ event }) => event.event === "planned")?.event.t_ms);
+  let expected = 0;
+  for (const line of events) {
+    const gap = gapRow(line, expected);
+    if (gap) rows.push(gap);
+    expected = line.index + 1;
+    const { event, isAgentEvent, parts } = parseEvent(line);
     const time = number(event.t_ms);
-    const parts = isAgentEvent ? agentRow(event) : runnerRow(event);
-    if (!parts) return;
+    if (!parts) continue;
     const id = isAgentEvent ? text(event.id) : "";
-    const key = id ? `a:${text(event.parent)}:${id}` : `e:${index}`;
+    const key = id ? `a:${text(event.parent)}:${id}` : `e:${line.index}`;
     const row = newRow(parts, key, time !== null && start !== null ? time - start : null);
     if (isAgentEvent && event.state === "started" && time !== null) row.runningSinceMs = time;
     const existing = indexByKey.get(key);
@@ -87,8 +118,8 @@ export function transcriptRows(events: string[], stream: string[]): TranscriptRo
     } else {
       rows[existing] = updatedRow(rows[existing], row);
     }
-  });
-  return hasAgentEvents ? rows : mergeByTime(rows, outputRows(stream));
+  }
+  return hasAgentEvents(events) ? rows : mergeByTime(rows, outputRows(stream));
 }
 
 /** The later row at the earlier one's time, with how long it took. */
@@ -126,18 +157,26 @@ const GROUP_GAP_MS = 1000;
 const GROUP_LINES_MAX = 200;
 
 /** The agent's raw output. Lines printed shortly after each other form one row. */
-function outputRows(stream: string[]): TranscriptRow[] {
+function outputRows(stream: IndexedLine[]): TranscriptRow[] {
   const rows: TranscriptRow[] = [];
   let last: { row: TranscriptRow; t: number; lines: number } | null = null;
-  stream.forEach((line, index) => {
-    const record = object(parseJson(line));
-    const t = number(record.t) ?? last?.t ?? 0;
+  let expected = 0;
+  for (const line of stream) {
+    const { index } = line;
+    const record = object(parseJson(line.text));
+    const t: number = number(record.t) ?? last?.t ?? 0;
+    const gap = gapRow(line, expected);
+    expected = index + 1;
+    if (gap) {
+      rows.push({ ...gap, key: "output-gap", t });
+      last = null;
+    }
     const dropped = object(record.dropped);
     if (record.dropped !== undefined) {
       const title = `${count(number(dropped.lines))} lines dropped`;
       rows.push(newRow({ glyph: "…", title, kind: "note" }, `o:${index}`, t));
       last = null;
-      return;
+      continue;
     }
     const raw = record.raw ?? record;
     const shown = typeof raw === "string" ? stripAnsi(raw) : shortJson(raw);
@@ -145,12 +184,12 @@ function outputRows(stream: string[]): TranscriptRow[] {
       last.row.body += `\n${shown}`;
       last.t = t;
       last.lines++;
-      return;
+      continue;
     }
     const row = newRow({ glyph: "│", title: "", kind: "output", body: shown }, `o:${index}`, t);
     rows.push(row);
     last = { row, t, lines: 1 };
-  });
+  }
   return rows;
 }
 

@@ -1,44 +1,66 @@
-import { readLog } from "../lib/log-pages";
+import { errorText, isTemporary } from "../lib/api";
+import { GrowingLog } from "../lib/growing-log";
 import type { Scope } from "../lib/scope";
-import { transcriptRows, type TranscriptRow } from "../lib/transcript";
+import { hasAgentEvents, transcriptRows, type TranscriptRow } from "../lib/transcript";
 
-const LINES_MAX = 20_000;
+const NEWEST_LINES_MAX = 20_000;
+const RETRY_MS = 3000;
 
-/** The transcript of one iteration. It is read again after each change, never twice at a time. */
+/**
+ * The transcript of one iteration. After each change, only new lines are read, and never twice at a time. After an error
+ * the rows stay, and a temporary one is tried again.
+ */
 export class TranscriptData {
   rows = $state.raw<TranscriptRow[]>([]);
+  /** How many events between the first and the newest are not shown. */
+  omitted = $state.raw(0);
   isLoaded = $state.raw(false);
+  error = $state.raw<string | null>(null);
+  #events: GrowingLog;
+  #stream: GrowingLog;
   #closed = new AbortController();
   #isReading = false;
   #isOutdated = false;
+  #retry: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(
-    readonly scope: Scope,
-    readonly run: string,
-    readonly iter: number,
-  ) {}
+  constructor(scope: Scope, run: string, iter: number) {
+    this.#events = new GrowingLog({ scope, run, iter, log: "events" }, NEWEST_LINES_MAX);
+    this.#stream = new GrowingLog({ scope, run, iter, log: "stream" }, NEWEST_LINES_MAX);
+  }
 
   async read(): Promise<void> {
     this.#isOutdated = true;
+    clearTimeout(this.#retry);
     if (this.#isReading) return;
     this.#isReading = true;
     while (this.#isOutdated) {
       this.#isOutdated = false;
-      const [events, stream] = await Promise.all([this.#lines("events"), this.#lines("stream")]);
-      if (this.#closed.signal.aborted) return;
-      this.rows = transcriptRows(events, stream);
-      this.isLoaded = true;
+      try {
+        await this.#readLogs();
+      } catch (error) {
+        if (this.#closed.signal.aborted) return;
+        this.error = errorText(error);
+        if (isTemporary(error)) this.#retry = setTimeout(() => void this.read(), RETRY_MS);
+      }
     }
     this.#isReading = false;
   }
 
-  /** An iteration may lack a log, for example in a clone. */
-  #lines(log: string): Promise<string[]> {
-    const { scope, run, iter } = this;
-    return readLog({ scope, run, iter, log }, LINES_MAX, this.#closed.signal).catch(() => []);
+  async #readLogs(): Promise<void> {
+    const { signal } = this.#closed;
+    await this.#events.read(signal);
+    // The output itself is shown only if the runner could not parse it.
+    const isParsed = hasAgentEvents(this.#events.lines);
+    if (!isParsed) await this.#stream.read(signal);
+    if (signal.aborted) return;
+    this.rows = transcriptRows(this.#events.lines, isParsed ? [] : this.#stream.lines);
+    this.omitted = this.#events.omitted + (isParsed ? 0 : this.#stream.omitted);
+    this.isLoaded = true;
+    this.error = null;
   }
 
   close(): void {
+    clearTimeout(this.#retry);
     this.#closed.abort();
   }
 }
