@@ -66,10 +66,11 @@ fn skip_escape(start: char, rest: &mut std::iter::Peekable<std::str::Chars<'_>>)
     }
 }
 
-/// Invisible characters, which change how others are shown.
+/// Invisible characters, which change how others are shown. Not U+200C and U+200D: Persian and joined emoji need them, and
+/// they reorder nothing.
 fn is_hidden(c: char) -> bool {
     matches!(c,
-        '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
+        '\u{ad}' | '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
         | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
@@ -118,6 +119,7 @@ mod tests {
             ("nul\0bell\u{7}", "nul bell"),
             ("\u{1b}", ""),
             ("日本 語", "日本 語"),
+            ("\u{1f468}\u{200d}\u{1f469} می\u{200c}خواهم", "\u{1f468}\u{200d}\u{1f469} می\u{200c}خواهم"),
         ] {
             assert_eq!(one_line(text), shown, "{text:?}");
             assert_eq!(one_line(shown), shown);
