@@ -22,8 +22,8 @@ use serde_json::Value;
 pub use checks::{CheckResultView, CheckStateName, TaskCheckView};
 pub use detail::{
     DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, ErrorBody, ErrorResponse, FileHistory, FileTouch,
-    LogGroup, LogGroups, LogHit, LogHits, LogPage, RunFiles, SearchResults, TreeChange, VerifyFinding,
-    VerifyResult, VerifyVerdict,
+    LogGroup, LogGroups, LogHit, LogHits, LogPage, NetChange, RunFiles, SearchResults, TreeChange,
+    VerifyFinding, VerifyResult, VerifyVerdict,
 };
 pub use eval::{
     EvalCheck, EvalComparison, EvalCounts, EvalDifference, EvalGrid, EvalInterval, EvalMissing, EvalPair,

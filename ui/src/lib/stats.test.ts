@@ -22,13 +22,11 @@ const row = (more: Partial<IterationRow>) =>
     is_charged: false,
     outcome: "passed",
     cost_microdollars: null,
-    input_tokens: null,
-    output_tokens: null,
     iter: 1,
     ...more,
   }) as IterationRow;
 
-const failed = row({ is_charged: true, outcome: "guard_failed", cost_microdollars: 5, input_tokens: 10 });
+const failed = row({ is_charged: true, outcome: "guard_failed", cost_microdollars: 5 });
 
 it("the duration without timestamps is that of the phases", () => {
   expect(durationOf(row({}))).toBe(1000);
@@ -38,7 +36,7 @@ it("the duration without timestamps is that of the phases", () => {
 
 describe("totals", () => {
   it("of a run count failed attempts separately", () => {
-    expect(totalsOf([failed, row({ cost_microdollars: 7, output_tokens: 3 }), row({})])).toEqual({
+    expect(totalsOf([failed, row({ cost_microdollars: 7 }), row({})])).toEqual({
       iterations: 3,
       passed: 2,
       activeMs: 3000,
@@ -47,7 +45,6 @@ describe("totals", () => {
       failedMs: 1000,
       failedCost: 5,
       cost: 12,
-      tokens: 13,
     });
   });
 
@@ -108,9 +105,18 @@ describe("the timeline", () => {
 
 describe("charts", () => {
   it("burn up cost if it is known, and else time", () => {
-    const points = burnUp([row({ cost_microdollars: 5 }), row({ iter: 2, cost_microdollars: 7 })]);
+    const rows = [row({ cost_microdollars: 5 }), row({ iter: 2, cost_microdollars: 7 })];
+    const points = burnUp(rows, { cost_microdollars: 12, leaves_passed: 2 });
     expect([points.unit, points.points.at(-1)]).toEqual(["cost", { iter: 2, spent: 12, passed: 2 }]);
-    expect(burnUp([row({ cost_microdollars: null })]).unit).toBe("time");
+    expect(burnUp([row({})], { cost_microdollars: null, leaves_passed: 1 }).unit).toBe("time");
+  });
+
+  it("burn up ends at the numbers of the run, with what a fork brought", () => {
+    const { points } = burnUp([row({ cost_microdollars: 7 })], { cost_microdollars: 12, leaves_passed: 3 });
+    expect(points).toEqual([
+      { iter: 0, spent: 5, passed: 2 },
+      { iter: 1, spent: 12, passed: 3 },
+    ]);
   });
 
   it("give a range for the rest only after a few passed tasks", () => {

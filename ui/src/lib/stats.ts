@@ -1,7 +1,7 @@
 // Time and cost of a run, summed from its iterations. Missing values stay missing; nothing is estimated.
 
 import { iterationLabel, type Label } from "./labels";
-import type { IterationRow } from "./types";
+import type { IterationRow, RunProgress } from "./types";
 
 /** How long an iteration took; null if that is not on record, as in a clone, or it is not over. */
 export function durationOf(row: IterationRow): number | null {
@@ -23,7 +23,6 @@ export interface RunTotals {
   failedCost: number;
   /** In millionths of a dollar; null if no iteration reports a cost. */
   cost: number | null;
-  tokens: number;
 }
 
 export function totalsOf(rows: IterationRow[]): RunTotals {
@@ -38,7 +37,6 @@ export function totalsOf(rows: IterationRow[]): RunTotals {
     failedMs: sum(failed, durationOf),
     failedCost: sum(failed, (row) => row.cost_microdollars),
     cost: hasCost ? sum(rows, (row) => row.cost_microdollars) : null,
-    tokens: sum(rows, (row) => (row.input_tokens ?? 0) + (row.output_tokens ?? 0)),
   };
 }
 
@@ -107,9 +105,21 @@ export interface BurnUpPoint {
   passed: number;
 }
 
-export function burnUp(rows: IterationRow[]): { points: BurnUpPoint[]; unit: "cost" | "time" } {
-  const unit = rows.some((row) => (row.cost_microdollars ?? 0) > 0) ? "cost" : "time";
-  let [spent, passed] = [0, 0];
+type RunAmounts = Pick<RunProgress, "cost_microdollars" | "leaves_passed">;
+
+/**
+ * What was spent and passed after each iteration. It ends at the run's own numbers: what they have more than the
+ * iterations, a fork brought with it.
+ */
+export function burnUp(
+  rows: IterationRow[],
+  progress: RunAmounts | undefined,
+): { points: BurnUpPoint[]; unit: "cost" | "time" } {
+  const unit = (progress?.cost_microdollars ?? 0) > 0 ? "cost" : "time";
+  const totals = totalsOf(rows);
+  const before = unit === "cost" ? (progress?.cost_microdollars ?? 0) - (totals.cost ?? 0) : 0;
+  let spent = Math.max(0, before);
+  let passed = Math.max(0, (progress?.leaves_passed ?? 0) - totals.passed);
   const points = [{ iter: 0, spent, passed }];
   for (const row of rows) {
     spent += (unit === "cost" ? row.cost_microdollars : durationOf(row)) ?? 0;

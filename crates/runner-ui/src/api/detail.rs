@@ -182,8 +182,18 @@ pub struct RunFiles {
     pub run: Option<String>,
     /// By path.
     pub files: Vec<FileHistory>,
+    /// What the run changed from its first to its last commit; none where git does not have them.
+    pub net: Option<NetChange>,
     /// How many iterations are not included, because neither their patch nor their commits exist here.
     pub unknown: usize,
+}
+
+/// The difference between two commits, without files below `.runner/`.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NetChange {
+    pub files: usize,
+    pub added: u64,
+    pub removed: u64,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]

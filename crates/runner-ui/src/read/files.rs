@@ -7,7 +7,7 @@ use runner_core::layout::RUNNER_DIR;
 use runner_core::model::id::IterationNumber;
 use runner_core::model::object_id::CommitId;
 
-use crate::api::{FileHistory, FileTouch, IterationRow, RunFiles};
+use crate::api::{FileHistory, FileTouch, IterationRow, NetChange, RunFiles};
 use crate::error::RequestError;
 use crate::read::iterations;
 use crate::read::repo_reader::{RepoReader, RunSource};
@@ -32,22 +32,33 @@ pub(crate) fn changes_of(
     run: &RunSource,
     row: &IterationRow,
 ) -> Result<Arc<Vec<FileChange>>, RequestError> {
-    let id = |commit: &Option<String>| commit.as_ref().and_then(|id| CommitId::new(id.clone()).ok());
-    let (before, after) = id(&row.commit_before).zip(id(&row.commit)).ok_or_else(RequestError::not_found)?;
+    let commits = commit_id(row.commit_before.as_deref()).zip(commit_id(row.commit.as_deref()));
+    let (before, after) = commits.ok_or_else(RequestError::not_found)?;
     project.cached_changes(&after, || match recorded_changes(project, run, row) {
         Some(changes) => Ok(changes),
-        None => Ok(project
-            .repo
-            .changes(&before, &after)?
-            .into_iter()
-            .filter(|file| !file.path.starts_with(RUNNER_DIR.as_bytes()))
-            .map(|file| FileChange {
-                path: String::from_utf8_lossy(&file.path).into_owned(),
-                added: file.lines.map(|(added, _)| added),
-                removed: file.lines.map(|(_, removed)| removed),
-            })
-            .collect()),
+        None => committed_changes(project, &before, &after),
     })
+}
+
+fn commit_id(id: Option<&str>) -> Option<CommitId> {
+    id.and_then(|id| CommitId::new(id).ok())
+}
+
+/// The files outside `.runner/` that differ between two commits.
+fn committed_changes(
+    project: &RepoReader,
+    before: &CommitId,
+    after: &CommitId,
+) -> Result<Vec<FileChange>, RequestError> {
+    let files = project.repo.changes(before, after)?.into_iter();
+    Ok(files
+        .filter(|file| !file.path.starts_with(RUNNER_DIR.as_bytes()))
+        .map(|file| FileChange {
+            path: String::from_utf8_lossy(&file.path).into_owned(),
+            added: file.lines.map(|(added, _)| added),
+            removed: file.lines.map(|(_, removed)| removed),
+        })
+        .collect())
 }
 
 /// The changes in an iteration's diff.patch, which is faster to read than to ask git; `None` if it has none.
@@ -87,8 +98,28 @@ fn patch_changes(patch: &str) -> Option<Vec<FileChange>> {
     Some(changes)
 }
 
-/// The history of every file of a run.
+/// What the run as a whole changed, from its first to its last commit. A line that one iteration adds and a later one removes
+/// does not count. `None` without these commits.
+fn net_change(project: &RepoReader, run: &RunSource) -> Option<NetChange> {
+    let rows = iterations::rows(project, run).ok()?;
+    let first = rows.iter().find_map(|row| commit_id(row.commit_before.as_deref()))?;
+    let last = rows.iter().rev().find_map(|row| commit_id(row.commit.as_deref()))?;
+    let changes = committed_changes(project, &first, &last).ok()?;
+    let sum = |lines: fn(&FileChange) -> Option<u64>| changes.iter().filter_map(lines).sum();
+    Some(NetChange {
+        files: changes.len(),
+        added: sum(|change| change.added),
+        removed: sum(|change| change.removed),
+    })
+}
+
+/// The history of every file of a run, and what the run changed in the end.
 pub(crate) fn run_files(project: &RepoReader, run: &RunSource) -> Result<RunFiles, RequestError> {
+    Ok(RunFiles { net: net_change(project, run), ..file_histories(project, run)? })
+}
+
+/// The history of every file of a run, without what it changed in the end.
+pub(crate) fn file_histories(project: &RepoReader, run: &RunSource) -> Result<RunFiles, RequestError> {
     let mut files: BTreeMap<String, Vec<FileTouch>> = BTreeMap::new();
     let mut unknown = 0;
     let mut without_patch = 0;
@@ -110,7 +141,7 @@ pub(crate) fn run_files(project: &RepoReader, run: &RunSource) -> Result<RunFile
         }
     }
     let files = files.into_iter().map(|(path, touches)| FileHistory { path, touches }).collect();
-    Ok(RunFiles { run: Some(run.id.to_string()), files, unknown })
+    Ok(RunFiles { run: Some(run.id.to_string()), files, net: None, unknown })
 }
 
 #[cfg(test)]

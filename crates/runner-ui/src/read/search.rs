@@ -63,7 +63,7 @@ pub(crate) fn search(
     };
     let found: Vec<&Arc<IterationRow>> = rows.iter().filter(is_found).collect();
     let iterations = found.iter().take(RESULTS_MAX).map(|row| row.as_ref().clone()).collect();
-    let mut files = files::run_files(project, run)?.files;
+    let mut files = files::file_histories(project, run)?.files;
     files.retain(|file| contains(&file.path));
     let files_total = files.len();
     files.truncate(RESULTS_MAX);

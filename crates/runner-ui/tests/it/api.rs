@@ -264,6 +264,8 @@ fn files_have_their_history_and_logs_are_searched() {
     let server = Server::on(sandbox.root());
     let files = server.get("/api/files").ok();
     assert_eq!(files["unknown"], 0);
+    // Iteration 2 writes one line and iteration 3 replaces it: the run adds two lines, not three.
+    assert_eq!(files["net"], json!({ "files": 2, "added": 2, "removed": 0 }));
     let paths: Vec<_> = files["files"].as_array().unwrap().iter().map(|file| file["path"].clone()).collect();
     assert_eq!(paths, ["a", "b"]);
     let iterations: Vec<_> =
