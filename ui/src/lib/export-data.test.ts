@@ -1,20 +1,22 @@
 import { expect, test } from "vitest";
 import { answerFromExport } from "./export-data";
-import type { LogHits, LogPage, RunExport } from "./types";
+import type { LogHits, LogPage, RunExport, SearchResults } from "./types";
 
 const run = {
   snapshot: { state: "complete" },
   runs: { runs: [] },
   verify: { verdict: "verified" },
-  iterations: { run: "r", iterations: [] },
+  iterations: { run: "r", iterations: [{ iter: 7, has_logs: true }] },
   tree: { id: ["root"] },
-  nodes: { root: { id: "root" } },
+  nodes: { root: { id: "root", title: "Ledger", goal: "Two books", acceptance: [], passes: true } },
   details: {
     7: {
       detail: { run: "r" },
       diff: { files: [] },
       patches: { "a b/ü.rs": { path: "a b/ü.rs" } },
       logs: {
+        stream: { bytes: 9, lines: ['{"t":1,"raw":{"text":"Not two but three"}}'] },
+        agent: { bytes: 9, lines: ["two, as the stream has it"] },
         guard: {
           bytes: 30,
           lines: ["one", "\u001b[31mTwo\u001b[0m", "three", "two"],
@@ -51,10 +53,21 @@ test("logs are paged, and searched without their colours", async () => {
   expect(((await answerFromExport(run, `${log}/errors`)) as LogHits).total).toBe(1);
 });
 
+test("tasks, transcripts and logs are searched", async () => {
+  const found = (await answerFromExport(run, "/api/search?logs=1&q=TWO&run=r")) as SearchResults;
+  expect(found.nodes).toEqual([{ id: "root", title: "Ledger", passes: true }]);
+  expect(found.logs.map((hit) => [hit.iter, hit.log, hit.line, hit.text])).toEqual([
+    [7, "transcript", 0, "Not two but three"],
+    [7, "guard", 1, "Two"],
+    [7, "guard", 3, "two"],
+  ]);
+  expect(found.logs_searched).toBe(1);
+});
+
 test("requests for data outside the export have no answer", async () => {
   for (const path of [
     "/api/iterations/r/0008",
-    "/api/iterations/r/0007/log/agent",
+    "/api/iterations/r/0007/log/prompt",
     "/api/tree/gone",
     "/api/x",
   ])

@@ -1,7 +1,16 @@
 // The data of an exported page. `runner export html` embeds a whole run as JSON; this module answers API requests from
 // it as the server would.
 
-import type { LogHit, LogHits, LogPage, IterationExport, LogExport, RunExport } from "./types";
+import type {
+  LogHit,
+  LogHits,
+  LogLine,
+  LogPage,
+  IterationExport,
+  LogExport,
+  RunExport,
+  SearchResults,
+} from "./types";
 
 /** The run embedded in this page; null if a server answers. It is set before the page starts. */
 export let exportedRun: RunExport | null = null;
@@ -67,6 +76,8 @@ export async function answerFromExport(run: RunExport, path: string): Promise<un
       return run.verify.result;
     case "files":
       return run.files;
+    case "search":
+      return searchExport(run, url.searchParams.get("q") ?? "");
     case "tree":
       return first === undefined ? (run.tree ?? undefined) : run.nodes[first];
     case "iterations": {
@@ -91,6 +102,67 @@ function answerFromIteration(iteration: IterationExport, rest: string[], query: 
   if (operation === "groups") return log.groups;
   if (operation === "search") return searchLog(log, query.get("q") ?? "", query.has("case"));
   return logPage(log, Number(query.get("line") ?? 0), Number(query.get("count") ?? 2000));
+}
+
+const SEARCH_HITS_MAX = 50;
+const SEARCH_HITS_PER_LOG = 5;
+const SEARCH_MS_MAX = 2000;
+/** The logs that a search covers, as on the server. The output of an agent with events is its transcript. */
+const SEARCHED_LOGS = ["stream", "guard", "stderr", "agent"];
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return json;
+  }
+}
+
+/** The first text in a JSON value that contains the wanted one, in lower case. */
+function textWith(value: unknown, wanted: string): string | undefined {
+  if (typeof value === "string") return value.toLowerCase().includes(wanted) ? value : undefined;
+  const parts = typeof value === "object" && value !== null ? Object.values(value) : [];
+  for (const part of parts) {
+    const found = textWith(part, wanted);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Tasks by their goal, and lines of logs, of the newest iterations first. The page finds the rest by itself. */
+async function searchExport(run: RunExport, text: string): Promise<SearchResults> {
+  const wanted = text.toLowerCase();
+  const nodes = Object.values(run.nodes).filter((node) =>
+    [node.id, node.title, node.goal, ...node.acceptance].some((part) => part.toLowerCase().includes(wanted)),
+  );
+  const logs: LogLine[] = [];
+  let searched = 0;
+  const started = performance.now();
+  for (const { iter, has_logs } of run.iterations.iterations.toReversed()) {
+    if (logs.length >= SEARCH_HITS_MAX || performance.now() - started > SEARCH_MS_MAX) break;
+    if (!has_logs) continue;
+    const iteration = await iterationOf(run, iter);
+    searched++;
+    for (const name of SEARCHED_LOGS) {
+      const log = iteration?.logs[name];
+      if (!log || (name === "agent" && iteration.logs.stream)) continue;
+      const hits = searchLog(log, text, false).hits.slice(0, SEARCH_HITS_PER_LOG);
+      for (const { line, text } of hits) {
+        if (name !== "stream") logs.push({ iter, log: name, line, text });
+        else logs.push({ iter, log: "transcript", line, text: textWith(parsed(text), wanted) ?? text });
+      }
+    }
+  }
+  return {
+    nodes_total: nodes.length,
+    nodes: nodes.slice(0, SEARCH_HITS_MAX).map(({ id, title, passes }) => ({ id, title, passes })),
+    iterations_total: 0,
+    iterations: [],
+    files_total: 0,
+    files: [],
+    logs: logs.slice(0, SEARCH_HITS_MAX),
+    logs_searched: searched,
+  };
 }
 
 function logPage(log: LogExport, from: number, count: number): LogPage {

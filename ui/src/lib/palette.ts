@@ -3,7 +3,7 @@
 import { plural } from "./format";
 import { outcomeLabel } from "./labels";
 import { iterationTab, type Route } from "./router";
-import type { FileHistory, IterationRow, TreeColumns } from "./types";
+import type { FileHistory, IterationRow, NodeName, SearchResults, TreeColumns } from "./types";
 
 export interface PaletteItem {
   key: string;
@@ -23,6 +23,8 @@ interface PaletteSource {
 }
 
 const ITEMS_MAX = 12;
+/** After how many matches a search of the logs ends. */
+export const LOG_HITS_MAX = 50;
 
 export function paletteItems(source: PaletteSource): PaletteItem[] {
   const text = source.text.trim();
@@ -31,7 +33,13 @@ export function paletteItems(source: PaletteSource): PaletteItem[] {
   if (number) return iterationsByNumber(source, number[1] ?? "");
   if (lower.startsWith("f:")) return files(source, lower.slice(2).trim());
   if (lower.startsWith("s:")) return iterationsByOutcome(source, lower.slice(2).trim());
-  return [...views(source, lower), ...tasks(source, lower), ...(lower ? files(source, lower) : [])];
+  if (lower === "") return views(source, lower);
+  return [
+    ...views(source, lower),
+    ...tasks(source, lower),
+    ...files(source, lower),
+    ...iterationsByText(source, lower),
+  ];
 }
 
 function views({ run, rows }: PaletteSource, text: string): PaletteItem[] {
@@ -82,8 +90,41 @@ function iterationsByOutcome({ run, rows }: PaletteSource, text: string): Palett
     .map((row) => iterationItem(run, row));
 }
 
+/** The newest iterations whose task, summary or findings contain the text. */
+function iterationsByText({ run, rows }: PaletteSource, text: string): PaletteItem[] {
+  const contains = (value: string | null) => value !== null && value.toLowerCase().includes(text);
+  return rows
+    .filter((row) => contains(row.path) || contains(row.summary) || row.findings.some(contains))
+    .toReversed()
+    .slice(0, ITEMS_MAX)
+    .map((row) => iterationItem(run, row));
+}
+
+/** Tasks that the server found by their goal, without those that are listed already. */
+export function foundTasks(run: string, nodes: NodeName[], listed: PaletteItem[]): PaletteItem[] {
+  const known = new Set(listed.map((item) => item.key));
+  return nodes
+    .map((node) => ({
+      key: `t:${node.id}`,
+      kind: "task",
+      title: node.title || node.id,
+      detail: node.passes ? "passed" : "",
+      route: { view: "overview" as const, run, node: node.id },
+    }))
+    .filter((item) => !known.has(item.key))
+    .slice(0, ITEMS_MAX);
+}
+
+/** What a search of the logs did not cover; empty if it covered everything. */
+export function searchLimit(found: SearchResults, rows: IterationRow[]): string {
+  const withLogs = rows.filter((row) => row.has_logs).length;
+  if (found.logs_searched >= withLogs) return "";
+  const reason = found.logs.length >= LOG_HITS_MAX ? `${found.logs.length} matches` : "2 seconds";
+  return `Stopped after ${reason}: searched the logs of the newest ${found.logs_searched} of ${withLogs} iterations.`;
+}
+
 function tasks({ run, tree }: PaletteSource, text: string): PaletteItem[] {
-  if (!tree || text === "") return [];
+  if (!tree) return [];
   const items: PaletteItem[] = [];
   for (let index = 0; index < tree.id.length && items.length < ITEMS_MAX; index++) {
     const [id, title] = [tree.id[index] ?? "", tree.title[index] ?? ""];
