@@ -12,6 +12,9 @@ use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 
 use crate::error::RequestError;
 
+/// How long a browser keeps the token: an installed page is opened again after days.
+const COOKIE_SECS: u32 = 30 * 24 * 3600;
+
 /// Which requests a server accepts.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessPolicy {
@@ -86,7 +89,10 @@ impl AccessPolicy {
     /// The value of the `Set-Cookie` header that stores the token.
     pub(crate) fn set_cookie(&self) -> String {
         let token = self.token.as_deref().unwrap_or_default();
-        format!("{}={token}; Path=/; HttpOnly; SameSite=Strict", self.cookie_name())
+        format!(
+            "{}={token}; Path=/; Max-Age={COOKIE_SECS}; HttpOnly; SameSite=Strict",
+            self.cookie_name()
+        )
     }
 
     fn check_token(&self, request: &Parts) -> Result<GrantedAccess, RequestError> {

@@ -261,7 +261,7 @@ fn token_is_required_for_other_machines() {
     let redirect = server.get(&format!("/?token={token}"));
     assert_eq!((redirect.status, redirect.header("location")), (303, Some("/")));
     let cookie = redirect.header("set-cookie").unwrap();
-    assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
+    assert!(cookie.ends_with("; Path=/; Max-Age=2592000; HttpOnly; SameSite=Strict"), "{cookie}");
     let cookie = cookie.split(';').next().unwrap();
     assert_eq!(server.request("GET", "/api/tree", &[("Cookie", cookie)]).status, 200);
     assert_eq!(
