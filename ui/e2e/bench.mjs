@@ -8,7 +8,6 @@ import {
   mkdirSync,
   mkdtempSync,
   openSync,
-  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -17,7 +16,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { AGENT, cleanUp, GUARD, launchBrowser, Repository, RUN, Server } from "./lib.mjs";
+import { cleanUp, launchBrowser, RUN, Server } from "./lib.mjs";
+import { createLongRun } from "./long-run.mjs";
 
 const NODES = 100_000;
 const LOG_BYTES = 100 << 20;
@@ -86,56 +86,6 @@ function createLargeTree() {
   return root;
 }
 
-/** A real run whose third iteration is repeated: `iterations` folders and commits with different numbers, times and files. */
-function createLongRun(iterations) {
-  const repository = new Repository({ agent: AGENT, guard: GUARD });
-  repository.runner("loop");
-  const { root } = repository;
-  const base = join(root, `.runner/iterations/${RUN}`);
-  const names = readdirSync(join(base, "0003"));
-  const files = names.map((name) => [name, readFileSync(join(base, "0003", name), "utf8")]);
-  const third = ["log", "-1", "--format=%B", "--grep=iter 0003", `runner/${RUN}`];
-  const message = execFileSync("git", third, { cwd: root });
-  const number = (iter) => String(iter).padStart(4, "0");
-  const parts = [];
-  for (let iter = 5; iter <= iterations; iter++) {
-    const text = String(message).replace(/iter 0003/, `iter ${number(iter)}`);
-    const content = `pub const N: u32 = ${iter};\n`.repeat(8);
-    parts.push(
-      `commit refs/heads/runner/${RUN}\nmark :${iter}\n`,
-      `committer Test <test@localhost> ${1_700_000_000 + iter * 200} +0000\n`,
-      `data ${Buffer.byteLength(text)}\n${text}\n`,
-      iter === 5 ? `from refs/heads/runner/${RUN}^0\n` : "",
-      `M 100644 inline src/n${iter % 200}.rs\ndata ${content.length}\n${content}\n`,
-    );
-  }
-  const marks = join(repository.base, "marks");
-  const input = parts.join("");
-  execFileSync("git", ["fast-import", "--quiet", "--force", `--export-marks=${marks}`], { cwd: root, input });
-  const commits = new Map(
-    readFileSync(marks, "utf8")
-      .trim()
-      .split("\n")
-      .map((line) => [Number(line.slice(1).split(" ")[0]), line.split(" ")[1]]),
-  );
-  for (let iter = 5; iter <= iterations; iter++) {
-    const folder = join(base, number(iter));
-    mkdirSync(folder);
-    const started = 1_700_000_000_000 + iter * 200_000;
-    for (const [name, text] of files) {
-      let changed = text;
-      if (name === "meta.json") {
-        const meta = { ...JSON.parse(text), iter, started_ms: started, ended_ms: started + 90_000 };
-        meta.commit_after = commits.get(iter);
-        meta.commit_before = commits.get(iter - 1) ?? meta.commit_before;
-        changed = JSON.stringify(meta);
-      }
-      writeFileSync(join(folder, name), changed);
-    }
-  }
-  return root;
-}
-
 /** Scrolls an element; returns main-thread milliseconds per frame. */
 async function scroll(page, selector, step) {
   const session = await page.context().newCDPSession(page);
@@ -193,7 +143,7 @@ async function timeRequest(name, path, url, max) {
 
 /** The first screen of a long run, and what an event costs the server. */
 async function measureLongRun(browser, iterations) {
-  const root = createLongRun(iterations);
+  const { root } = createLongRun(iterations);
   const server = await Server.start({ root, env: process.env });
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
   await page.goto(server.url);
@@ -288,7 +238,7 @@ async function measureLargeTree(browser) {
 /** The parts of the benchmark, in their order. */
 const PARTS = {
   run: async () => measureLongRun(await launchBrowser(), 1441),
-  export: () => measureExport(createLongRun(1441), 1441),
+  export: () => measureExport(createLongRun(1441).root, 1441),
   events: async () => measureLongRun(await launchBrowser(), 5000),
   tree: async () => measureLargeTree(await launchBrowser()),
 };

@@ -9,20 +9,31 @@ import { AGENT, GUARD, Repository, RUN, Server, cleanUp, launchBrowser, open } f
 
 const used = (cost) =>
   `printf '{"usage": {"input_tokens": 182000, "cached_input_tokens": 91000, "output_tokens": 9400${cost}}}' > "$RUNNER_REPORT"\n`;
-const COST = used(`, "cost_microdollars": 1893333`);
+/** Four sessions cost $7.678: that is $7.67 rounded down, and $7.68 to the nearest cent. */
+const COST = used(`, "cost_microdollars": 1919500`);
 const BUDGET = "[budget]\nrun_usd = 20\n";
+const ANNOTATION = "the agent changed `guard.sh` (protected): restored";
 const STUCK = AGENT.replace(/0003\).*;;/, "0003|0004) echo bad > to; answer done 'Fixed for good.' ;;");
 
 let browser, complete, server;
 
 before(async () => {
   browser = await launchBrowser();
-  complete = new Repository({ agent: COST + AGENT, guard: GUARD, config: BUDGET });
+  const agent = AGENT.replace("0002) ", "0002) echo '# no tests' >> guard.sh; ");
+  const goal = "# Roman numerals\n\nNumbers to numerals **and back**.\n";
+  complete = new Repository({ agent: COST + agent, guard: GUARD, config: BUDGET, goal });
   assert.equal(complete.runner("loop"), 0);
   server = await Server.start(complete);
 });
 
 after(cleanUp);
+
+/** What `runner status` prints. */
+function statusText(repository) {
+  const folder = process.env.RUNNER_BIN ?? join(import.meta.dirname, "../../target/debug");
+  const options = { cwd: repository.root, env: repository.env };
+  return String(execFileSync(join(folder, "runner"), ["status", "--color", "never"], options));
+}
 
 const close = (page) => page.context().close();
 const header = (page) => page.getByRole("banner");
@@ -65,17 +76,15 @@ describe("what the page claims is true", () => {
 
   it("D2: money is that of the command line, estimated or not, and unknown is a dash", async () => {
     const page = await open(browser, server);
-    await header(page).getByText("$7.57 of $20.00").waitFor();
-    const spent = String(
-      execFileSync(
-        process.env.RUNNER_BIN
-          ? join(process.env.RUNNER_BIN, "runner")
-          : join(import.meta.dirname, "../../target/debug/runner"),
-        ["status", "--color", "never"],
-        { cwd: complete.root, env: complete.env },
-      ),
-    );
-    assert.match(spent, /\$7\.57 of \$20\.00/);
+    await header(page).getByText("$7.67 of $20.00").waitFor();
+    assert.match(statusText(complete), /\$7\.67 of \$20\.00/);
+    await page
+      .getByRole("region", { name: /complete/i })
+      .getByText("$7.67")
+      .first()
+      .waitFor();
+    await page.goto(`${server.url}#/run/${RUN}/stats`);
+    await page.locator("dl .panel", { hasText: "Cost" }).getByText("$7.67", { exact: true }).waitFor();
     await close(page);
     const priced = new Repository({
       agent: used("") + AGENT,
@@ -83,18 +92,58 @@ describe("what the page claims is true", () => {
       config: `${BUDGET}[prices.command]\ninput = 3.0\noutput = 15.0\n`,
     });
     const unknown = new Repository({ agent: AGENT, guard: GUARD, config: BUDGET });
-    for (const [repository, text] of [
-      [priced, /\$\d+\.\d\d of \$20\.00 \(estimated\)|– of \$20\.00/],
-      [unknown, /– of \$20\.00/],
-    ]) {
-      repository.runner("loop");
-      const own = await Server.start(repository);
-      const other = await open(browser, own);
-      await header(other).getByText(text).first().waitFor();
-      assert.equal(await header(other).getByText("$0.00").count(), 0);
-      await close(other);
-      own.stop();
-    }
+    priced.runner("loop");
+    const [estimate] = /\$\d+\.\d\d of \$20\.00 \(estimated\)/.exec(statusText(priced));
+    const amount = estimate.replace(" of $20.00", "");
+    const first = await Server.start(priced);
+    const estimated = await open(browser, first);
+    await header(estimated).getByText(estimate).waitFor();
+    await estimated
+      .getByRole("region", { name: /complete/i })
+      .getByText(amount)
+      .first()
+      .waitFor();
+    await estimated.goto(`${first.url}#/run/${RUN}/stats`);
+    await estimated.locator("dl .panel", { hasText: "Cost" }).getByText(amount, { exact: true }).waitFor();
+    await close(estimated);
+    first.stop();
+    unknown.runner("loop");
+    const second = await Server.start(unknown);
+    const other = await open(browser, second);
+    await header(other).getByText("– of $20.00").waitFor();
+    assert.equal(await header(other).getByText("$0.00").count(), 0);
+    await other.goto(`${second.url}#/run/${RUN}/stats`);
+    await other.locator("dl .panel", { hasText: "Cost" }).getByText("–", { exact: true }).waitFor();
+    await close(other);
+    second.stop();
+  });
+
+  it("D2: a fork shows what the runs before it cost, like the command line", async () => {
+    const repository = new Repository({ agent: COST + AGENT, guard: GUARD, config: BUDGET });
+    repository.runner("loop");
+    assert.equal(repository.runner("fork", "3", "--id", "again"), 0);
+    assert.equal(repository.runner("loop"), 0);
+    const [spent] = /\$\d+\.\d\d of \$20\.00/.exec(statusText(repository));
+    const amount = spent.replace(" of $20.00", "");
+    const own = await Server.start(repository);
+    const page = await open(browser, own);
+    await header(page).getByText(spent).waitFor();
+    await page.goto(`${own.url}#/run/again/stats`);
+    await page.locator("dl .panel", { hasText: "Cost" }).getByText(amount, { exact: true }).waitFor();
+    await page.getByRole("img", { name: `2 of 2 tasks passed for ${amount}` }).waitFor();
+    await close(page);
+    own.stop();
+  });
+
+  it("D2: the lines of a complete run are its net change", async () => {
+    const page = await open(browser, server);
+    // `to` is written twice with one line each: the run adds two lines, and removes none.
+    const files = page
+      .getByRole("region", { name: /complete/i })
+      .getByRole("heading", { name: /2 files changed/ });
+    await files.waitFor();
+    assert.match(await files.innerText(), /\+2\s+−0/);
+    await close(page);
   });
 
   it("D2: a clone shows the cost, and no time that it does not know", async () => {
@@ -104,9 +153,16 @@ describe("what the page claims is true", () => {
     complete.git("switch", "-q", "runner/demo");
     const own = await Server.start(clone);
     const page = await open(browser, own);
-    await header(page).getByText("$7.57").waitFor();
+    await header(page).getByText("$7.67").waitFor();
     await page.getByRole("region", { name: "Iterations" }).getByRole("listitem").first().waitFor();
     assert.equal(await page.getByText("0.0 s").count(), 0);
+    // What an iteration is annotated with is a sentence, not the machine's `edited added=2 removed=0`.
+    await page
+      .getByRole("region", { name: /complete/i })
+      .getByText(ANNOTATION)
+      .first()
+      .waitFor();
+    assert.equal(await page.getByText(/\w+=\d/).count(), 0);
     await page.goto(`${own.url}#/run/${RUN}/i/2`);
     await page.getByText("they stay on the machine that made the run").waitFor();
     await close(page);
@@ -155,6 +211,14 @@ describe("what the page claims is true", () => {
     await task.locator("h3:has-text('Last failure') + p", { hasText: "#3" }).waitFor();
     await close(other);
     own.stop();
+  });
+
+  it("the goal of a task is shown as Markdown", async () => {
+    const page = await open(browser, server, `#/run/${RUN}/node/root`);
+    const task = page.getByRole("region", { name: "Task root" });
+    await task.locator("strong", { hasText: "and back" }).waitFor();
+    assert.equal(await task.getByText("**").count(), 0);
+    await close(page);
   });
 
   it("D30: questions of agents are shown with their answers", async () => {
@@ -228,6 +292,28 @@ describe("a live run", () => {
     second.stop();
   });
 
+  it("D7: a transcript and a log recover after one error response of the server", async () => {
+    const page = await open(browser, server);
+    for (const [tab, log, text] of [
+      ["", "events", "Guard failed: exit 1"],
+      ["/guard", "guard", "numerals::four"],
+    ]) {
+      let refused = 0;
+      const error = { code: "busy", message: "The server is busy." };
+      const path = new RegExp(`/log/${log}\\?`);
+      await page.route(path, (route) =>
+        refused++ === 0 ? route.fulfill({ status: 503, json: { error } }) : route.continue(),
+      );
+      await page.goto(`${server.url}#/run/${RUN}/i/2${tab}`);
+      await page.getByText(error.message).first().waitFor();
+      assert.equal(await page.getByText("they stay on the machine").count(), 0);
+      await page.getByText(text).first().waitFor();
+      await page.getByText(error.message).first().waitFor({ state: "detached" });
+      await page.unroute(path);
+    }
+    await close(page);
+  });
+
   it("D7: a view whose script could not be loaded appears later", async () => {
     const page = await open(browser, server);
     await page.route("**/views.js", (route) => route.abort());
@@ -274,7 +360,7 @@ describe("layout and place", () => {
   it("D5: the header with cost and budget fits every screen", async () => {
     for (const width of [1440, 820, 720, 390, 320]) {
       const page = await open(browser, server, "", { viewport: { width, height: 800 } });
-      await header(page).getByText("$7.57").waitFor();
+      await header(page).getByText("$7.67").waitFor();
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       assert.ok(overflow <= 0, `${overflow} px at ${width}`);
       for (const name of ["Share", "Keys and help"]) {
@@ -328,14 +414,20 @@ describe("layout and place", () => {
 
   it("D15: titles cannot reorder the text around them, and joined emoji stay whole", async () => {
     const title = "evil\u202eexe.live \u{1f468}\u200d\u{1f469}\u200d\u{1f467}";
+    const family = "\u{1f468}\u200d\u{1f469}\u200d\u{1f467}";
+    const persian = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645";
     const agent = AGENT.replace("Numerals to numbers", title);
-    const repository = new Repository({ agent, guard: GUARD });
+    const goal = `# Roman \u202e${family} ${persian}\n\nNumbers to numerals and back.\n`;
+    const repository = new Repository({ agent, guard: GUARD, goal });
     repository.runner("loop");
     const own = await Server.start(repository);
     const page = await open(browser, own, `#/run/${RUN}/node/from`);
-    await page.getByText("\u{1f468}\u200d\u{1f469}\u200d\u{1f467}").first().waitFor();
+    await page.getByRole("region", { name: "Task from" }).getByText(family).first().waitFor();
+    await header(page).getByText(`Roman ${family} ${persian}`).waitFor();
     const texts = await page.evaluate(() => document.body.innerText);
     assert.ok(!texts.includes("\u202e"));
+    await page.goto(`${own.url}#/run/${RUN}/i/1/diff`);
+    await page.getByRole("link", { name: `evilexe.live ${family}` }).waitFor();
     await close(page);
     own.stop();
   });
@@ -372,6 +464,14 @@ describe("layout and place", () => {
     const page = await open(browser, server, `#/run/${RUN}/i/1/diff`);
     await page.getByText("2 tasks added").waitFor();
     await page.getByRole("link", { name: "Numerals to numbers" }).waitFor();
+    await page.getByText("Only files of the runner changed.").waitFor();
+    assert.equal(await page.locator(".code-line").count(), 0);
+    await page.goto(`${server.url}#/run/${RUN}/i/2/diff`);
+    await page.getByRole("link", { name: "history of this file" }).waitFor();
+    assert.match(
+      await page.getByRole("link", { name: "history of this file" }).getAttribute("href"),
+      /file\/to$/,
+    );
     await close(page);
   });
 
@@ -463,5 +563,50 @@ describe("finding and sharing take at most two actions", () => {
     await page.getByRole("article", { name: "Iteration 2" }).getByText("FAILED").first().waitFor();
     await page.getByRole("article", { name: "Iteration 3" }).getByText("passed").first().waitFor();
     await close(page);
+  });
+});
+
+describe("a phone", () => {
+  const viewport = { width: 390, height: 844 };
+
+  it("reaches every section, search and sharing from the bottom bar", async () => {
+    const page = await open(browser, server, "", { viewport });
+    const bar = page.getByRole("navigation", { name: "Sections" });
+    await page.getByText("all 2 tasks passed").first().waitFor();
+    for (const width of [390, 320]) {
+      await page.setViewportSize({ width, height: 844 });
+      const box = await bar.boundingBox();
+      assert.ok(box.y + box.height <= 844 && box.height >= 48, `${JSON.stringify(box)} at ${width}`);
+      for (const target of await bar.locator("a, button").all()) {
+        const { x, width: wide, height } = await target.boundingBox();
+        assert.ok(wide >= 44 && height >= 44 && x + wide <= width + 1, `${await target.innerText()} at ${width}`);
+      }
+    }
+    await bar.getByRole("link", { name: "Tree" }).click();
+    await page.getByRole("treeitem").first().waitFor();
+    await bar.getByRole("link", { name: "Stats" }).click();
+    await page.getByRole("heading", { name: "Time and cost" }).waitFor();
+    await bar.getByRole("button", { name: "Search" }).click();
+    await page.getByRole("combobox", { name: /Search tasks/ }).fill("share");
+    await page.getByRole("option", { name: "Share this run" }).click();
+    await page.getByRole("button", { name: "Download" }).waitFor();
+    await close(page);
+  });
+
+  it("installs the page of a server with a token, and stays logged in", async () => {
+    const own = await Server.start(complete, "--token");
+    const page = await open(browser, own, "", { viewport });
+    await page.getByText("all 2 tasks passed").first().waitFor();
+    const link = page.locator("link[rel=manifest]");
+    assert.equal(await link.getAttribute("crossorigin"), "use-credentials");
+    const manifest = await page.evaluate(async () => {
+      const { href } = document.querySelector("link[rel=manifest]");
+      return (await fetch(href, { credentials: "include" })).json();
+    });
+    assert.deepEqual([manifest.display, manifest.start_url], ["standalone", "/"]);
+    const [cookie] = await page.context().cookies();
+    assert.ok(cookie.expires > Date.now() / 1000 + 24 * 3600, `expires ${cookie.expires}`);
+    await close(page);
+    own.stop();
   });
 });

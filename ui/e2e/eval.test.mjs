@@ -152,9 +152,9 @@ it("every case is shown with every agent, and leads to its trial", async () => {
 
 it("two selected runs are compared", async () => {
   const page = await open(browser, server, "#/compare");
-  await page.getByRole("combobox", { name: "old results" }).selectOption("monday@nop");
-  await page.getByRole("combobox", { name: "new results" }).selectOption("tuesday");
-  await page.getByText("3 better, 0 equal, 0 worse of 3 cases").waitFor();
+  await page.getByRole("combobox", { name: "Baseline" }).selectOption("monday@nop");
+  await page.getByRole("combobox", { name: "Candidate" }).selectOption("tuesday");
+  await page.getByText("3 better, 0 same, 0 worse of 3 cases").waitFor();
   assert.match(page.url(), /compare\?base=monday%40nop&new=tuesday$/);
   await page.context().close();
 });

@@ -1,4 +1,5 @@
-// What people want to know about a run, each in at most two actions from the open page.
+// What people want to know about a run, each in at most two actions from the open page. An action is a click, a press of a
+// key, or a text that is typed and confirmed with Enter.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -40,13 +41,16 @@ function task(name, steps, { on = () => server } = {}) {
 }
 
 const failed = () => stuck.json("log").iterations.find((row) => row.node === "rate-limit").iter;
-/** Opens the palette, types and chooses the first result: two actions. */
+/** Opens the palette, and types what leads to the first result: two actions. */
 async function search(page, act, text) {
   await act(page.keyboard.press("Control+k"));
   const field = page.getByRole("combobox", { name: /Search tasks/ });
-  await field.fill(text);
-  await page.getByRole("dialog").getByRole("option").first().waitFor();
-  await act(field.press("Enter"));
+  const typed = async () => {
+    await field.fill(text);
+    await page.getByRole("dialog").getByRole("option").first().waitFor();
+    await field.press("Enter");
+  };
+  await act(typed());
 }
 
 describe("a question is answered in at most two actions", () => {
