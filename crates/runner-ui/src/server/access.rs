@@ -89,10 +89,7 @@ impl AccessPolicy {
     /// The value of the `Set-Cookie` header that stores the token.
     pub(crate) fn set_cookie(&self) -> String {
         let token = self.token.as_deref().unwrap_or_default();
-        format!(
-            "{}={token}; Path=/; Max-Age={COOKIE_SECS}; HttpOnly; SameSite=Strict",
-            self.cookie_name()
-        )
+        format!("{}={token}; Path=/; Max-Age={COOKIE_SECS}; HttpOnly; SameSite=Strict", self.cookie_name())
     }
 
     fn check_token(&self, request: &Parts) -> Result<GrantedAccess, RequestError> {
