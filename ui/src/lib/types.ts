@@ -533,8 +533,17 @@ export interface RunFiles {
   run: string | null;
   /** By path. */
   files: FileHistory[];
+  /** What the run changed from its first to its last commit; none where git does not have them. */
+  net: NetChange | null;
   /** How many iterations are not included, because neither their patch nor their commits exist here. */
   unknown: number;
+}
+
+/** The difference between two commits, without files below `.runner/`. */
+export interface NetChange {
+  files: number;
+  added: number;
+  removed: number;
 }
 
 export interface ErrorResponse {
