@@ -18,6 +18,8 @@ pub(crate) struct Belongings {
     /// Branches and tags but those of runs that may move, with their commits.
     refs: BTreeMap<String, String>,
     stashes: Vec<String>,
+    /// The entries of the reflogs of HEAD and of these branches, by the path of the log.
+    reflogs: BTreeMap<PathBuf, Vec<String>>,
     /// Files that git does not track, and files of the git folder.
     files: BTreeMap<PathBuf, Vec<u8>>,
 }
@@ -38,12 +40,13 @@ impl Belongings {
         for name in ["ignored", "local", ".git/hooks", ".git/config"] {
             collect_files(&repo.path(name), &mut files);
         }
-        Self { refs, stashes: stashes.lines().map(str::to_owned).collect(), files }
+        let stashes = stashes.lines().map(str::to_owned).collect();
+        Self { refs, stashes, reflogs: read_reflogs(repo, runs), files }
     }
 
     /// For another process that judges.
     pub(crate) fn to_json(&self) -> Value {
-        json!({ "refs": self.refs, "stashes": self.stashes, "files": self.files })
+        json!({ "refs": self.refs, "stashes": self.stashes, "reflogs": self.reflogs, "files": self.files })
     }
 
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -52,6 +55,7 @@ impl Belongings {
         Some(Self {
             refs: serde_json::from_value(field("refs")?).ok()?,
             stashes: serde_json::from_value(field("stashes")?).ok()?,
+            reflogs: serde_json::from_value(field("reflogs")?).ok()?,
             files: serde_json::from_value(field("files")?).ok()?,
         })
     }
@@ -66,6 +70,7 @@ impl Belongings {
         if self.stashes != before.stashes {
             violations.push(format!("the stashes changed from {:?} to {:?}", before.stashes, self.stashes));
         }
+        self.lost_reflog_entries(before, violations);
         for (path, bytes) in &before.files {
             if self.files.get(path) != Some(bytes) {
                 let state = if self.files.contains_key(path) { "changed" } else { "is gone" };
@@ -73,6 +78,36 @@ impl Belongings {
             }
         }
     }
+
+    /// Reports every log that has lost entries since `before`. New entries are allowed.
+    pub(crate) fn lost_reflog_entries(&self, before: &Self, violations: &mut Vec<String>) {
+        for (path, entries) in &before.reflogs {
+            let now: BTreeSet<&String> = self.reflogs.get(path).into_iter().flatten().collect();
+            let lost = entries.iter().filter(|entry| !now.contains(entry)).count();
+            if lost > 0 {
+                let all = entries.len();
+                violations.push(format!("{} lost {lost} of {all} entries of the reflog", path.display()));
+            }
+        }
+    }
+}
+
+/// The reflogs that are files, but those of the branches of these runs.
+fn read_reflogs(repo: &TestRepo, runs: &[&str]) -> BTreeMap<PathBuf, Vec<String>> {
+    let mut files = BTreeMap::new();
+    let git_dir = repo.path(".git");
+    // A linked work tree has a file with the path of its own folder, two levels below the shared one.
+    let link = fs::read_to_string(&git_dir).unwrap_or_default();
+    let linked = link.trim_end().strip_prefix("gitdir: ").map(PathBuf::from);
+    let common = linked.as_deref().and_then(|own| own.ancestors().nth(2)).unwrap_or(&git_dir);
+    for name in ["logs/HEAD", "logs/refs/heads", "logs/refs/stash"] {
+        collect_files(&common.join(name), &mut files);
+    }
+    linked.iter().for_each(|own| collect_files(&own.join("logs/HEAD"), &mut files));
+    let is_of_run = |path: &Path| runs.iter().any(|run| path.ends_with(format!("refs/heads/runner/{run}")));
+    files.retain(|path, _| !is_of_run(path));
+    let entries = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect();
+    files.into_iter().map(|(path, bytes)| (path, entries(&bytes))).collect()
 }
 
 fn collect_files(path: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {

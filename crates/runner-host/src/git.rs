@@ -22,6 +22,7 @@ mod objects;
 mod patch_batch;
 mod project;
 mod ref_check;
+mod reflog;
 mod refs;
 mod repository;
 mod status;

@@ -5,7 +5,7 @@ use testkit::test_repo::TestRepo;
 
 use crate::families::{Family, counted_folder};
 use crate::injector::{CallClass, Fault, Injection, trace};
-use crate::oracle::{judge_state, resume};
+use crate::oracle::{Belongings, judge_state, resume};
 use crate::point::{PlannedPoint, PointSpec, PointVerdict};
 use crate::random::Random;
 use crate::scenarios::{WORK, Workspace};
@@ -49,6 +49,9 @@ const AGENTS: &[(&str, &str)] = &[
     ("empty-index", ": > .git/index"),
     ("remove-head", "rm -f .git/HEAD"),
     ("remove-logs", "rm -rf .git/logs; touch .git/logs"),
+    ("remove-reflogs", "rm -rf .git/logs"),
+    ("empty-reflogs", "find .git/logs -type f -exec truncate -s 0 {} +"),
+    ("expire-reflogs", "g reflog expire --expire=now --all; g gc --prune=now -q"),
     ("remove-refs", "rm -rf .git/refs/heads/runner"),
     ("assume-unchanged", "g update-index --assume-unchanged README.md; echo changed > README.md"),
     ("skip-worktree", "g update-index --skip-worktree README.md; echo changed > README.md"),
@@ -143,7 +146,9 @@ fn prepare(runner: &str, script: &str) -> TestRepo {
          if [ ! -e \"$HOME/attacked\" ]; then touch \"$HOME/attacked\"; {script}\nfi\nanswer done"
     );
     // A kill inside the session repeats it, so more interrupted sessions than usual are normal here.
-    RunBuilder::new(runner).agent(&agent).file("old", "old\n").movable().start()
+    let repo = RunBuilder::new(runner).agent(&agent).file("old", "old\n").movable().start();
+    repo.git(&["branch", "dev", "main"]);
+    repo
 }
 
 fn run(workspace: &Workspace, point: &PointSpec) -> PointVerdict {
@@ -151,6 +156,7 @@ fn run(workspace: &Workspace, point: &PointSpec) -> PointVerdict {
         return PointVerdict::Skipped(format!("no agent `{}`", point.subject));
     };
     let repo = prepare(&workspace.runner, script);
+    let before = Belongings::read(&repo, &[RUN]);
     let loop_command: &[&str] = &["loop"];
     if point.number(0) > 0 {
         let injection = Injection {
@@ -167,6 +173,8 @@ fn run(workspace: &Workspace, point: &PointSpec) -> PointVerdict {
     }
     let mut violations = resume(&repo, &[loop_command]);
     violations.extend(judge_state(&repo, &[RUN]));
+    // Branches that the agent moved stay where they are.
+    Belongings::read(&repo, &[RUN]).lost_reflog_entries(&before, &mut violations);
     if repo.outside().join("home/planted").exists() {
         violations.push("the runner ran a program that the agent planted".to_owned());
     }

@@ -61,6 +61,10 @@ fn damage_to_what_belongs_to_the_user_is_reported() {
     assert_reported("the stashes changed", |repo| {
         repo.git(&["stash", "drop", "-q"]);
     });
+    assert_reported("refs/heads/dev lost 1 of 1 entries", |repo| {
+        repo.git(&["reflog", "expire", "--expire=now", "dev"]);
+    });
+    assert_reported("logs/HEAD lost", |repo| fs::remove_file(repo.path(".git/logs/HEAD")).unwrap());
     assert_reported("user.env is gone", |repo| fs::remove_file(repo.path("ignored/user.env")).unwrap());
     assert_reported("pre-commit changed", |repo| repo.write(".git/hooks/pre-commit", "other"));
     assert_reported(".git/config changed", |repo| {

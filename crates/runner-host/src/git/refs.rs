@@ -1,6 +1,6 @@
 //! References: read from their files where these are enough, moved through git.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -16,8 +16,6 @@ use crate::fs::atomic;
 /// More bytes than any file of a single reference has.
 const LOOSE_BYTES_MAX: u64 = 4 << 10;
 const PACKED_BYTES_MAX: u64 = 256 << 20;
-/// How many of the newest entries of a reflog can name objects that a power cut lost.
-const LOST_ENTRIES_MAX: usize = 50;
 
 /// A local branch and the commit it points to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,25 +44,6 @@ impl Git {
         };
         loose.retain(|_, text| is_unreadable(text));
         loose.into_keys().collect()
-    }
-
-    /// Removes the newest entries of a reflog that name objects which do not exist.
-    pub(crate) fn forget_lost_objects(&self, name: &str) -> Result<(), Error> {
-        let folder = if name == "HEAD" { self.git_dir() } else { self.common_dir().to_owned() };
-        let path = folder.join("logs").join(name);
-        let Some(bytes) = atomic::read(&path, PACKED_BYTES_MAX)? else { return Ok(()) };
-        let mut kept: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
-        let ids = |line: &[u8]| lossy(line).split(' ').take(2).map(str::to_owned).collect::<Vec<_>>();
-        let first = kept.len().saturating_sub(LOST_ENTRIES_MAX);
-        let mut lost = BTreeSet::new();
-        for id in kept.iter().skip(first).flat_map(|line| ids(line)) {
-            if is_object_id(&id, self.id_digits) && !self.has_object(&id)? {
-                lost.insert(id);
-            }
-        }
-        let before = kept.len();
-        kept.retain(|line| !ids(line).iter().any(|id| lost.contains(id)));
-        if kept.len() == before { Ok(()) } else { atomic::write(&path, &kept.concat()) }
     }
 
     /// Waits until references are on the disk, where git does not: it syncs a table of the reftable format before it writes the
@@ -271,7 +250,7 @@ fn has_content(path: &Path, text: &str) -> bool {
     atomic::read(path, LOOSE_BYTES_MAX).is_ok_and(|bytes| bytes.as_deref() == Some(text.as_bytes()))
 }
 
-fn is_object_id(text: &str, id_digits: usize) -> bool {
+pub(super) fn is_object_id(text: &str, id_digits: usize) -> bool {
     let is_hexadecimal = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     text.len() == id_digits && is_hexadecimal && text.bytes().any(|byte| byte != b'0')
 }

@@ -88,6 +88,7 @@ impl SessionCheckpoint {
             paths.old_loop_log(),
             paths.asides(),
             paths.ignored_copies(),
+            paths.reflogs(),
             paths.answers(),
             paths.room(),
             index.to_owned(),

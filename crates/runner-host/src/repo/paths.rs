@@ -97,6 +97,11 @@ impl RepoPaths {
         self.private().join("ignored")
     }
 
+    /// Copies of reflogs, for as long as a session could damage them.
+    pub(crate) fn reflogs(&self) -> PathBuf {
+        self.private().join("reflogs")
+    }
+
     /// Bodies of requests on their way from a recorder to a provider.
     pub(crate) fn recorder(&self) -> PathBuf {
         self.private().join("recorder")

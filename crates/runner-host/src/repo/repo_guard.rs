@@ -4,9 +4,10 @@
 //! files are restored before the first git command runs, so that git never obeys anything planted in them. Every other
 //! reference belongs to someone else, who may be working at the same time: it is never moved. Commits that the agent made
 //! stay reachable under `refs/runner/<run>/agent/`. Where the agent could write to `.git`, the old value of every reference
-//! that moved is kept under `refs/runner/<run>/moved/`, and one that vanished is created again.
+//! that moved is kept under `refs/runner/<run>/moved/`, one that vanished is created again, and so are lost lines of reflogs.
 
 mod guarded_files;
+mod reflogs;
 mod refs;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::Git;
 use guarded_files::GuardedFiles;
+use reflogs::Reflogs;
 
 /// Files that git keeps during an operation. After a session they are the agent's, and are set aside.
 const OPERATION_FILES: [&str; 13] = [
@@ -69,6 +71,9 @@ impl GitAccess {
 pub(crate) struct RepoSnapshot {
     files: GuardedFiles,
     refs: BTreeMap<String, String>,
+    /// Empty where the session cannot write to the git directory.
+    #[serde(default, skip_serializing_if = "Reflogs::is_empty")]
+    reflogs: Reflogs,
 }
 
 /// The session whose changes are undone.
@@ -84,7 +89,11 @@ pub(crate) struct SessionRef<'a> {
 impl RepoSnapshot {
     /// Called with the lock held and no session running.
     pub(crate) fn capture(git: &Git, access: GitAccess) -> Result<Self, Error> {
-        Ok(Self { files: GuardedFiles::capture(git, access)?, refs: git.all_refs()? })
+        let reflogs = match access {
+            GitAccess::ReadOnly => Reflogs::default(),
+            GitAccess::Writable => Reflogs::capture(git)?,
+        };
+        Ok(Self { files: GuardedFiles::capture(git, access)?, refs: git.all_refs()?, reflogs })
     }
 
     /// Restores what the session must not change. No process of the session may be alive.
@@ -97,10 +106,13 @@ impl RepoSnapshot {
         }
         let agent_head = fs::read_to_string(git.git_dir().join("HEAD")).unwrap_or_default();
         self.files.restore(&aside, session.access, &mut report)?;
-        set_aside_leftovers(&aside, &mut report)?;
+        set_aside_leftovers(&aside, session.access, &mut report)?;
         git.reload_settings()?;
-        self.restore_refs(git, session, agent_head.trim(), &mut report)?;
+        self.restore_refs(&aside, session, agent_head.trim(), &mut report)?;
         self.files.restore_stash_log(git, &mut report)?;
+        if session.access == GitAccess::Writable {
+            self.reflogs.restore(git, &mut report)?;
+        }
         Ok(report)
     }
 }
@@ -185,12 +197,19 @@ fn name_in(git: &Git, path: &Path) -> String {
 }
 
 /// Moves operations that the agent left in progress, and locks of its killed git commands, out of git's way.
-fn set_aside_leftovers(aside: &AsideFolder<'_>, report: &mut RestoreReport) -> Result<(), Error> {
+fn set_aside_leftovers(
+    aside: &AsideFolder<'_>,
+    access: GitAccess,
+    report: &mut RestoreReport,
+) -> Result<(), Error> {
     let git = aside.git;
     let mut paths: Vec<PathBuf> = OPERATION_FILES.iter().map(|name| git.git_dir().join(name)).collect();
     paths.extend(COMMON_LOCKS.map(|name| git.common_dir().join(name)));
     collect_locks(&git.common_dir().join("refs"), &mut paths);
     collect_reftable_locks(git, &mut paths);
+    if access == GitAccess::Writable {
+        collect_locks(&git.common_dir().join("logs"), &mut paths);
+    }
     // Git cannot write a reflog if the folder is a file, nor an index if the index is a folder.
     paths.extend(
         [git.common_dir().join("logs")]

@@ -2,4 +2,5 @@
 
 pub(crate) mod iteration;
 mod recovery;
+mod reflogs;
 pub(crate) mod start;

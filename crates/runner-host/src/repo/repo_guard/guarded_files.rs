@@ -38,7 +38,7 @@ pub(super) struct GuardedFiles {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct FileContent(#[serde(with = "bytes_or_text")] Vec<u8>);
+pub(super) struct FileContent(#[serde(with = "bytes_or_text")] pub(super) Vec<u8>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct HookFile {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use runner_core::step::{MovedRef, RestoreReport};
 
-use super::{GitAccess, RepoSnapshot, SessionRef};
+use super::{AsideFolder, GitAccess, RepoSnapshot, SessionRef};
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::Git;
@@ -12,16 +12,18 @@ use crate::git::Git;
 impl RepoSnapshot {
     pub(super) fn restore_refs(
         &self,
-        git: &Git,
+        aside: &AsideFolder<'_>,
         session: SessionRef<'_>,
         agent_head: &str,
         report: &mut RestoreReport,
     ) -> Result<(), Error> {
+        let git = aside.git;
         if session.access == GitAccess::Writable {
             self.repair_packed_refs(git, report)?;
         }
         let mut now = git.all_refs()?;
         if session.access == GitAccess::Writable {
+            self.reflogs.clear_way(aside, &now, report)?;
             self.repair_broken_refs(git, &mut now, report)?;
         }
         let conflicting: Vec<&String> = now.keys().filter(|name| self.must_remove(name, session)).collect();
@@ -88,7 +90,18 @@ impl RepoSnapshot {
             if is_ours || to == Some(from) || !git.has_object(from)? {
                 continue;
             }
+            let saved = || {
+                let rest = name.strip_prefix("refs/").unwrap_or(name);
+                format!("refs/runner/{}/moved/{}/{rest}", session.run, session.iter)
+            };
             let Some(to) = to else {
+                // Git has no reference beside one whose name begins with it, as after `git branch -m topic topic/part`.
+                let is_in_way = |other: &String| conflicts(name, other) && !report.refs.contains(other);
+                if now.keys().any(is_in_way) {
+                    git.set_ref(&saved(), from)?;
+                    report.kept.push(saved());
+                    continue;
+                }
                 remove_unreadable_ref(git, name)?;
                 git.set_ref(name, from)?;
                 report.refs.push(name.clone());
@@ -101,10 +114,8 @@ impl RepoSnapshot {
             let saved = if git.is_ancestor(from, to)? {
                 None
             } else {
-                let rest = name.strip_prefix("refs/").unwrap_or(name);
-                let saved = format!("refs/runner/{}/moved/{}/{rest}", session.run, session.iter);
-                git.set_ref(&saved, from)?;
-                Some(saved)
+                git.set_ref(&saved(), from)?;
+                Some(saved())
             };
             report.moved_refs.push(MovedRef {
                 name: name.clone(),
@@ -119,14 +130,11 @@ impl RepoSnapshot {
     /// Whether a new reference cannot stay. Its name conflicts with the run's own references; or it replaces an object, so
     /// that git would show another history, and the agent could have made it.
     fn must_remove(&self, name: &str, session: SessionRef<'_>) -> bool {
-        let is_below =
-            |one: &str, other: &str| one.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'));
         let branch = session.run.branch().reference();
         let own = format!("refs/runner/{}", session.run);
-        let conflicts =
-            is_below(name, &branch) || is_below(&branch, name) || is_below(&own, name) || name == own;
+        let is_in_way = conflicts(name, &branch) || is_below(&own, name) || name == own;
         let replaces = session.access == GitAccess::Writable && name.starts_with("refs/replace/");
-        !self.refs.contains_key(name) && (conflicts || replaces)
+        !self.refs.contains_key(name) && (is_in_way || replaces)
     }
 
     /// Takes back every change of a reference to an object that does not exist: after a power cut, git may have written the
@@ -184,6 +192,15 @@ impl RepoSnapshot {
         report.files.push("packed-refs".to_owned());
         Ok(())
     }
+}
+
+fn is_below(one: &str, other: &str) -> bool {
+    one.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Whether git refuses to have both references.
+fn conflicts(one: &str, other: &str) -> bool {
+    is_below(one, other) || is_below(other, one)
 }
 
 /// Removes what is at the path of a reference that git does not list: git would not overwrite a file or folder that is not

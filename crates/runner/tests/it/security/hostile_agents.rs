@@ -91,6 +91,14 @@ fn assert_no_ref_is_lost(sandbox: &TestRepo, before: &BTreeSet<String>) {
     }
 }
 
+/// The entries of the reflogs of HEAD and of all branches.
+fn reflog_lines(sandbox: &TestRepo) -> BTreeSet<String> {
+    let names = ["HEAD", "refs/heads/main", "refs/heads/other", "refs/heads/runner/demo"];
+    let read = |name: &str| std::fs::read_to_string(sandbox.path(&format!(".git/logs/{name}")));
+    let lines = |name: &str| read(name).unwrap_or_default().lines().map(|line| format!("{name} {line}")).collect();
+    names.iter().flat_map(|name| -> Vec<String> { lines(name) }).collect()
+}
+
 /// Asserts everything that must hold after the vandal's iteration.
 fn assert_unharmed(sandbox: &TestRepo, base: &str, refs: &BTreeSet<String>) {
     assert!(!sandbox.outside().join("sprung").exists(), "something planted was run");
@@ -123,6 +131,7 @@ fn let_loose(script: &str) -> TestRepo {
 fn let_loose_in(sandbox: TestRepo) -> TestRepo {
     let base = sandbox.git(&["rev-parse", BRANCH]);
     let refs = user_refs(&sandbox);
+    let reflogs = reflog_lines(&sandbox);
     let ran = sandbox.runner(&["step"]);
     assert_eq!(ran.code, Some(0), "{}", show(&ran));
     assert!(
@@ -135,6 +144,8 @@ fn let_loose_in(sandbox: TestRepo) -> TestRepo {
     assert_eq!(ran.code, Some(0), "{}", show(&ran));
     assert!(!sandbox.outside().join("sprung").exists(), "something planted was run later");
     assert_no_ref_is_lost(&sandbox, &refs);
+    let lost: Vec<String> = reflogs.difference(&reflog_lines(&sandbox)).cloned().collect();
+    assert!(lost.is_empty() && reflogs.len() >= 4, "lost entries of reflogs: {lost:?}");
     assert_eq!(sandbox.outcomes().last().map(String::as_str), Some("passed"));
     assert_sound(&sandbox);
     sandbox
@@ -213,6 +224,14 @@ vandals! {
     one_that_makes_head_a_folder: "rm .git/HEAD; mkdir .git/HEAD; echo w > w"
     one_that_breaks_the_references: "git rev-parse HEAD > /dev/null; echo garbage > .git/refs/heads/main; echo garbage > .git/refs/heads/runner/demo; rm .git/refs/tags/v1; mkdir -p .git/refs/tags/v1/x; echo w > w"
     one_that_deletes_the_references: "rm -rf .git/refs .git/packed-refs .git/logs; echo w > w"
+
+    // Reflogs:
+    one_that_deletes_the_reflogs: "rm -rf .git/logs; echo w > w"
+    one_that_empties_the_reflogs: "find .git/logs -type f -exec truncate -s 0 {} +; echo w > w"
+    one_that_expires_the_reflogs: "git reflog expire --expire=now --all; echo w > w"
+    one_that_makes_a_reflog_a_folder: "rm .git/logs/refs/heads/runner/demo; mkdir .git/logs/refs/heads/runner/demo; echo x > .git/logs/refs/heads/runner/demo/x; echo w > w"
+    one_that_makes_the_reflogs_a_file: "rm -r .git/logs/refs; echo x > .git/logs/refs; rm .git/logs/HEAD; mkfifo .git/logs/HEAD; echo w > w"
+    one_that_locks_the_reflogs: "touch .git/logs/HEAD.lock .git/logs/refs/heads/main.lock; echo w > w"
 
     // The runner's own files:
     one_that_deletes_the_runners_folder: "rm -rf .runner; echo w > w"
