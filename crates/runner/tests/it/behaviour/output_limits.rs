@@ -3,6 +3,8 @@
 use testkit::oracle::assert_sound;
 use testkit::processes::{kilobytes, wait_for};
 use testkit::run_builder::RunBuilder;
+#[cfg(target_os = "linux")]
+use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 
@@ -79,4 +81,31 @@ fn thousands_of_files_are_committed_in_one_iteration() {
         " 2000 files changed, 2000 deletions(-)"
     );
     assert_sound(&sandbox);
+}
+
+/// The calls of all processes of a step that wait for the disk.
+#[cfg(target_os = "linux")]
+fn count_syncs(sandbox: &TestRepo) -> usize {
+    let log = sandbox.outside().join("syncs");
+    let mut strace = sandbox.command("strace");
+    strace.args(["-f", "-qq", "-e", "trace=fsync,fdatasync,syncfs,sync,msync,sync_file_range", "-o"]).arg(&log);
+    let output = run(strace.arg(RUNNER).arg("step"));
+    assert_eq!(output.code, Some(0), "this test needs `strace`: {}", output.stderr);
+    let trace = std::fs::read_to_string(log).unwrap();
+    trace.lines().filter(|line| line.contains("sync") && !line.contains(" resumed>")).count()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn three_thousand_new_files_cost_few_syncs() {
+    for room in ["in-place", "require"] {
+        let agent = "mkdir many; for n in $(seq 3000); do echo $n > many/$n; done; answer done";
+        let setup = RunBuilder::new(RUNNER).agent(agent).guard("test $(ls many | wc -l) = 3000");
+        let sandbox = setup.guard_keys(&format!("room = \"{room}\"")).start();
+        let syncs = count_syncs(&sandbox);
+        assert_eq!(sandbox.outcomes(), ["passed"], "{room}");
+        assert_eq!(sandbox.git(&["ls-tree", "-r", "--name-only", "HEAD", "--", "many"]).lines().count(), 3000);
+        assert!((3..=50).contains(&syncs), "{room}: {syncs}");
+        assert_sound(&sandbox);
+    }
 }

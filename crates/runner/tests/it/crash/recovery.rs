@@ -36,6 +36,25 @@ fn lock_file_that_names_another_process_does_not_stop_a_loop() {
     assert_sound(&repo);
 }
 
+/// After a reboot, or in a copy, the git folder has another device and inode number.
+#[test]
+fn interrupted_run_continues_on_another_device() {
+    for point in ["iter.begun", "iter.stored", "publish.journal"] {
+        // The second one is on another file system, where there are two.
+        for root in [testkit::test_repo::temporary_root(), std::env::temp_dir()] {
+            let repo = worker().movable().start();
+            crash_at(&repo, point);
+            let folder = tempfile::tempdir_in(root).unwrap();
+            let mut copy = repo.command("cp");
+            run(copy.arg("-a").arg(repo.outside().join(".")).arg(folder.path())).ok();
+            let repo = TestRepo::open(RUNNER, folder);
+            repo.runner(&["loop"]).ok();
+            assert_eq!(committed(&repo, "work"), "work", "{point}");
+            assert_sound(&repo);
+        }
+    }
+}
+
 /// `runner loop > night.log` asks git about that file before it recovers.
 #[test]
 fn output_in_a_file_does_not_prevent_recovery() {
@@ -349,7 +368,8 @@ fn references_to_objects_that_a_power_cut_lost_are_taken_back() {
 #[test]
 fn edits_of_the_runs_files_during_a_session_are_kept_and_offered() {
     let edit = "echo '# Another goal' >> .runner/GOAL.md; mkdir -p .runner/prompts; echo mine > .runner/prompts/mine.md; \
-        echo work > work; answer done";
+        echo '# mine' >> .runner/state/config.toml; mkdir -p .runner/nodes/root; \
+        echo '{\"network\": true}' > .runner/nodes/root/tools.json; echo work > work; answer done";
     let repo = RunBuilder::new(RUNNER).agent(edit).start();
     let output = repo.runner(&["loop"]).ok();
     assert_eq!(committed(&repo, "work"), "work");
@@ -358,7 +378,9 @@ fn edits_of_the_runs_files_during_a_session_are_kept_and_offered() {
         "the session ran with the old goal"
     );
     let notices = repo.meta(1)["file_notices"].as_array().unwrap().clone();
-    for path in [".runner/GOAL.md", ".runner/prompts/mine.md"] {
+    let edited =
+        [".runner/GOAL.md", ".runner/prompts/mine.md", ".runner/state/config.toml", ".runner/nodes/root/tools.json"];
+    for path in edited {
         let notice = notices.iter().find(|notice| notice["path"] == path).unwrap();
         assert_eq!(notice["action"], "edit_kept");
         let command = notice["restore"].as_str().unwrap();
@@ -368,6 +390,8 @@ fn edits_of_the_runs_files_during_a_session_are_kept_and_offered() {
     }
     assert!(repo.read(".runner/GOAL.md").contains("Another goal"));
     assert_eq!(repo.read(".runner/prompts/mine.md"), "mine\n");
+    assert!(repo.read(".runner/state/config.toml").ends_with("# mine\n"));
+    assert_eq!(repo.read(".runner/nodes/root/tools.json"), "{\"network\": true}\n");
 }
 
 #[test]
