@@ -106,7 +106,23 @@ fn parse_calls(text: &str) -> Vec<ListedCall> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_calls;
+    use super::{all, parse_calls, sweep_of};
+
+    /// A sweep judges by other code than a point, so a mutant must be tried against each.
+    #[test]
+    fn every_sweep_has_a_mutant_that_it_must_find() {
+        let script = include_str!("../../../scripts/crash-mutants");
+        let (_, rows) = script.split_once("sweeps_of() {").unwrap();
+        let (rows, _) = rows.split_once("esac").unwrap();
+        let swept: Vec<_> = all().iter().map(|family| family.name).filter(|name| sweep_of(name).is_some()).collect();
+        assert!(swept.len() >= 3, "{swept:?}");
+        for family in swept {
+            assert!(rows.contains(&format!("--family {family}\"")), "no sweep of {family} in: {rows}");
+        }
+        for option in ["--until-bad", "--every", "--sample"] {
+            assert!(!rows.contains(option), "{option} turns sweeps off");
+        }
+    }
 
     #[test]
     fn a_call_after_one_that_changed_nothing_has_the_state_of_that_one() {

@@ -32,7 +32,7 @@ pub(crate) enum SoakCommand {
     Steps,
 }
 
-/// Runs the soak and prints its figures. Returns whether the run is sound at the end.
+/// Runs the soak and prints its figures. Returns whether they are within their limits, and the run is sound at the end.
 pub(crate) fn run(runner: &str, iterations: usize, command: SoakCommand) -> bool {
     let started = Instant::now();
     let repo = prepare(runner, iterations);
@@ -43,15 +43,17 @@ pub(crate) fn run(runner: &str, iterations: usize, command: SoakCommand) -> bool
     }
     let seconds = started.elapsed().as_secs();
     crate::print(&format!("soak: {} iterations in {seconds} s", figures.iterations()));
-    figures.print();
+    let mut violations: Vec<String> = figures.print().into_iter().collect();
     print_outcomes(&repo);
     print_sizes(&repo);
     for args in [&["status"][..], &["log"], &["verify"], &["replay", RUN]] {
-        let CommandFigures { code, seconds, peak_megabytes } = measure(&mut repo.runner_command(args));
+        let measured = measure(&mut repo.runner_command(args));
+        let CommandFigures { code, seconds, peak_megabytes } = measured;
         let name = args.first().copied().unwrap_or_default();
+        violations.extend(measured.violation(name));
         crate::print(&format!("{name:<8} exit {code:?}, {seconds:.2} s, peak memory {peak_megabytes:.0} MB"));
     }
-    let violations = RunOracle::new(&repo, RUN).violations();
+    violations.extend(RunOracle::new(&repo, RUN).violations());
     for violation in &violations {
         crate::print(&format!("BAD {violation}"));
     }

@@ -28,6 +28,12 @@ pub(super) fn families() -> Vec<Family> {
             run: |workspace, point| run(workspace, point, CallClass::Mutating, Fault::FailOnce(Errno::EIO)),
         },
         Family {
+            name: "eio-read",
+            summary: "each call that reads a file or a folder, or asks about it, fails once with EIO",
+            points: |workspace, scenarios| points("eio-read", "reading", workspace, scenarios),
+            run: |workspace, point| run(workspace, point, CallClass::Reading, Fault::FailOnce(Errno::EIO)),
+        },
+        Family {
             name: "emfile",
             summary: "each call that needs a file descriptor fails once with EMFILE",
             points: |workspace, scenarios| points("emfile", "opening", workspace, scenarios),
@@ -43,11 +49,9 @@ pub(super) fn families() -> Vec<Family> {
         },
         Family {
             name: "enomem",
-            summary: "each call that starts a process or thread fails once with ENOMEM",
-            points: |workspace, scenarios| points("enomem", "starting", workspace, scenarios),
-            run: |workspace, point| {
-                run(workspace, point, CallClass::Starting, Fault::FailOnce(Errno::ENOMEM))
-            },
+            summary: "each call that starts a process or thread, or uses a file, fails once with ENOMEM",
+            points: |workspace, scenarios| points("enomem", "any", workspace, scenarios),
+            run: |workspace, point| run(workspace, point, CallClass::Any, Fault::FailOnce(Errno::ENOMEM)),
         },
     ]
 }

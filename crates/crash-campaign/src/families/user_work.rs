@@ -92,6 +92,11 @@ const ACTIONS: &[UserAction] = &[
         "kept prompt-by-user work/.runner/prompts/mine.md",
     ),
     action(
+        "tools",
+        "mkdir -p work/.runner/nodes/root; echo '{\"network\": true}' > work/.runner/nodes/root/tools.json",
+        "kept '\"network\": true' work/.runner/nodes/root/tools.json",
+    ),
+    action(
         "commit-on-run",
         "echo on-run-by-user > work/on-run; git -C work add on-run; git -C work commit -qm 'by user' --no-verify",
         "kept on-run-by-user work/on-run",

@@ -46,23 +46,26 @@ impl StoppedCall {
         ptrace::setregs(self.process, registers)
     }
 
-    /// The files that the call changes. None if it changes none, such as an `open` for reading.
+    /// The files of the call. None if it is not one of the class, such as an `open` for reading where only changes count.
     pub(super) fn paths(&self, call: &TracedCall, class: CallClass) -> Option<Vec<PathBuf>> {
-        let changes = |flags: u64| {
-            let mask = u64::from((libc::O_CREAT | libc::O_TRUNC).cast_unsigned());
-            class.counts_every_open() || flags & mask != 0
-        };
         let working_dir = libc::AT_FDCWD;
         let paths = match call.arguments {
             PathArguments::Nowhere => Vec::new(),
             PathArguments::Descriptor(at) => vec![self.descriptor_path(self.descriptor(at))],
             PathArguments::Path(at) => vec![self.path(working_dir, at)],
             PathArguments::PathAt(at) => vec![self.path(self.descriptor(at), at + 1)],
-            PathArguments::Open(at) if changes(self.argument(at + 1)) => vec![self.path(working_dir, at)],
-            PathArguments::OpenAt(at) if changes(self.argument(at + 2)) => {
+            PathArguments::Open(at) if class.counts_open(self.argument(at + 1)) => vec![self.path(working_dir, at)],
+            PathArguments::OpenAt(at) if class.counts_open(self.argument(at + 2)) => {
                 vec![self.path(self.descriptor(at), at + 1)]
             }
-            PathArguments::Open(_) | PathArguments::OpenAt(_) => return None,
+            PathArguments::OpenAt2(at) if class.counts_open(self.word(self.argument(at + 2))) => {
+                vec![self.path(self.descriptor(at), at + 1)]
+            }
+            PathArguments::Duplicate if self.is_duplication() => Vec::new(),
+            PathArguments::Open(_)
+            | PathArguments::OpenAt(_)
+            | PathArguments::OpenAt2(_)
+            | PathArguments::Duplicate => return None,
             PathArguments::TwoPaths => vec![self.path(working_dir, 0), self.path(working_dir, 1)],
             PathArguments::TwoPathsAt => {
                 vec![self.path(self.descriptor(0), 1), self.path(self.descriptor(2), 3)]
@@ -89,6 +92,20 @@ impl StoppedCall {
     )]
     fn descriptor(&self, at: usize) -> i32 {
         self.argument(at) as i32
+    }
+
+    /// Whether a `fcntl` copies a descriptor.
+    fn is_duplication(&self) -> bool {
+        [libc::F_DUPFD, libc::F_DUPFD_CLOEXEC].contains(&self.descriptor(1))
+    }
+
+    /// The number at an address; 0 if it cannot be read.
+    fn word(&self, address: u64) -> u64 {
+        let mut bytes = [0; size_of::<u64>()];
+        let base = usize::try_from(address).unwrap_or_default();
+        let remote = RemoteIoVec { base, len: bytes.len() };
+        let _ = process_vm_readv(self.process, &mut [IoSliceMut::new(&mut bytes)], &[remote]);
+        u64::from_ne_bytes(bytes)
     }
 
     fn descriptor_path(&self, descriptor: i32) -> PathBuf {

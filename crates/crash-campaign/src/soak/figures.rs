@@ -12,6 +12,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 const WINDOW: usize = 10;
 /// How many give the mean of the processor time. Every 200 or so, maintenance packs objects.
 const PROCESSOR_WINDOW: usize = 100;
+/// The iterations whose own times are compared, and how much the later one may take more.
+const COMPARED: [usize; 2] = [10, 1700];
+const GROWTH_MAX: f64 = 1.2;
+/// How much memory a command may use that reads the whole run.
+const PEAK_MEGABYTES_MAX: f64 = 200.0;
 /// The unit of times in `/proc/PID/stat` on x86-64.
 const TICK_MILLIS: f64 = 10.0;
 
@@ -86,8 +91,8 @@ impl LoopFigures {
         self.times.len()
     }
 
-    /// Prints the figures around some iterations, and the ratios of the last to the first.
-    pub(super) fn print(&self) {
+    /// Prints the figures around some iterations, and how they grew. Returns what grew too much.
+    pub(super) fn print(&self) -> Option<String> {
         let last = self.iterations();
         let mut places = vec![10, 100, 1000, 1700, last];
         places.retain(|place| *place <= last);
@@ -105,13 +110,29 @@ impl LoopFigures {
                 process.children,
             ));
         }
-        let (first, last) = (self.around(10.min(last)), self.around(last));
-        let ratio = |of: fn(&IterationTime) -> f64| of(&last) / of(&first).max(f64::MIN_POSITIVE);
+        let [early, late] = COMPARED.map(|place| place.min(last));
+        let ratio = self.ratio(early, late);
         crate::print(&format!(
-            "last / 10th: own time {:.2}, processor time {:.2}",
-            ratio(|time| time.own),
-            ratio(|time| time.processor)
+            "at {late} / at {early}: own time {:.2}, processor time {:.2}",
+            ratio.own, ratio.processor
         ));
+        self.growth()
+    }
+
+    /// Why the own time of a late iteration is too long. A soak that has fewer iterations shows nothing.
+    fn growth(&self) -> Option<String> {
+        let [early, late] = COMPARED;
+        let ratio = self.ratio(early, late).own;
+        let is_too_slow = self.iterations() >= late && ratio > GROWTH_MAX;
+        is_too_slow.then(|| {
+            format!("iteration {late} takes {ratio:.2} times as long as iteration {early}, more than {GROWTH_MAX}")
+        })
+    }
+
+    fn ratio(&self, early: usize, late: usize) -> IterationTime {
+        let (early, late) = (self.around(early), self.around(late));
+        let of = |time: fn(&IterationTime) -> f64| time(&late) / time(&early).max(f64::MIN_POSITIVE);
+        IterationTime { own: of(|time| time.own), processor: of(|time| time.processor) }
     }
 
     /// The median of the own time, and the mean of the processor time, whose clock is coarse.
@@ -140,6 +161,18 @@ pub(super) struct CommandFigures {
     pub(super) code: Option<i32>,
     pub(super) seconds: f64,
     pub(super) peak_megabytes: f64,
+}
+
+impl CommandFigures {
+    /// Why a command that reads the whole run failed or used too much memory.
+    pub(super) fn violation(&self, name: &str) -> Option<String> {
+        if self.code != Some(0) {
+            return Some(format!("`runner {name}`: exit {:?}", self.code));
+        }
+        (self.peak_megabytes > PEAK_MEGABYTES_MAX).then(|| {
+            format!("`runner {name}` used {:.0} MB, more than {PEAK_MEGABYTES_MAX}", self.peak_megabytes)
+        })
+    }
 }
 
 pub(super) fn measure(command: &mut Command) -> CommandFigures {
@@ -171,4 +204,39 @@ pub(super) fn folder_megabytes(folder: &Path) -> f64 {
             .sum()
     }
     to_megabytes(bytes(folder) / 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A soak whose iterations take one millisecond each, from number 1,000 on this many.
+    fn figures(iterations: usize, later: f64) -> LoopFigures {
+        let mut figures = LoopFigures::default();
+        for number in 1..=iterations {
+            let own = if number < 1000 { 1.0 } else { later };
+            figures.record(IterationTime { own, processor: 1.0 }, ProcessFigures::default());
+        }
+        figures
+    }
+
+    #[test]
+    fn a_late_iteration_that_takes_longer_fails_the_soak() {
+        assert_eq!(figures(2000, 1.19).growth(), None);
+        let growth = figures(2000, 1.25).growth().unwrap();
+        assert_eq!(growth, "iteration 1700 takes 1.25 times as long as iteration 10, more than 1.2");
+        assert_eq!(figures(1699, 9.0).growth(), None, "it has no iteration 1,700");
+        let mut slow_end = figures(1900, 1.0);
+        slow_end.times.extend(figures(2000, 9.0).times.into_iter().skip(1900));
+        assert_eq!(slow_end.growth(), None, "the promise is about iteration 1,700");
+    }
+
+    #[test]
+    fn a_command_that_fails_or_needs_much_memory_fails_the_soak() {
+        let figures = |code, peak_megabytes| CommandFigures { code: Some(code), seconds: 1.0, peak_megabytes };
+        assert_eq!(figures(0, 199.0).violation("verify"), None);
+        let violation = figures(0, 201.0).violation("verify");
+        assert_eq!(violation.as_deref(), Some("`runner verify` used 201 MB, more than 200"));
+        assert!(figures(1, 1.0).violation("verify").is_some());
+    }
 }

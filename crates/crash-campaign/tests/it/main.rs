@@ -26,6 +26,25 @@ fn calls_of_the_runner_and_of_git_are_counted_and_those_of_the_agent_are_not() {
 }
 
 #[test]
+fn reads_of_the_runner_and_of_git_are_counted_too() {
+    let calls = stdout(&["calls", "note", "reading"]);
+    for expected in ["runner read ", "git read ", "runner getdents64", "git openat"] {
+        assert!(calls.lines().any(|line| line.starts_with(expected)), "no `{expected}` in:\n{calls}");
+    }
+    assert!(!calls.lines().any(|line| line.contains(" write ")), "{calls}");
+    let opening = stdout(&["calls", "note", "opening"]);
+    for expected in ["runner socketpair", "runner pipe2"] {
+        assert!(opening.lines().any(|line| line.starts_with(expected)), "no `{expected}` in:\n{opening}");
+    }
+}
+
+#[test]
+fn a_read_that_fails_is_survived() {
+    assert_eq!(stdout(&["point", "eio-read/note/40"]), "sound\n");
+    assert_eq!(stdout(&["point", "enomem/note/60"]), "sound\n");
+}
+
+#[test]
 fn a_kill_is_injected_and_survived() {
     assert_eq!(stdout(&["point", "kill-all/step/20"]), "sound\n");
     assert_eq!(stdout(&["point", "kill-runner/guard-fails/60"]), "sound\n");
@@ -51,7 +70,21 @@ fn a_fault_beyond_the_last_call_is_not_counted_as_survived() {
 #[test]
 fn a_short_soak_is_sound_and_prints_its_figures() {
     let printed = stdout(&["soak", "12"]);
-    for expected in ["soak: 12 iterations", "last / 10th:", "loose objects", "verify", "replay"] {
+    for expected in ["soak: 12 iterations", "at 12 / at 10: own time", "loose objects", "verify", "replay"] {
         assert!(printed.contains(expected), "no `{expected}` in:\n{printed}");
+    }
+}
+
+#[test]
+fn every_mutant_can_be_made() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let script = std::fs::read_to_string(format!("{root}/scripts/crash-mutants")).expect("a script");
+    let patches = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/mutants")).expect("a folder");
+    for patch in patches.map(|entry| entry.expect("a file").path()) {
+        let output = Command::new("git").args(["apply", "--check"]).arg(&patch).current_dir(root).output();
+        let output = output.expect("git");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let name = patch.file_stem().expect("a name").to_string_lossy().into_owned();
+        assert!(script.contains(&format!("        {name}) echo \"")), "nothing finds {name}");
     }
 }
