@@ -579,7 +579,10 @@ describe("a phone", () => {
       assert.ok(box.y + box.height <= 844 && box.height >= 48, `${JSON.stringify(box)} at ${width}`);
       for (const target of await bar.locator("a, button").all()) {
         const { x, width: wide, height } = await target.boundingBox();
-        assert.ok(wide >= 40 && height >= 44 && x + wide <= width + 1, `${await target.innerText()} at ${width}`);
+        assert.ok(
+          wide >= 40 && height >= 44 && x + wide <= width + 1,
+          `${await target.innerText()} at ${width}`,
+        );
       }
     }
     await bar.getByRole("link", { name: "Tree" }).click();
