@@ -318,6 +318,15 @@ impl RunState {
         if problems.is_empty() { Ok(state) } else { Err(problems) }
     }
 
+    /// The version of the rules that a document names, even if this version cannot decode it.
+    pub fn semantics_of(bytes: &[u8]) -> Option<u32> {
+        #[derive(Deserialize)]
+        struct Version {
+            semantics: u32,
+        }
+        serde_json::from_slice::<Version>(bytes).ok().map(|version| version.semantics)
+    }
+
     pub fn to_bytes(&self) -> Vec<u8> {
         canonical_json(self)
     }

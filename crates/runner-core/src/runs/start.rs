@@ -19,7 +19,7 @@ use crate::model::heldout::{self, HeldoutTask};
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::instructions::PinnedInstructions;
 use crate::model::protection::Protection;
-use crate::model::run_state::RunState;
+use crate::model::run_state::{RunState, SEMANTICS};
 use crate::model::tree::{Node, Tree, TreeProblem, UserEditError, user_edit_violations};
 use crate::model::user_notes::UserNotes;
 use crate::runs::import::{ImportedTree, InsertError, PlanFormat, PlanImport, insert_plan};
@@ -108,6 +108,9 @@ pub enum StartError {
     /// run_state.json on the run's branch is invalid.
     #[error("run_state.json has {}", count(.0.len(), "error"))]
     RunState(Vec<DocumentProblem>),
+    /// Another version of the rules made the run.
+    #[error("version {found} of the rules made this run, and this runner has version {SEMANTICS}")]
+    Semantics { found: u32 },
     #[error("notes.json has {}", count(.0.len(), "error"))]
     Notes(Vec<DocumentProblem>),
     #[error("the edit of tree.json violates {}", count(.0.len(), "rule"))]
@@ -268,7 +271,7 @@ pub fn with_surroundings(
     environment: Environment,
 ) -> Result<(), StartError> {
     if let Some(bytes) = composed.docs.get_mut(&Doc::RunState) {
-        let state = RunState::decode(bytes).map_err(StartError::RunState)?;
+        let state = decode_run_state(bytes)?;
         let heldout = heldout::frozen(&state.heldout, heldout);
         *bytes = RunState { heldout, environment, ..state }.to_bytes();
     }
@@ -440,9 +443,17 @@ fn choose_notes(sources: DocumentSources<'_>) -> Result<UserNotes, StartError> {
     UserNotes::decode(&choose(Doc::Notes, sources).unwrap_or_default()).map_err(StartError::Notes)
 }
 
+/// Decodes run_state.json. A document of other rules has its own error, whatever else this version does not know in it.
+pub fn decode_run_state(bytes: &[u8]) -> Result<RunState, StartError> {
+    RunState::decode(bytes).map_err(|problems| match RunState::semantics_of(bytes) {
+        Some(found) if found != SEMANTICS => StartError::Semantics { found },
+        Some(_) | None => StartError::RunState(problems),
+    })
+}
+
 fn choose_run_state(id: &RunId, sources: DocumentSources<'_>) -> Result<RunState, StartError> {
     let committed = sources.tip.and_then(|tip| tip.get(&Doc::RunState));
-    let state = committed.map(|bytes| RunState::decode(bytes)).transpose().map_err(StartError::RunState)?;
+    let state = committed.map(|bytes| decode_run_state(bytes)).transpose()?;
     Ok(state
         .filter(|state| state.run_id.as_ref() == Some(id))
         .unwrap_or_else(|| RunState::new(Some(id.clone()))))

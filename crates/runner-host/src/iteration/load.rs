@@ -5,11 +5,10 @@ use runner_core::layout::Doc;
 use runner_core::model::goal::Goal;
 use runner_core::model::id::RunId;
 use runner_core::model::object_id::{BranchName, CommitId};
-use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
 use runner_core::model::user_notes::UserNotes;
 use runner_core::runs::identity::{IdentityError, IdentityInputs};
-use runner_core::runs::start::{DocSet, StartError};
+use runner_core::runs::start::{DocSet, StartError, decode_run_state};
 use runner_core::step::{LoadedRun, SessionRequest, Snapshot, SnapshotInputs};
 
 use super::known_state::KnownState;
@@ -51,7 +50,10 @@ pub(crate) fn load_commit(git: &Git, commit: &CommitId) -> Result<LoadedRun, Err
 
 /// Refuses, in the contract's order, a repository in which no iteration may begin.
 fn check(git: &Git, docs: &DocSet, status: &RepoStatus) -> Result<(), Error> {
-    let state = docs.get(&Doc::RunState).and_then(|bytes| RunState::decode(bytes).ok());
+    let state = match docs.get(&Doc::RunState).map(|bytes| decode_run_state(bytes)) {
+        Some(Err(error @ StartError::Semantics { .. })) => return Err(error.into()),
+        decoded => decoded.and_then(Result::ok),
+    };
     let goal = docs.get(&Doc::Goal).and_then(|bytes| Goal::parse(bytes).ok());
     let identity = IdentityInputs {
         branch: status.head.branch().map(BranchName::as_str),
@@ -99,7 +101,7 @@ fn build(
     known: Option<&KnownState>,
 ) -> Result<LoadedRun, Error> {
     let docs = &inputs.docs;
-    let state = RunState::decode(required(docs, Doc::RunState)?).map_err(StartError::RunState)?;
+    let state = decode_run_state(required(docs, Doc::RunState)?)?;
     let tree = match known {
         Some(known) => known.tree.clone(),
         None => Tree::decode(required(docs, Doc::Tree)?).map_err(StartError::Tree)?,

@@ -5,9 +5,8 @@ use std::path::Path;
 use runner_core::layout::Doc;
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::object_id::CommitId;
-use runner_core::model::run_state::RunState;
 use runner_core::runs::fork;
-use runner_core::runs::start::{DocSet, StartError};
+use runner_core::runs::start::{DocSet, StartError, decode_run_state};
 
 use crate::error::{Error, UserError};
 use crate::failpoint;
@@ -80,6 +79,6 @@ fn store_commit(git: &Git, from: &ForkBase, run: &RunId) -> Result<CommitId, Err
 fn fork_docs(docs: &DocSet, run: &RunId) -> Result<DocSet, Error> {
     let goal = docs.get(&Doc::Goal).ok_or(UserError::MissingDoc(Doc::Goal))?;
     let state = docs.get(&Doc::RunState).ok_or(UserError::MissingDoc(Doc::RunState))?;
-    let state = RunState::decode(state).map_err(StartError::RunState)?;
+    let state = decode_run_state(state)?;
     Ok(fork::documents(run, goal, &state).map_err(StartError::from)?)
 }

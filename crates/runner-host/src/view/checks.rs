@@ -14,7 +14,7 @@ use runner_core::model::id::NodeId;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{Node, Tree};
-use runner_core::runs::start::StartError;
+use runner_core::runs::start::{StartError, decode_run_state};
 
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
@@ -244,7 +244,7 @@ pub fn checks_view(dir: &Path) -> Result<ChecksView, Error> {
     let tree = read_doc(&git, Doc::Tree)?.ok_or_else(|| missing(Doc::Tree))?;
     let tree = Tree::decode(&tree).map_err(StartError::Tree)?;
     let state = read_doc(&git, Doc::RunState)?.ok_or_else(|| missing(Doc::RunState))?;
-    let state = RunState::decode(&state).map_err(StartError::RunState)?;
+    let state = decode_run_state(&state)?;
     let all = task_checks(&git, &tree)?;
     let mut checks = Vec::new();
     collect(tree.root(), "", &all, &state, &mut checks);

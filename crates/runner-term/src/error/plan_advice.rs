@@ -39,6 +39,12 @@ pub(super) fn start_error_advice(error: &StartError) -> ErrorAdvice {
             ErrorAdvice::new("run_state", "restore it from an earlier commit of the run's branch")
                 .with_details(texts(problems))
         }
+        StartError::Semantics { found } => {
+            let hint = format!("continue it with a runner that has version {found} of the rules");
+            let mut advice = ErrorAdvice::new("other_semantics", hint);
+            advice.hints.push("or start a new run with this one: runner run \"GOAL\"".to_owned());
+            advice
+        }
         StartError::TreeEdit(violations) => {
             ErrorAdvice::new("tree_edit", FIX_TREE).with_details(texts(violations))
         }
