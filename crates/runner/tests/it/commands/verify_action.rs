@@ -85,3 +85,14 @@ fn a_branch_without_a_run_is_an_error_with_the_fix() {
     assert_eq!(output.code, Some(2), "{}", output.stdout);
     assert!(output.stdout.contains("fetch-depth: 0"), "{}", output.stdout);
 }
+
+#[test]
+fn a_repository_without_a_run_fails_with_a_report_to_post() {
+    let repo = TestRepo::with_commit(RUNNER);
+    let output = action(&repo, repo.root(), &["RUN=nowhere"]);
+    assert_eq!(output.code, Some(2), "{}", output.stdout);
+    assert_eq!(file(&repo, "output"), "verdict=error\n");
+    let report = file(&repo, "runner-report.md");
+    assert!(report.contains("not verified") && report.contains("nowhere"), "{report}");
+    assert_eq!(file(&repo, "summary"), report);
+}
