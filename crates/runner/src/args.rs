@@ -109,6 +109,7 @@ Exit codes:
   2   usage error or invalid input
   3   stuck: a task has no attempts left
   4   a limit stopped the run
+  5   verify and attest: not everything could be checked
   129, 130, 143   interrupted by a signal")]
 struct RunnerProgram {
     #[command(flatten)]

@@ -54,8 +54,10 @@ impl FreshProject {
         run(self.repo.runner_command(args).env("PATH", &self.path))
     }
 
-    /// Runs the goal to its end, and checks what the setup screen showed: `stack`, `guard`, `setup`, `keep`.
-    fn assert_completes(&self, setup: &[(&str, &str)]) -> RunOutput {
+    /// Runs the goal to its end, and checks what the setup screen showed: `stack`, `guard`, `setup`, `keep`. The section of the
+    /// guide has the same.
+    fn assert_completes(&self, section: &str, setup: &[(&str, &str)]) -> RunOutput {
+        assert_documented(section, setup);
         let output = self.runner(&["run", "Add a function that doubles", "--yes", "--agent", &self.agent]);
         assert_eq!(output.code, Some(0), "{}\n{}\n{}", output.stdout, output.stderr, self.logs());
         let screen = output.stdout.lines().next().unwrap();
@@ -103,6 +105,22 @@ impl FreshProject {
     }
 }
 
+/// Asserts that a section of the guide on stacks has these values as tested.
+fn assert_documented(section: &str, setup: &[(&str, &str)]) {
+    const GUIDE: &str = include_str!("../../../../../docs/guide/stacks.md");
+    let (_, rest) = GUIDE.split_once(&format!("\n## {section}\n")).unwrap();
+    let section = rest.split("\n## ").next().unwrap();
+    let rows = section.lines().filter(|line| line.contains(", tested |")).count();
+    let mut documented = 0;
+    for (key, name) in [("guard", "guard"), ("setup", "setup"), ("keep", "kept")] {
+        let Some((_, value)) = setup.iter().find(|(found, _)| *found == key) else { continue };
+        let row = format!("| {name}, tested | `{}` |", value.trim_matches('"'));
+        assert!(section.contains(&row), "`{row}` is not in:\n{section}");
+        documented += 1;
+    }
+    assert_eq!(rows, documented, "{section}");
+}
+
 fn write_program(folder: &Path, name: &str, script: &str) -> PathBuf {
     std::fs::create_dir_all(folder).unwrap();
     let path = folder.join(name);
@@ -131,11 +149,14 @@ fn rust() {
     // The tool chain itself: rustup would need the home of the user.
     let programs = Path::new(env!("CARGO")).parent().unwrap();
     let project = FreshProject::new(&files, first, second).with_programs(programs);
-    let output = project.assert_completes(&[
-        ("stack", "\"Cargo (Cargo.toml)\""),
-        ("guard", "\"cargo test\""),
-        ("protected", "\".cargo/config, .cargo/config.toml"),
-    ]);
+    let output = project.assert_completes(
+        "Rust",
+        &[
+            ("stack", "\"Cargo (Cargo.toml)\""),
+            ("guard", "\"cargo test\""),
+            ("protected", "\".cargo/config, .cargo/config.toml"),
+        ],
+    );
     assert!(!output.stdout.contains("keep="), "cargo needs no folder from the work tree: {}", output.stdout);
     project.assert_lands(&["src/lib.rs", "tests/it.rs"]);
 }
@@ -167,7 +188,7 @@ fn node_with_npm() {
     let first = "echo 'module.exports = x => 2 * x' > double.js";
     let second = r#"echo "if (require('../double')(2) !== 4) process.exit(1)" > checks/double.js"#;
     let project = FreshProject::new(&files, first, second);
-    project.assert_completes(&[
+    project.assert_completes("Node with npm", &[
         ("stack", "\"Node.js (package.json, npm)\""),
         ("guard", "\"npm test\""),
         ("setup", "\"npm ci\""),
@@ -203,11 +224,14 @@ fn node_with_pnpm() {
         write_program(&folder, "pnpm", SMALL_PNPM);
         project = project.with_programs(&folder);
     }
-    project.assert_completes(&[
-        ("stack", "\"Node.js (package.json, pnpm)\""),
-        ("guard", "\"pnpm test\""),
-        ("setup", "\"pnpm install --frozen-lockfile\""),
-    ]);
+    project.assert_completes(
+        "Node with pnpm",
+        &[
+            ("stack", "\"Node.js (package.json, pnpm)\""),
+            ("guard", "\"pnpm test\""),
+            ("setup", "\"pnpm install --frozen-lockfile\""),
+        ],
+    );
     project.assert_lands(&["checks/double.js", "double.js"]);
 }
 
@@ -237,11 +261,14 @@ fn python_with_pytest() {
     } else {
         std::fs::write(packages.join("pytest.py"), SMALL_PYTEST).unwrap();
     }
-    project.assert_completes(&[
-        ("stack", "\"Python (pyproject.toml, .venv)\""),
-        ("guard", "\".venv/bin/python -m pytest\""),
-        ("keep", ".venv"),
-    ]);
+    project.assert_completes(
+        "Python with pytest",
+        &[
+            ("stack", "\"Python (pyproject.toml, .venv)\""),
+            ("guard", "\".venv/bin/python -m pytest\""),
+            ("keep", ".venv"),
+        ],
+    );
     project.assert_lands(&["double.py", "tests/test_double.py"]);
 }
 
@@ -271,7 +298,7 @@ fn go() {
         write_program(&folder, "go", SMALL_GO);
         project = project.with_programs(&folder);
     }
-    project.assert_completes(&[("stack", "\"Go (go.mod)\""), ("guard", "\"go test ./...\"")]);
+    project.assert_completes("Go", &[("stack", "\"Go (go.mod)\""), ("guard", "\"go test ./...\"")]);
     project.assert_lands(&["x.go", "x_test.go"]);
 }
 
@@ -286,11 +313,14 @@ fn makefile_monorepo() {
     let first = "echo 'echo $((2 * $1))' > api/double.sh";
     let second = "printf 'test:\\n' > Makefile; echo 'process.exit(0)' > web/double.js";
     let project = FreshProject::new(&files, first, second);
-    let output = project.assert_completes(&[
-        ("stack", "\"make, Node.js (Makefile, target `test`)\""),
-        ("guard", "\"make test\""),
-        ("protected", "\"GNUmakefile, Makefile"),
-    ]);
+    let output = project.assert_completes(
+        "make and just",
+        &[
+            ("stack", "\"make, Node.js (Makefile, target `test`)\""),
+            ("guard", "\"make test\""),
+            ("protected", "\"GNUmakefile, Makefile"),
+        ],
+    );
     assert!(!output.stdout.contains(" setup="), "nothing to install: {}", output.stdout);
     project.assert_lands(&["api/double.sh", "web/double.js"]);
     assert!(project.landed("Makefile").starts_with("test:\n\tsh api/check.sh"), "the guard is restored");
