@@ -7,11 +7,13 @@
 #![expect(clippy::expect_used, reason = "a test that cannot read the repository fails")]
 
 mod access;
+mod book;
 mod definitions;
 mod dependencies;
 mod dependency_policy;
 mod documents;
 mod error_codes;
+mod packages;
 mod repository;
 mod rust_source;
 mod sizes;
