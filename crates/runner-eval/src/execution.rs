@@ -16,6 +16,7 @@ pub(crate) mod rootfs;
 pub(crate) mod runner_under_test;
 pub(crate) mod sandbox;
 pub(crate) mod trial;
+mod trial_home;
 pub(crate) mod verdict;
 pub mod worker;
 pub(crate) mod workspace;

@@ -17,7 +17,11 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "@github/copilot",
     npm_program: "@github/copilot-*/copilot",
     tested_versions: &["1.0.102"],
-    surroundings: Surroundings { state_dirs: &[".copilot", ".cache/copilot"], ..Surroundings::NONE },
+    surroundings: Surroundings {
+        state_dirs: &[".copilot", ".cache/copilot"],
+        login_files: &[".copilot/config.json"],
+        ..Surroundings::NONE
+    },
     native: None,
     complete,
     reports: ReportedUsage::Nothing,

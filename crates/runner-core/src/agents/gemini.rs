@@ -34,6 +34,13 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
 const SURROUNDINGS: Surroundings = Surroundings {
     node_min: Some(20),
     login_settings: Some(".gemini/settings.json"),
+    login_files: &[
+        ".gemini/settings.json",
+        ".gemini/.env",
+        ".gemini/oauth_creds.json",
+        ".gemini/google_accounts.json",
+        ".gemini/gemini-credentials.json",
+    ],
     state_dirs: &[".gemini"],
     ..Surroundings::NONE
 };

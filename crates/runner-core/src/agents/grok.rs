@@ -49,6 +49,7 @@ const OFF: [&str; 12] = [
 /// It loads plugins and variables of Claude Code whatever its settings say.
 const SURROUNDINGS: Surroundings = Surroundings {
     hidden_in_home: &[".agents", ".claude", ".cursor"],
+    login_files: &[".grok/auth.json"],
     state_dirs: &[".grok"],
     ..Surroundings::NONE
 };

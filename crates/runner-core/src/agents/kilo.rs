@@ -37,6 +37,7 @@ const SURROUNDINGS: Surroundings = Surroundings {
         ".kilocoderules-debug",
         ".kilocoderules-orchestrator",
     ],
+    login_files: &[".local/share/kilo/auth.json"],
     state_dirs: &[
         ".local/share/kilo",
         ".local/state/kilo",

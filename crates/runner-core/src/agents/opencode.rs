@@ -28,6 +28,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
             ".local/state/opencode",
             ".cache/opencode",
         ],
+        login_files: &[".local/share/opencode/auth.json"],
         ..Surroundings::NONE
     },
     native: None,

@@ -19,7 +19,12 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "@earendil-works/pi-coding-agent",
     npm_program: ".bin/pi",
     tested_versions: &["0.87.1"],
-    surroundings: Surroundings { state_dirs: &[".pi"], node_min: Some(22), ..Surroundings::NONE },
+    surroundings: Surroundings {
+        state_dirs: &[".pi"],
+        login_files: &[".pi/agent/auth.json", ".pi/agent/settings.json", ".pi/agent/models.json"],
+        node_min: Some(22),
+        ..Surroundings::NONE
+    },
     native: None,
     complete,
     reports: ReportedUsage::TokensAndCost,

@@ -15,7 +15,12 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "@qwen-code/qwen-code",
     npm_program: ".bin/qwen",
     tested_versions: &["0.24.4"],
-    surroundings: Surroundings { state_dirs: &[".qwen"], node_min: Some(20), ..Surroundings::NONE },
+    surroundings: Surroundings {
+        state_dirs: &[".qwen"],
+        login_files: &[".qwen/oauth_creds.json", ".qwen/settings.json", ".qwen/.env"],
+        node_min: Some(20),
+        ..Surroundings::NONE
+    },
     native: None,
     complete,
     reports: ReportedUsage::Tokens,

@@ -32,6 +32,23 @@ pub struct AgentSpec {
     pub output: OutputFormat,
 }
 
+impl AgentSpec {
+    /// The folders in the user's home where the agent keeps state.
+    pub fn state_folders(&self) -> Vec<&'static str> {
+        let native = self.native.as_ref().map(|native| native.login.home_dir);
+        self.surroundings.state_dirs.iter().copied().chain(native).collect()
+    }
+
+    /// The files in the user's home that hold the login.
+    pub fn login_files(&self) -> Vec<String> {
+        let native = self
+            .native
+            .as_ref()
+            .map(|NativeAgent { login, .. }| format!("{}/{}", login.home_dir, login.file));
+        self.surroundings.login_files.iter().map(|file| (*file).to_owned()).chain(native).collect()
+    }
+}
+
 /// What a program needs from the machine, and what it would load from home and repository.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings {
@@ -45,6 +62,9 @@ pub struct Surroundings {
     pub hidden_in_repository: &'static [&'static str],
     /// A settings file in the user's home that says how the user logs in.
     pub login_settings: Option<&'static str>,
+    /// Files in the user's home that hold the login and the choice of the provider. A trial of an evaluation gets copies of these,
+    /// and nothing else of the state.
+    pub login_files: &'static [&'static str],
 }
 
 impl Surroundings {
@@ -55,6 +75,7 @@ impl Surroundings {
         hidden_in_home: &[],
         hidden_in_repository: &[],
         login_settings: None,
+        login_files: &[],
     };
 }
 

@@ -31,13 +31,23 @@ pub(crate) struct LoopProgress {
     pub(crate) has_session: bool,
     /// The outcomes of the decided iterations, in order. An outcome that this version does not know is left out.
     pub(crate) outcomes: Vec<IterationOutcome>,
+    /// Whether a model used a tool, so that its commands may have run.
+    pub(crate) has_activity: bool,
 }
+
+/// Events of a session that show nothing but the way to the provider and words of the model. Any other may be the use of a tool.
+const PASSIVE_EVENTS: [&str; 8] =
+    ["session", "message", "reasoning", "retry", "warning", "rate_limit", "usage", "failed"];
 
 impl LoopProgress {
     pub(crate) fn read(log: &[u8]) -> Self {
         #[derive(Deserialize)]
         struct DecidedLine {
             outcome: IterationOutcome,
+        }
+        #[derive(Deserialize)]
+        struct KindLine {
+            kind: String,
         }
         let mut progress = Self::default();
         for line in log.split(|byte| *byte == b'\n') {
@@ -47,6 +57,10 @@ impl LoopProgress {
                 && let Ok(DecidedLine { outcome }) = serde_json::from_slice(line)
             {
                 progress.outcomes.push(outcome);
+            } else if is_event(line, "agent") {
+                let event = serde_json::from_slice::<KindLine>(line);
+                let is_passive = event.is_ok_and(|line| PASSIVE_EVENTS.contains(&line.kind.as_str()));
+                progress.has_activity |= !is_passive;
             }
         }
         progress
@@ -113,6 +127,19 @@ mod tests {
         let progress = LoopProgress::read(log);
         assert_eq!((progress.has_session, progress.outcomes), (true, vec![IterationOutcome::Passed]));
         assert_eq!(LoopProgress::read(b"error"), LoopProgress::default());
+    }
+
+    #[test]
+    fn any_tool_is_activity_and_words_are_not() {
+        let read = |kind: &str| {
+            LoopProgress::read(format!("{{\"event\":\"agent\",\"kind\":\"{kind}\"}}\n").as_bytes())
+        };
+        assert!(PASSIVE_EVENTS.iter().all(|kind| !read(kind).has_activity));
+        assert!(
+            ["command", "edit", "tool", "unknown", "new_in_a_later_version"]
+                .iter()
+                .all(|kind| read(kind).has_activity)
+        );
     }
 
     #[test]
