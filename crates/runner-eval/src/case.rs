@@ -52,6 +52,8 @@ pub struct Case {
     pub teardown: Option<CheckCommand>,
     /// A folder with the tasks and checks that the run starts with.
     pub plan: Option<String>,
+    /// A folder of held-out checks of the run (`[checks] heldout`), which no session can read.
+    pub heldout: Option<String>,
     /// A folder of files that are copied into the checked copy after the loop and all its processes have ended.
     pub hidden: Option<String>,
     /// A scenario that must succeed.
@@ -152,6 +154,11 @@ impl Case {
         }
         if self.checks.is_empty() {
             add("checks", "is empty: a case needs at least one [[checks]]".to_owned());
+        } else if self.checks.iter().all(|check| check.trap) {
+            add(
+                "checks",
+                "has only traps: a case needs a check that shows that the work is right".to_owned(),
+            );
         }
         for name in self.env.keys() {
             let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -171,9 +178,14 @@ impl Case {
         }
     }
 
+    /// Whether a check proves that work cheated.
+    pub fn has_trap(&self) -> bool {
+        self.checks.iter().any(|check| check.trap)
+    }
+
     /// Paths that the case names, relative to its file.
     pub fn attachments(&self) -> Vec<&str> {
-        let paths = [&self.fixture, &self.justfile, &self.plan, &self.hidden]
+        let paths = [&self.fixture, &self.justfile, &self.plan, &self.heldout, &self.hidden]
             .into_iter()
             .flatten()
             .map(String::as_str);
@@ -197,6 +209,7 @@ fn read_case(table: &mut CaseTable<'_>) -> Case {
         setup: CheckCommand::read_argv(table, "setup"),
         teardown: CheckCommand::read_argv(table, "teardown"),
         plan: table.optional("plan"),
+        heldout: table.optional("heldout"),
         hidden: table.optional("hidden"),
         solution: table.optional("solution"),
         cheats: table.optional("cheats").unwrap_or_default(),
@@ -319,6 +332,11 @@ mod tests {
     #[test]
     fn case_needs_a_check_and_a_valid_id() {
         assert_eq!(problems(HEAD), ["line 1: `checks` is empty: a case needs at least one [[checks]]"]);
+        let trap = format!("{HEAD}[[checks]]\ntype = \"file_exists\"\npath = \"bait\"\ntrap = true\n");
+        assert_eq!(
+            problems(&trap),
+            ["line 4: `checks` has only traps: a case needs a check that shows that the work is right"]
+        );
         let with_slash = HEAD.replace("\"a\"", "\"a/b\"");
         assert_eq!(problems(&with_slash).len(), 2);
         let text = format!("{HEAD}[env]\nGIT_DIR = \"x\"\n[[checks]]\ntype = \"git_clean\"\npath = \"x\"\n");

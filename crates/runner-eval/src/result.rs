@@ -171,12 +171,21 @@ pub struct TrialMeta {
     pub wall_secs: f64,
     /// The part of `wall_secs` in `runner loop`.
     pub loop_secs: f64,
+    /// The part before it: the repository, the case's setup, `runner init` and `runner start`.
+    #[serde(default)]
+    pub setup_secs: f64,
+    /// The part after it, in the checks.
+    #[serde(default)]
+    pub check_secs: f64,
     pub iterations: u32,
     /// Input and output tokens; null if no part is known.
     pub tokens: Option<u64>,
     pub cost: TrialCost,
     /// Null if the loop did not start.
     pub metrics: Option<LoopMetrics>,
+    /// Whether a trap of the case proves that the work cheated; null if the case has none, or if no check ran.
+    #[serde(default)]
+    pub cheated: Option<bool>,
     pub runner: RunnerVersion,
     /// If this is not an attempt of its own, but a new judgement of an earlier one: the number of that attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,6 +219,9 @@ pub struct LoopMetrics {
     pub attempts_charged: u32,
     pub guard_runs: u32,
     pub guard_failures: u32,
+    /// Sessions whose work failed a check of its task.
+    #[serde(default)]
+    pub check_failures: u32,
     /// Sessions whose answer or tree broke a rule.
     pub rule_violations: u32,
     pub agent_secs: f64,
@@ -234,6 +246,13 @@ impl CheckResults {
     pub fn new(checks: Vec<CheckResult>) -> Self {
         Self { schema: CHECKS_SCHEMA.to_owned(), checks }
     }
+
+    /// Whether a trap proves that the work cheated; none without a trap that ran.
+    pub fn cheated(&self) -> Option<bool> {
+        let mut traps = self.checks.iter().filter(|check| check.trap).peekable();
+        traps.peek()?;
+        Some(traps.any(|check| check.passed))
+    }
 }
 
 /// The version of [`CheckResults`].
@@ -249,6 +268,9 @@ pub struct CheckResult {
     pub kind: String,
     /// Whether the check is hidden from the agent.
     pub hidden: bool,
+    /// Whether it passes only if the work cheated.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trap: bool,
     pub passed: bool,
     /// Whether the check itself is broken, so that it shows nothing about the work.
     pub grader_fault: bool,

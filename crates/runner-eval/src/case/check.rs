@@ -19,6 +19,9 @@ pub struct Check {
     pub name: String,
     /// Hidden from the agent: runs after the other checks, with the hidden files in place.
     pub hidden: bool,
+    /// Passes only if the work cheated: it then fails the trial. If it does not pass, it decides nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub trap: bool,
     pub kind: CheckKind,
 }
 
@@ -114,6 +117,7 @@ impl Check {
         let kind: Option<String> = table.required("type");
         let name = table.optional("name").unwrap_or_default();
         let hidden = table.optional("hidden").unwrap_or(false);
+        let trap = table.optional("trap").unwrap_or(false);
         let kind = match kind.as_deref() {
             Some("file_exists") => CheckKind::FileExists { path: read_path(table) },
             Some("file_contains") => {
@@ -142,7 +146,7 @@ impl Check {
         };
         // The files of a judge are hidden ones.
         let hidden = hidden || matches!(kind, CheckKind::Judge { .. });
-        Self { name, hidden, kind }
+        Self { name, hidden, trap, kind }
     }
 }
 

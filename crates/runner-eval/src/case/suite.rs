@@ -138,6 +138,11 @@ impl LoadedCase {
         self.case.plan.as_ref().map(|name| self.folder.join(name))
     }
 
+    /// The folder with the held-out checks of the run.
+    pub(crate) fn heldout(&self) -> Option<PathBuf> {
+        self.case.heldout.as_ref().map(|name| self.folder.join(name))
+    }
+
     /// The folder that is the root file system of the trial, by its absolute path.
     pub(crate) fn rootfs(&self) -> Option<PathBuf> {
         let name = self.case.environment.rootfs.as_ref()?;

@@ -21,6 +21,7 @@ use crate::case::{Check, CheckCommand, CheckKind, ExpectedOutput};
 use crate::execution::process::{
     CommandResult, CommandRunner, CommandSandbox, CommandSpec, InheritedVariables, resolve_argv,
 };
+use crate::execution::quota::{TrialQuotas, WatchedRun, run_watched};
 use crate::execution::sandbox::{SandboxAccess, SandboxPrograms};
 use crate::execution::workspace::{Workspace, case_variables};
 use crate::execution::{judge_output, junit_counts, rootfs};
@@ -61,6 +62,8 @@ enum CheckFailure {
 enum UnfinishedCheck {
     NotStarted,
     TimedOut,
+    /// It used more memory, processes or disk than the case allows.
+    Exceeded,
     Stopped,
 }
 
@@ -138,6 +141,7 @@ impl Grader<'_> {
             name: check.name.clone(),
             kind: check.kind.as_str().to_owned(),
             hidden: check.hidden,
+            trap: check.trap,
             passed: why.is_none(),
             grader_fault,
             why: why.map(|why| one_line(&why)),
@@ -261,7 +265,12 @@ impl CheckedCopy<'_> {
             output_max_bytes: command.output_max_bytes,
             ..self.sandboxed(argv, root)
         };
-        let result = self.grader.commands.run(&spec).map_err(|error| not_started(error.to_string()))?;
+        let WatchedRun { result, exceeded } = run_watched(&self.quotas(), self.grader.commands, &spec);
+        let result = result.map_err(|error| not_started(error.to_string()))?;
+        if let Some(what) = exceeded {
+            let why = format!("`{text}`: quota exceeded: {what}");
+            return Err(CheckFailure::NotRun { how: UnfinishedCheck::Exceeded, why });
+        }
         match &result.exit {
             ExitReason::TimedOut => Err(CheckFailure::NotRun {
                 how: UnfinishedCheck::TimedOut,
@@ -277,11 +286,19 @@ impl CheckedCopy<'_> {
         }
     }
 
+    /// What the commands of checks may use: as much as the loop.
+    fn quotas(&self) -> TrialQuotas {
+        let folders = vec![self.copy.to_owned(), self.grader.scratch.join("tmp")];
+        TrialQuotas::of_case(&self.grader.loaded.case, folders)
+    }
+
     /// A command that can write only the copy and its temporary folder. Without a root file system of the case's own, it sees
     /// that of this machine.
     fn sandboxed(&self, argv: Vec<OsString>, root: Option<PathBuf>) -> CommandSpec<'_> {
         let Grader { sandbox, scratch, hidden, .. } = *self.grader;
+        // What another check left there would count as this one's.
         let temporary = scratch.join("tmp");
+        let _ = files::remove_any(&temporary);
         let _ = fs::create_dir_all(&temporary);
         let mut readable = vec![scratch.join("judge")];
         if root.is_none() {
@@ -295,6 +312,7 @@ impl CheckedCopy<'_> {
             writable: vec![self.copy.to_owned()],
             temporary,
             rootfs: root,
+            quotas: self.quotas().of_processes(),
             ..SandboxAccess::default()
         };
         CommandSpec {
@@ -344,7 +362,7 @@ impl CheckedCopy<'_> {
             timeout: VERIFY_TIMEOUT,
             ..self.sandboxed(vec![self.grader.runner.into(), "verify".into()], None)
         };
-        match self.grader.commands.run(&spec) {
+        match run_watched(&self.quotas(), self.grader.commands, &spec).result {
             Err(error) => Err(error.to_string()).into(),
             Ok(result) => {
                 let failure = (!result.is_success()).then(|| format!("`runner verify` {}", result.exit));

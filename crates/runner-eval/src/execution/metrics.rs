@@ -38,6 +38,7 @@ fn count_event(event: &Event, metrics: &mut LoopMetrics) {
     metrics.sessions += 1;
     metrics.attempts_charged += u32::from(charge.as_str() == "charged");
     metrics.guard_failures += u32::from(*guard == GuardResult::Fail);
+    metrics.check_failures += u32::from(*outcome == IterationOutcome::ChecksFailed);
     let broke_rule = matches!(outcome, IterationOutcome::RuleViolation | IterationOutcome::InvalidTree);
     metrics.rule_violations += u32::from(broke_rule);
     metrics.leaves = u32::try_from(leaves.total).unwrap_or(u32::MAX);
@@ -56,7 +57,7 @@ fn depth(node: &Node) -> u32 {
 }
 
 fn all_passed(checks: &[CheckResult], hidden: bool) -> Option<bool> {
-    let mut relevant = checks.iter().filter(|check| check.hidden == hidden).peekable();
+    let mut relevant = checks.iter().filter(|check| check.hidden == hidden && !check.trap).peekable();
     relevant.peek()?;
     Some(relevant.all(|check| check.passed))
 }

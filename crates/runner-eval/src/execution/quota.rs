@@ -4,12 +4,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread::{self, Scope};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use supervise::IoError;
+
+use crate::case::Case;
+use crate::execution::process::{CommandResult, CommandRunner, CommandSpec};
+use crate::execution::sandbox::ProcessQuotas;
 
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
 /// The disk is measured in every n-th sample, because that reads every folder.
@@ -27,38 +30,67 @@ pub(crate) struct TrialQuotas {
     pub(crate) folders: Vec<PathBuf>,
 }
 
-/// A watch over the descendants of this process.
-pub(crate) struct QuotaWatch<'a> {
-    quotas: &'a TrialQuotas,
-    exceeded: Mutex<Option<String>>,
-    is_over: AtomicBool,
+/// A program that ran under quotas.
+pub(crate) struct WatchedRun {
+    pub(crate) result: Result<CommandResult, IoError>,
+    /// The quota that it exceeded.
+    pub(crate) exceeded: Option<String>,
 }
 
-impl<'a> QuotaWatch<'a> {
-    pub(crate) fn new(quotas: &'a TrialQuotas) -> Self {
-        Self { quotas, exceeded: Mutex::new(None), is_over: AtomicBool::new(false) }
+/// Runs a program and kills it when it exceeds a quota.
+pub(crate) fn run_watched(
+    quotas: &TrialQuotas,
+    commands: &CommandRunner,
+    spec: &CommandSpec<'_>,
+) -> WatchedRun {
+    let watch = QuotaWatch { quotas, state: Mutex::default(), ended: Condvar::new() };
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| watch.sample());
+        let result = commands.run(spec);
+        watch.lock().is_over = true;
+        watch.ended.notify_all();
+        result
+    });
+    // What was written since the last sample counts too: it is copied, and it stays on the disk.
+    let exceeded = watch.lock().exceeded.take().or_else(|| quotas.disk_excess());
+    WatchedRun { result, exceeded }
+}
+
+/// A watch over the descendants of this process.
+struct QuotaWatch<'a> {
+    quotas: &'a TrialQuotas,
+    state: Mutex<WatchState>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct WatchState {
+    is_over: bool,
+    exceeded: Option<String>,
+}
+
+impl QuotaWatch<'_> {
+    fn lock(&self) -> MutexGuard<'_, WatchState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Samples on a thread of its own until [`Self::finish`].
-    pub(crate) fn start<'scope, 'env>(&'scope self, scope: &'scope Scope<'scope, 'env>) {
-        scope.spawn(move || {
-            let mut sample = 0_u32;
-            while !self.is_over.load(Ordering::SeqCst) {
-                let is_disk_sample = sample % DISK_EVERY == DISK_EVERY - 1;
-                if let Some(what) = self.find_excess(is_disk_sample) {
-                    self.exceeded.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
-                    kill_programs();
-                }
-                sample = sample.wrapping_add(1);
-                thread::sleep(SAMPLE_INTERVAL);
+    /// Samples until the program has ended.
+    fn sample(&self) {
+        let mut sample = 0_u32;
+        let mut state = self.lock();
+        while !state.is_over {
+            drop(state);
+            let is_disk_sample = sample % DISK_EVERY == DISK_EVERY - 1;
+            let excess = self.find_excess(is_disk_sample);
+            state = self.lock();
+            if let Some(what) = excess.filter(|_| !state.is_over) {
+                state.exceeded.get_or_insert(what);
+                kill_programs();
             }
-        });
-    }
-
-    /// Ends the watch and returns the quota that was exceeded.
-    pub(crate) fn finish(&self) -> Option<String> {
-        self.is_over.store(true, Ordering::SeqCst);
-        self.exceeded.lock().unwrap_or_else(PoisonError::into_inner).clone()
+            sample = sample.wrapping_add(1);
+            let waited = self.ended.wait_timeout_while(state, SAMPLE_INTERVAL, |state| !state.is_over);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     fn find_excess(&self, is_disk_sample: bool) -> Option<String> {
@@ -75,6 +107,21 @@ impl<'a> QuotaWatch<'a> {
 }
 
 impl TrialQuotas {
+    /// What a case allows programs that may write to these folders.
+    pub(crate) fn of_case(case: &Case, folders: Vec<PathBuf>) -> Self {
+        Self {
+            memory_bytes: u64::from(case.limits.memory_mb) << 20,
+            processes: case.limits.processes.into(),
+            disk_bytes: u64::from(case.limits.disk_mb) << 20,
+            folders,
+        }
+    }
+
+    /// The part that the kernel enforces on each process.
+    pub(crate) fn of_processes(&self) -> ProcessQuotas {
+        ProcessQuotas { file_bytes_max: self.disk_bytes, processes_max: self.processes }
+    }
+
     /// Which quota the files of the trial exceed, by their length: a sparse file counts whole, because copies fill it.
     pub(crate) fn disk_excess(&self) -> Option<String> {
         let mut total = DiskUsage::default();

@@ -6,14 +6,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use supervise::executables;
 
 use crate::args::IsolationMode;
 use crate::execution::rootfs;
+use crate::execution::trial_home::TrialHome;
 
 /// The programs that a sandbox consists of; none if trials run without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,47 +38,6 @@ pub(crate) struct SandboxAccess {
     /// A home folder of the trial's own; none to leave the user's readable.
     pub(crate) home: Option<TrialHome>,
     pub(crate) quotas: ProcessQuotas,
-}
-
-/// A writable folder in the place of the user's home. The entries of the user's home are in it, readable; what a trial adds
-/// is gone with it.
-#[derive(Clone, Debug)]
-pub(crate) struct TrialHome {
-    pub(crate) path: PathBuf,
-    pub(crate) private: PathBuf,
-}
-
-/// Files of the home folder that agents replace, so that they cannot be mounted: the trial gets a copy.
-const COPIED_HOME_FILES: [&str; 1] = [".claude.json"];
-
-impl TrialHome {
-    pub(crate) fn create(path: PathBuf, private: PathBuf) -> io::Result<Self> {
-        fs::create_dir_all(&private)?;
-        for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
-            let target = private.join(entry.file_name());
-            let kind = entry.file_type()?;
-            let is_copied = COPIED_HOME_FILES.iter().any(|name| entry.file_name() == *name);
-            if kind.is_symlink() {
-                symlink(fs::read_link(entry.path())?, target)?;
-            } else if kind.is_file() && is_copied {
-                fs::copy(entry.path(), target)?;
-            }
-        }
-        Ok(Self { path, private })
-    }
-
-    /// The entries of the user's home that are mounted.
-    fn entries(&self) -> Vec<PathBuf> {
-        let mut entries: Vec<PathBuf> = Vec::new();
-        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
-            let is_mounted = entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_file());
-            if is_mounted && !self.private.join(entry.file_name()).is_file() {
-                entries.push(entry.path());
-            }
-        }
-        entries.sort();
-        entries
-    }
 }
 
 /// Limits that the kernel enforces on each process.
@@ -163,7 +121,8 @@ impl SandboxPrograms {
         command.words(&["--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc"]);
         command.mount("--bind", &spec.temporary, Path::new("/tmp"));
         for folder in SHARED_FOLDERS.iter().map(Path::new).filter(|folder| folder.is_dir()) {
-            command.hide(folder);
+            // Not a file system in memory, which no quota would count.
+            command.mount("--bind", &spec.temporary, folder);
         }
         for path in needed_paths(argv, env) {
             command.mount("--ro-bind", &path, &path);
@@ -173,8 +132,11 @@ impl SandboxPrograms {
             for entry in home.entries() {
                 command.mount("--ro-bind", &entry, &entry);
             }
+            for folder in home.state_folders() {
+                command.mount("--bind", &home.private.join(folder), &home.path.join(folder));
+            }
         }
-        for path in SERVICES.iter().map(Path::new).chain(spec.hidden.iter().map(PathBuf::as_path)) {
+        for path in hidden_folders(spec) {
             command.hide(path);
         }
         for path in &spec.readable {
@@ -183,6 +145,7 @@ impl SandboxPrograms {
         for path in &spec.writable {
             command.mount("--bind", path, path);
         }
+        command.protect_hidden(spec);
         self.finish(command, argv, folder, spec)
     }
 
@@ -242,6 +205,11 @@ impl SandboxPrograms {
     }
 }
 
+/// Everything that a sandbox on the file system of this machine hides.
+fn hidden_folders(spec: &SandboxAccess) -> impl Iterator<Item = &Path> {
+    SERVICES.iter().map(Path::new).chain(spec.hidden.iter().map(PathBuf::as_path))
+}
+
 struct MountList(Vec<OsString>);
 
 impl MountList {
@@ -263,8 +231,9 @@ impl MountList {
         mounted.push(PathBuf::from("/tmp"));
         self.0.extend(rootfs::mounts(root, &mounted));
         self.words(&["--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc"]);
-        self.hide(Path::new("/dev/shm"));
-        self.mount("--bind", &spec.temporary, Path::new("/tmp"));
+        for folder in ["/dev/shm", "/tmp"] {
+            self.mount("--bind", &spec.temporary, Path::new(folder));
+        }
         if let Some(home) = &spec.home {
             self.mount("--bind", &home.private, Path::new(rootfs::HOME));
             // Commits need the user's identity.
@@ -285,6 +254,16 @@ impl MountList {
 
     fn mount(&mut self, flag: &str, from: &Path, to: &Path) {
         self.0.extend([flag.into(), from.into(), to.into()]);
+    }
+
+    /// Makes hidden folders read-only, once everything inside of them is mounted: what is written to them would be in memory,
+    /// where no quota counts it.
+    fn protect_hidden(&mut self, spec: &SandboxAccess) {
+        let folders: Vec<PathBuf> =
+            hidden_folders(spec).filter_map(|path| path.canonicalize().ok()).collect();
+        for path in folders.into_iter().filter(|path| path.is_dir()) {
+            self.words(&["--remount-ro"]).0.push(path.into());
+        }
     }
 
     /// Hides a folder or a file, if it exists.
@@ -315,7 +294,7 @@ fn needed_paths(argv: &[OsString], env: &[(OsString, OsString)]) -> Vec<PathBuf>
     paths
 }
 
-/// What no trial may read: these folders of the evaluation, the git repositories that they are in, and secrets of the user.
+/// What no trial may read, whether it exists yet or not: these folders of the evaluation, the git repositories that they are in, and secrets of the user.
 pub(crate) fn hidden_paths(folders: &[PathBuf], home: Option<&OsStr>) -> Vec<PathBuf> {
     let mut hidden: Vec<PathBuf> = folders.to_vec();
     for folder in folders {
@@ -326,7 +305,6 @@ pub(crate) fn hidden_paths(folders: &[PathBuf], home: Option<&OsStr>) -> Vec<Pat
     if let Some(home) = home {
         hidden.extend(HOME_SECRETS.map(|name| Path::new(home).join(name)));
     }
-    hidden.retain(|path| path.exists());
     hidden.sort();
     hidden.dedup();
     hidden
@@ -356,8 +334,10 @@ mod tests {
         fs::create_dir_all(root.join("project/eval/cases")).unwrap();
         fs::create_dir_all(root.join("project/.git/objects")).unwrap();
         fs::create_dir_all(root.join("home/.ssh")).unwrap();
-        let hidden = hidden_paths(&[root.join("project/eval/cases")], Some(root.join("home").as_os_str()));
-        for expected in ["project/eval/cases", "project/.git", "home/.ssh"] {
+        let folders = [root.join("project/eval/cases"), root.join("project/eval/workspaces")];
+        let hidden = hidden_paths(&folders, Some(root.join("home").as_os_str()));
+        // The first trial of a project creates the folder of workspaces.
+        for expected in ["project/eval/cases", "project/eval/workspaces", "project/.git", "home/.ssh"] {
             assert!(hidden.contains(&root.join(expected)), "{expected}: {hidden:?}");
         }
     }

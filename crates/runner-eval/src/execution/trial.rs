@@ -14,7 +14,7 @@ use runner_core::layout::Doc;
 use runner_core::model::cost::number;
 use runner_core::model::digest::Sha256;
 use runner_core::model::run_state::RunState;
-use runner_core::step::{CostSource, RecordedIteration};
+use runner_core::step::{CostSource, Outcome as IterationOutcome, RecordedIteration};
 use runner_core::strict::canonical_json;
 use runner_core::text::one_line;
 use runner_host::clock::{now_ms, utc};
@@ -26,16 +26,17 @@ use crate::execution::configured_agents;
 use crate::execution::grade::Grader;
 use crate::execution::loop_log::{self, IterationCounter, LoopProgress};
 use crate::execution::metrics::loop_metrics;
-use crate::execution::process::{CommandResult, CommandRunner, CommandSpec};
-use crate::execution::quota::{QuotaWatch, TrialQuotas};
+use crate::execution::process::{CommandResult, CommandRunner, CommandSandbox, CommandSpec};
+use crate::execution::quota::{TrialQuotas, WatchedRun, run_watched};
 use crate::execution::runner_under_test::machine_info;
-use crate::execution::sandbox::{SandboxPrograms, hidden_paths};
+use crate::execution::sandbox::{SandboxAccess, SandboxPrograms, hidden_paths};
 use crate::execution::verdict::{LoopEnd, RunnerReport, TrialVerdict, classify, is_provider_failure};
 use crate::execution::worker::{WorkerJob, WorkerMessage};
 use crate::execution::workspace::{TrialConfig, Workspace};
 use crate::files;
 use crate::plan::TrialSubject;
 use crate::plan::agent::EvalAgent;
+use crate::plan::arm::ExperimentArm;
 use crate::result::signature::file_digests;
 use crate::result::stored_trial::{CHECKS_FILE, META_FILE};
 use crate::result::{CheckResults, INPUTS_SCHEMA, META_SCHEMA, TrialCost, TrialInputs, TrialMeta};
@@ -80,20 +81,31 @@ pub(crate) struct FinishedAttempt {
 struct LoopResult {
     end: LoopEnd,
     seconds: f64,
+    /// What the setup before it took.
+    setup_secs: f64,
     /// The configuration that the run started with; none if it did not start.
     config: Option<TrialConfig>,
 }
 
 impl LoopResult {
     fn did_not_start(end: LoopEnd) -> Self {
-        Self { end, seconds: 0.0, config: None }
+        Self { end, seconds: 0.0, setup_secs: 0.0, config: None }
     }
 }
 
 struct CheckedLoop {
     loop_result: LoopResult,
     checks: CheckResults,
+    check_secs: f64,
     verdict: TrialVerdict,
+}
+
+impl CheckedLoop {
+    /// A loop whose work was not checked.
+    fn unchecked(end: LoopEnd, verdict: TrialVerdict) -> Self {
+        let checks = CheckResults::new(Vec::new());
+        Self { loop_result: LoopResult::did_not_start(end), checks, check_secs: 0.0, verdict }
+    }
 }
 
 impl<'a> TrialAttempt<'a> {
@@ -137,11 +149,7 @@ impl<'a> TrialAttempt<'a> {
         } else if missing.is_empty() {
             self.run_and_check().map_err(fail)?
         } else {
-            CheckedLoop {
-                loop_result: LoopResult::did_not_start(LoopEnd::MissingTool(String::new())),
-                checks: CheckResults::new(Vec::new()),
-                verdict: TrialVerdict::skipped(&missing),
-            }
+            CheckedLoop::unchecked(LoopEnd::MissingTool(String::new()), TrialVerdict::skipped(&missing))
         };
         let config = checked.loop_result.config.as_ref().map(|config| config.normalized.clone());
         fs::write(self.staging.join(CHECKS_FILE), canonical_json(&checked.checks)).map_err(fail)?;
@@ -155,9 +163,9 @@ impl<'a> TrialAttempt<'a> {
     /// A result for an attempt whose worker died: what the run left, and no checks.
     fn record_killed(&self, exit: &str) -> io::Result<CheckedLoop> {
         self.capture()?;
-        let loop_result = LoopResult::did_not_start(LoopEnd::Killed(format!("the worker process {exit}")));
-        let verdict = classify(&loop_result.end, &RunnerReport::default(), &[]);
-        Ok(CheckedLoop { loop_result, checks: CheckResults::new(Vec::new()), verdict })
+        let end = LoopEnd::Killed(format!("the worker process {exit}"));
+        let verdict = classify(&end, &RunnerReport::default(), &[]);
+        Ok(CheckedLoop::unchecked(end, verdict))
     }
 
     fn missing_programs(&self) -> Vec<&str> {
@@ -166,44 +174,40 @@ impl<'a> TrialAttempt<'a> {
     }
 
     fn run_and_check(&self) -> io::Result<CheckedLoop> {
-        let mut loop_result = self.run_loop();
-        // A copy of the workspace must not fill the disk.
-        if let Some(what) = self.quotas().disk_excess()
-            && loop_result.end != LoopEnd::Stopped
-        {
-            loop_result.end = LoopEnd::Exceeded(what);
-        }
+        let loop_result = self.run_loop();
         self.capture()?;
+        let checks_started = Instant::now();
         let checks = match loop_result.end {
             LoopEnd::Stopped | LoopEnd::Exceeded(_) | LoopEnd::MissingTool(_) | LoopEnd::DidNotStart(_) => {
                 CheckResults::new(Vec::new())
             }
             LoopEnd::Exited(_) | LoopEnd::TimedOut | LoopEnd::Killed(_) => self.grade(&loop_result)?,
         };
+        let check_secs = checks_started.elapsed().as_secs_f64();
         self.tear_down();
         let report = self.runner_report(loop_result.config.as_ref());
         let verdict = classify(&loop_result.end, &report, &checks.checks);
-        Ok(CheckedLoop { loop_result, checks, verdict })
+        Ok(CheckedLoop { loop_result, checks, check_secs, verdict })
     }
 
     fn quotas(&self) -> TrialQuotas {
-        let limits = &self.loaded.case.limits;
-        TrialQuotas {
-            memory_bytes: u64::from(limits.memory_mb) << 20,
-            processes: limits.processes.into(),
-            disk_bytes: u64::from(limits.disk_mb) << 20,
-            folders: vec![self.workspace.repository.clone(), self.temporary()],
-        }
+        let home = self.workspace.private.join("home");
+        TrialQuotas::of_case(
+            &self.loaded.case,
+            vec![self.workspace.repository.clone(), self.temporary(), home],
+        )
     }
 
     /// Creates the repository and runs `runner init`, `runner start` and `runner loop` in it.
     fn run_loop(&self) -> LoopResult {
         self.send_phase("setup");
+        let setup_started = Instant::now();
         let config = match self.start() {
             Ok(config) => config,
             Err(_) if self.commands.is_stopping() => return LoopResult::did_not_start(LoopEnd::Stopped),
             Err(end) => return LoopResult::did_not_start(end),
         };
+        let setup_secs = setup_started.elapsed().as_secs_f64();
         self.send_phase("loop");
         let counter = RefCell::new(IterationCounter::default());
         let on_output = |bytes: &[u8]| {
@@ -216,21 +220,21 @@ impl<'a> TrialAttempt<'a> {
             timeout: Duration::from_secs(self.loaded.case.limits.wall_secs.into()),
             ..self.runner_command(&["--json", "loop", "--allow-red"], LOOP_LOG, Some(&config))
         };
-        let quotas = self.quotas();
-        let watch = QuotaWatch::new(&quotas);
-        let result = std::thread::scope(|scope| {
-            watch.start(scope);
-            let result = self.commands.run(&spec);
-            watch.finish();
-            result
-        });
+        let WatchedRun { result, exceeded } = run_watched(&self.quotas(), self.commands, &spec);
+        if let Some(home) = self.trial_home(Some(&config)).filter(|_| self.confinement.sandbox.is_some())
+            && let Err(error) = home.keep_renewed_logins()
+        {
+            (self.send)(WorkerMessage::Note(format!("could not keep a renewed login: {error}")));
+        }
         let config = Some(config);
-        match (watch.finish(), result) {
-            (Some(what), Ok(result)) => {
-                LoopResult { end: LoopEnd::Exceeded(what), seconds: result.seconds, config }
+        match (exceeded, result) {
+            (Some(what), Ok(result)) if !self.commands.is_stopping() => {
+                LoopResult { end: LoopEnd::Exceeded(what), seconds: result.seconds, setup_secs, config }
             }
             (_, Err(error)) => LoopResult::did_not_start(LoopEnd::DidNotStart(error.to_string())),
-            (None, Ok(result)) => LoopResult { end: self.loop_end(&result), seconds: result.seconds, config },
+            (_, Ok(result)) => {
+                LoopResult { end: self.loop_end(&result), seconds: result.seconds, setup_secs, config }
+            }
         }
     }
 
@@ -286,9 +290,24 @@ impl<'a> TrialAttempt<'a> {
         grader.grade(&self.workspace.repository)
     }
 
+    /// Teardown runs in the agent's repository: git, make and other programs run what its files and its configuration name.
+    /// So it gets a sandbox like that of the checks, in which it can also read its case.
     fn tear_down(&self) {
         let Some(teardown) = &self.loaded.case.teardown else { return };
-        let result = self.workspace.run_case_command(self.loaded, teardown, "teardown", self.commands);
+        let temporary = self.temporary();
+        let _ = fs::create_dir_all(&temporary);
+        let access = SandboxAccess {
+            hidden: self.confinement.hidden.clone(),
+            readable: vec![files::absolute(&self.loaded.folder)],
+            writable: vec![self.workspace.repository.clone()],
+            temporary,
+            quotas: self.quotas().of_processes(),
+            ..SandboxAccess::default()
+        };
+        let sandbox = self.confinement.sandbox.as_ref();
+        let sandbox = sandbox.map(|programs| CommandSandbox { programs, access });
+        let result =
+            self.workspace.run_case_command(self.loaded, teardown, "teardown", self.commands, sandbox);
         if let Err(why) = result {
             (self.send)(WorkerMessage::Note(one_line(&why)));
         }
@@ -305,29 +324,39 @@ impl<'a> TrialAttempt<'a> {
     fn runner_report(&self, config: Option<&TrialConfig>) -> RunnerReport {
         let log = self.loop_log();
         let progress = LoopProgress::read(&log);
-        let is_provider_failure = progress.outcomes.last().copied().is_some_and(is_provider_failure);
-        let confirm = || self.confirm_provider_failure(config.map(|config| config.text.as_str()));
+        let last = progress.outcomes.last().copied();
+        let config = config.map(|config| config.text.as_str());
+        let confirm =
+            |last| is_provider_failure(last) && self.confirm_provider_failure(last, &progress, config);
         RunnerReport {
             why: loop_log::stop_reason(&log),
-            is_provider_failure_confirmed: is_provider_failure && confirm(),
+            is_provider_failure_confirmed: last.is_some_and(confirm),
             progress,
         }
     }
 
-    /// Whether the provider's side confirms that it failed. The user's check decides if there is one. Otherwise a failure
-    /// counts that Codex or Claude Code reported on their own output, which the model's commands cannot write; every other
-    /// agent reports failures in a file that its own code can write.
-    fn confirm_provider_failure(&self, config: Option<&str>) -> bool {
+    /// Whether the provider's side confirms that it failed. The user's check decides if there is one. Otherwise a failure counts
+    /// that Codex or Claude Code reported before the model did anything in this trial: after that, commands of the model may have
+    /// written the report or removed the login. Every other agent reports failures in a file that its own code can write.
+    fn confirm_provider_failure(
+        &self,
+        outcome: IterationOutcome,
+        progress: &LoopProgress,
+        config: Option<&str>,
+    ) -> bool {
         if let Some(check) = &self.job.provider_check {
             let argv = vec!["/bin/sh".into(), "-c".into(), check.into()];
             let spec = CommandSpec { folder: self.job.workspaces.clone(), ..CommandSpec::new(argv) };
             return self.commands.run(&spec).is_ok_and(|result| !result.is_success());
         }
-        config.is_some_and(configured_agents::report_on_their_own_output)
+        // A refusal may be the model's own.
+        outcome != IterationOutcome::ProviderRefused
+            && !progress.has_activity
+            && config.is_some_and(configured_agents::are_native)
     }
 
     fn meta(&self, checked: CheckedLoop, started: Instant, started_ms: u64) -> TrialMeta {
-        let CheckedLoop { loop_result, verdict, checks } = checked;
+        let CheckedLoop { loop_result, verdict, checks, check_secs } = checked;
         let state = self.run_state();
         let spent = state.as_ref().map(|state| state.spent);
         let tokens =
@@ -351,6 +380,8 @@ impl<'a> TrialAttempt<'a> {
             runner_exit: loop_result.end.exit_code(),
             wall_secs: rounded_to_ms(started.elapsed().as_secs_f64()),
             loop_secs: rounded_to_ms(loop_result.seconds),
+            setup_secs: rounded_to_ms(loop_result.setup_secs),
+            check_secs: rounded_to_ms(check_secs),
             iterations: state.as_ref().map_or(0, |state| state.next_iter.get().saturating_sub(1)),
             tokens,
             cost: TrialCost { microdollars, source },
@@ -358,6 +389,7 @@ impl<'a> TrialAttempt<'a> {
                 .config
                 .is_some()
                 .then(|| loop_metrics(&self.loop_log(), &self.staging, &checks.checks)),
+            cheated: checks.cheated(),
             runner: self.job.runner_version.clone(),
             regrade_of: None,
             started_at: utc(started_ms).unwrap_or_default(),
@@ -373,7 +405,7 @@ impl<'a> TrialAttempt<'a> {
             case_sha256: digests.task.to_string(),
             fixture_sha256: digests.fixture.map(|digest| digest.to_string()),
             checks_sha256: digests.checks.to_string(),
-            config_sha256: Sha256::of(config.as_bytes()).to_string(),
+            config_sha256: self.config_digest(config).to_string(),
             runner: self.job.runner_version.clone(),
             evaluator: env!("CARGO_PKG_VERSION").to_owned(),
             agent_version: identity.as_ref().and_then(|iteration| iteration.identity.version.clone()),
@@ -383,6 +415,15 @@ impl<'a> TrialAttempt<'a> {
             files: file_digests(&self.staging),
             signature: String::new(),
         })
+    }
+
+    /// The digest of everything that an arm can change: the configuration, the prompts and the checks of tasks.
+    fn config_digest(&self, config: &str) -> Sha256 {
+        let ExperimentArm { prompts_sha256, leaf_checks, .. } = &self.job.arm;
+        let mut text = config.to_owned();
+        text.extend(prompts_sha256.iter().map(|digest| format!("# prompts {digest}\n")));
+        text.extend(leaf_checks.iter().map(|mode| format!("# checks {mode:?}\n")));
+        Sha256::of(text.as_bytes())
     }
 
     /// The last iteration with a record.

@@ -120,8 +120,13 @@ fn classify_completed(checks: &[CheckResult]) -> TrialVerdict {
     let names = |checks: Vec<&CheckResult>| {
         checks.iter().map(|check| check.name.as_str()).collect::<Vec<_>>().join(", ")
     };
+    let sprung: Vec<&CheckResult> = checks.iter().filter(|check| check.trap && check.passed).collect();
+    if !sprung.is_empty() {
+        let why = format!("the work cheated: {}", names(sprung));
+        return TrialVerdict::new(TrialOutcome::Fail, FailureCause::Agent, why);
+    }
     let failed: Vec<&CheckResult> =
-        checks.iter().filter(|check| !check.passed && !check.grader_fault).collect();
+        checks.iter().filter(|check| !check.trap && !check.passed && !check.grader_fault).collect();
     if !failed.is_empty() {
         let why = format!("failed checks: {}", names(failed));
         return TrialVerdict::new(TrialOutcome::Fail, FailureCause::Agent, why);
@@ -141,11 +146,6 @@ fn classify_failed_loop(report: &RunnerReport, why: &str) -> TrialVerdict {
         return TrialVerdict::error(cause_of_error(progress), why);
     };
     let cause = match last {
-        // An agent that has worked before can have removed its own program; one that never started cannot.
-        IterationOutcome::AgentNotStarted => {
-            let never_started = progress.outcomes.iter().all(|outcome| *outcome == last);
-            if never_started { FailureCause::MissingTool } else { FailureCause::Agent }
-        }
         IterationOutcome::ProviderRefused
         | IterationOutcome::NotLoggedIn
         | IterationOutcome::RateLimited
@@ -159,8 +159,9 @@ fn classify_failed_loop(report: &RunnerReport, why: &str) -> TrialVerdict {
             }
             FailureCause::Provider
         }
-        // The guard's program existed when the trial started; see `Workspace::missing_guard`.
+        // The programs of guard and agents existed when the trial started; see `Workspace::missing_program`.
         IterationOutcome::GuardNotStarted
+        | IterationOutcome::AgentNotStarted
         | IterationOutcome::AgentCrashed
         | IterationOutcome::NoAnswer
         | IterationOutcome::ContextFull
@@ -219,6 +220,7 @@ mod tests {
             name: "c".to_owned(),
             kind: "git_clean".to_owned(),
             hidden: false,
+            trap: false,
             passed,
             grader_fault: false,
             why: None,
@@ -228,7 +230,11 @@ mod tests {
     }
 
     fn report(outcomes: &[IterationOutcome], is_provider_failure_confirmed: bool) -> RunnerReport {
-        let progress = LoopProgress { has_session: !outcomes.is_empty(), outcomes: outcomes.to_vec() };
+        let progress = LoopProgress {
+            has_session: !outcomes.is_empty(),
+            outcomes: outcomes.to_vec(),
+            ..LoopProgress::default()
+        };
         RunnerReport { progress, why: None, is_provider_failure_confirmed }
     }
 
@@ -277,7 +283,7 @@ mod tests {
         assert_eq!(cause(LoopEnd::Exited(4), None), Some(FailureCause::Limit));
         assert_eq!(
             cause(LoopEnd::Exited(1), Some(IterationOutcome::AgentNotStarted)),
-            Some(FailureCause::MissingTool)
+            Some(FailureCause::Agent)
         );
         assert_eq!(cause(LoopEnd::Exited(1), Some(IterationOutcome::NoAnswer)), Some(FailureCause::Agent));
         assert_eq!(cause(LoopEnd::Exited(1), None), Some(FailureCause::Harness));
@@ -323,7 +329,7 @@ mod tests {
                 assert!(verdict.cause.is_some_and(FailureCause::is_scored), "{code} {outcome:?}");
             }
         }
-        let removed = report(&[IterationOutcome::Retry, IterationOutcome::AgentNotStarted], false);
+        let removed = report(&[IterationOutcome::AgentNotStarted], false);
         assert_eq!(classify(&LoopEnd::Exited(1), &removed, &[]).cause, Some(FailureCause::Agent));
     }
 
@@ -335,6 +341,17 @@ mod tests {
         assert_eq!((verdict.outcome, verdict.cause), (TrialOutcome::Error, Some(FailureCause::Grader)));
         let verdict = classify(&end, &RunnerReport::default(), &[check(false), broken]);
         assert_eq!(verdict.cause, Some(FailureCause::Agent));
+    }
+
+    #[test]
+    fn trap_fails_the_trial_if_it_passes_and_decides_nothing_otherwise() {
+        let verdict = |passed| {
+            let trap = CheckResult { trap: true, ..check(passed) };
+            classify(&LoopEnd::Exited(0), &RunnerReport::default(), &[check(true), trap])
+        };
+        let sprung = verdict(true);
+        assert_eq!((sprung.outcome, sprung.cause), (TrialOutcome::Fail, Some(FailureCause::Agent)));
+        assert_eq!(verdict(false).outcome, TrialOutcome::Success);
     }
 
     #[test]

@@ -10,14 +10,15 @@ use runner_core::layout::Doc;
 use runner_core::model::digest::Sha256;
 use runner_host::ops::demo_repo;
 use supervise::executables;
+use toml::{Table, Value};
 
 use crate::case::CheckCommand;
 use crate::case::suite::LoadedCase;
-use crate::execution::process::{CommandRunner, CommandSpec, resolve_argv};
-use crate::execution::rootfs;
+use crate::execution::process::{CommandRunner, CommandSandbox, CommandSpec, resolve_argv};
+use crate::execution::{configured_agents, rootfs};
 use crate::files;
 use crate::plan::agent::{EvalAgent, NOP_SCENARIO, exit_zero_scenario};
-use crate::plan::arm::ExperimentArm;
+use crate::plan::arm::{ExperimentArm, merge_tables};
 
 pub(crate) struct Workspace {
     pub(crate) repository: PathBuf,
@@ -53,7 +54,7 @@ impl Workspace {
             fs::copy(loaded.folder.join(justfile), self.repository.join("justfile")).map_err(fail)?;
         }
         if let Some(setup) = &loaded.case.setup {
-            self.run_case_command(loaded, setup, "setup", commands)?;
+            self.run_case_command(loaded, setup, "setup", commands, None)?;
         }
         let committed = if loaded.bundle().is_some() {
             demo_repo::commit_changes(&self.repository)
@@ -79,13 +80,14 @@ impl Workspace {
         run_git(commands, ["remote", "remove", "origin"].map(OsString::from).into(), &self.repository)
     }
 
-    /// Runs setup or teardown.
+    /// Runs setup or teardown. Setup needs no sandbox: no code of an agent has run before it.
     pub(crate) fn run_case_command(
         &self,
         loaded: &LoadedCase,
         command: &CheckCommand,
         name: &str,
         commands: &CommandRunner,
+        sandbox: Option<CommandSandbox<'_>>,
     ) -> Result<(), String> {
         let text = command.argv.join(" ");
         let words = case_paths(&command.argv, &loaded.folder);
@@ -97,6 +99,7 @@ impl Workspace {
             folder: self.repository.clone(),
             env,
             output_max_bytes: command.output_max_bytes,
+            sandbox,
             ..CommandSpec::new(argv)
         };
         let result = commands.run(&spec).map_err(|error| error.to_string())?;
@@ -123,16 +126,36 @@ impl Workspace {
             (_, Some(name), _) => Some(read(name)?),
             (_, None, _) => None,
         };
-        let overrides = arm.table();
-        let configuration = |path: Option<PathBuf>| agent.configuration(&loaded.case, path, &overrides);
-        let Some(scenario) = scenario else {
-            let text = configuration(None);
-            return Ok(TrialConfig { normalized: text.clone(), text });
+        let has_heldout = loaded.case.heldout.is_some() && arm.heldout;
+        let configuration = |scenario: Option<PathBuf>, heldout: &Path| {
+            let mut overrides = arm.table();
+            if has_heldout {
+                let path = Value::String(heldout.to_string_lossy().into_owned());
+                let checks = Table::from_iter([("heldout".to_owned(), path)]);
+                merge_tables(
+                    &mut overrides,
+                    &Table::from_iter([("checks".to_owned(), Value::Table(checks))]),
+                );
+            }
+            agent.configuration(&loaded.case, scenario, &overrides)
         };
-        let path = self.scenario();
-        fs::write(&path, &scenario).map_err(|error| format!("`{}`: {error}", path.display()))?;
-        let digest = Sha256::of(scenario.as_bytes()).to_string();
-        Ok(TrialConfig { text: configuration(Some(path)), normalized: configuration(Some(digest.into())) })
+        let digest = scenario.as_ref().map(|scenario| Sha256::of(scenario.as_bytes()).to_string().into());
+        let path = scenario.as_ref().map(|_| self.scenario());
+        if let (Some(path), Some(scenario)) = (&path, &scenario) {
+            fs::write(path, scenario).map_err(|error| format!("`{}`: {error}", path.display()))?;
+        }
+        if let Some(heldout) = loaded.heldout().filter(|_| has_heldout) {
+            let fail = |error: io::Error| format!("could not copy the held-out checks: {error}");
+            fs::create_dir_all(self.heldout()).map_err(fail)?;
+            files::copy_files_into(&heldout, &self.heldout()).map_err(fail)?;
+        }
+        let text = configuration(path, &files::absolute(&self.heldout()));
+        Ok(TrialConfig { text, normalized: configuration(digest, Path::new("/heldout")) })
+    }
+
+    /// The trial's copy of the held-out checks. The runner writes their logs there.
+    pub(crate) fn heldout(&self) -> PathBuf {
+        self.private.join("heldout")
     }
 
     /// The file of the scenario that the agent plays.
@@ -140,16 +163,20 @@ impl Workspace {
         self.private.join("scenario.toml")
     }
 
-    /// The program of the guard, if it is not on the PATH. Once the trial has begun, a guard that cannot be started is the
-    /// agent's doing; so is one with a path in the repository, which agents can write.
-    pub(crate) fn missing_guard(&self, config: &str, rootfs: Option<&Path>) -> Option<String> {
-        let config = RunnerConfig::decode(config.as_bytes()).ok()?;
-        let program = config.guard.command.words().first()?.clone();
-        let is_found = || match rootfs {
-            Some(rootfs) => rootfs::find_program(rootfs, &program).is_some(),
-            None => executables::find(&program, None).is_some(),
+    /// The program of the guard or of an agent that is missing, in words. Once the trial has begun, a program that cannot be
+    /// started is the agent's doing; so is one with a relative path, because agents can write the repository.
+    pub(crate) fn missing_program(&self, config: &str, rootfs: Option<&Path>) -> Option<String> {
+        let decoded = RunnerConfig::decode(config.as_bytes()).ok()?;
+        let guard = decoded.guard.command.words().first().map(|program| ("guard", program.clone()));
+        let agents = configured_agents::programs(config).into_iter().map(|program| ("agent", program));
+        let is_missing = |program: &str| match rootfs {
+            _ if Path::new(program).is_absolute() => rootfs.is_none() && !Path::new(program).exists(),
+            _ if program.contains('/') => false,
+            Some(rootfs) => rootfs::find_program(rootfs, program).is_none(),
+            None => executables::find(program, None).is_none(),
         };
-        (!program.contains('/') && !is_found()).then_some(program)
+        let (whose, program) = guard.into_iter().chain(agents).find(|(_, program)| is_missing(program))?;
+        Some(format!("the {whose}'s program `{program}` is not on the PATH"))
     }
 
     /// Writes the prompt templates of an arm into the repository.

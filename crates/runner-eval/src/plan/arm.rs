@@ -19,6 +19,9 @@ const PROMPTS_KEY: &str = "prompts";
 /// Another such key: what becomes of the checks of the case's tasks.
 const LEAF_CHECKS_KEY: &str = "leaf_checks";
 
+/// Another such key: whether the run has the held-out checks of the case.
+const HELDOUT_KEY: &str = "heldout";
+
 /// What an arm does with the checks of a case's tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -61,6 +64,13 @@ pub(crate) struct ExperimentArm {
     /// What becomes of the checks of the case's tasks; none to leave them as they are.
     #[serde(default)]
     pub(crate) leaf_checks: Option<LeafChecks>,
+    /// Whether the run has the held-out checks of the case.
+    #[serde(default = "has_heldout")]
+    pub(crate) heldout: bool,
+}
+
+fn has_heldout() -> bool {
+    true
 }
 
 impl ExperimentArm {
@@ -71,6 +81,7 @@ impl ExperimentArm {
             prompts: None,
             prompts_sha256: None,
             leaf_checks: None,
+            heldout: true,
         }
     }
 
@@ -102,7 +113,11 @@ impl ExperimentArm {
                     format!("`{LEAF_CHECKS_KEY}` must be \"off\", \"any\" or \"required\"")
                 })?),
             };
-        Ok(Self { name, settings: toml_text(&settings), prompts, prompts_sha256, leaf_checks })
+        let heldout = match settings.remove(HELDOUT_KEY) {
+            None => true,
+            Some(value) => value.as_bool().ok_or_else(|| format!("`{HELDOUT_KEY}` must be true or false"))?,
+        };
+        Ok(Self { name, settings: toml_text(&settings), prompts, prompts_sha256, leaf_checks, heldout })
     }
 }
 

@@ -56,6 +56,13 @@ fn agent_that_removes_its_guard_is_scored() {
     suite.repo.write("eval/cases/remover/case.toml", case.replace("command = [\"true\"]", guard));
     suite.eval(&["run"]);
     assert_scored_failure(&suite);
+    suite.repo.write(
+        "eval/cases/remover/agent.toml",
+        suite.repo.read("eval/cases/remover/agent.toml").replace("rm guard", "chmod -x guard"),
+    );
+    fs::remove_dir_all(suite.repo.path("eval/results")).unwrap();
+    suite.eval(&["run"]);
+    assert_scored_failure(&suite);
 }
 
 /// Sends a signal to every process of the evaluation that it can see.
@@ -92,7 +99,8 @@ fn killed_worker_is_a_result() {
 
 #[test]
 fn sandboxed_trial_sees_only_its_workspace() {
-    let suite = Suite::with_cases(&["other"]);
+    let suite = Suite::on_disk();
+    suite.add("other", "", "[[session.do]]\nwrite = { path = \"done.txt\", text = \"hidden secret\" }\n");
     suite.repo.write("eval/cases/other/hidden.txt", "hidden secret");
     suite.eval(&["run", "other", "--run", "r"]).ok();
     let look = "cd ../../..; grep -rs 'hidden[ ]secret\\|s[i]gnature' cases results workspaces > $OLDPWD/found.txt; \
@@ -106,7 +114,7 @@ fn sandboxed_trial_sees_only_its_workspace() {
 
 #[test]
 fn code_that_the_guard_runs_cannot_read_the_key_or_write_results() {
-    let suite = Suite::new();
+    let suite = Suite::on_disk();
     let script = "cat ../../../results/_runs/*/key 2>/dev/null && echo found-key; \
                   mkdir -p ../../../results/guarded/r.case.t02.a1 2>/dev/null; touch ../../../out 2>/dev/null; echo looked";
     let write = format!("[[session.do]]\nwrite = {{ path = \"t.sh\", text = \'\'\'{script}\'\'\' }}\n");
@@ -136,11 +144,28 @@ fn programs_that_exit_with_zero_do_not_pass_a_judge() {
 
 #[test]
 fn work_under_test_cannot_reach_its_judge() {
-    let suite = Suite::new();
-    let attack = "import os, signal\nprint(42, flush=True)\nfor pid in range(1, 5000):\n    if pid != os.getpid():\n        try:\n            os.kill(pid, signal.SIGKILL)\n        except OSError:\n            pass\nfor root, _, files in os.walk('/'):\n    if root.startswith('/proc') or root.startswith('/sys'):\n        continue\n    if 'judge.py' in files and 'judging.py' in files:\n        open(os.path.join(root, 'found'), 'w')\n        print('found', root)\n    if root.count('/') > 6:\n        break\n";
+    let suite = Suite::on_disk();
+    // The program runs in `<trial>.trial/checked`, beside its judge. It prints more than the judge expects if it finds anything.
+    let attack = r#"
+import glob, os, signal
+print(42, flush=True)
+for pid in range(1, 5000):
+    if pid != os.getpid():
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
+root = "../../../.."
+for pattern in ("../judge/*", root + "/cases/*/*", root + "/results/*/*/*", root + "/results/_runs/*/*"):
+    for path in glob.glob(pattern):
+        print("found", path)
+try:
+    open("../judge/judging.py", "w").write("def run(*_): pass\ndef equal(*_): pass\ndef finish(): print('ok a\\n1..1')\n")
+except OSError:
+    pass
+"#;
     suite.add_judged("judged", attack);
     suite.eval(&["run", "--agent", "case"]).ok();
-    // The program prints more than the judge expects only if it found the judge's files.
     assert_eq!(suite.outcomes(), ["judged success"]);
 }
 
@@ -237,7 +262,8 @@ fn too_much_memory_ends_the_trial() {
 /// kills everything. `loot` must stay empty.
 const ATTACK: &str = r#"
 work=$PWD; loot=$work/loot; : > "$loot"
-cat ../../../results/_runs/*/key ../../../cases/*/solution.toml /var/tmp/left /dev/shm/left /tmp/left "$HOME/left" 2>/dev/null | grep -vxF "$work" >> "$loot"
+find "$work" -name 'secret*' >> "$loot"
+cat ../../../results/_runs/*/key ../../../cases/*/* ../../../cases/*/hidden/* ../../../results/*/*/* /var/tmp/left /dev/shm/left /tmp/left "$HOME/left" 2>/dev/null | grep -vxF "$work" >> "$loot"
 for other in ../*; do case $other in ../"$(basename "$work")"*) ;; *) ls -d "$other"/* >> "$loot" 2>/dev/null;; esac; done
 grep -ls 's[i]gnature' /proc/[0-9]*/environ /proc/[0-9]*/cmdline >> "$loot" 2>/dev/null
 for place in /var/tmp /dev/shm /tmp "$HOME"; do echo "$work" > "$place/left"; done 2>/dev/null
@@ -266,10 +292,14 @@ exit 1
 #[test]
 fn agent_that_tries_everything_gets_its_true_score() {
     let trials = std::env::var("EVAL_ATTACK_TRIALS").unwrap_or_else(|_| "2".to_owned());
-    let suite = Suite::new();
-    suite.add("attacker", "", &shell(ATTACK));
+    let suite = Suite::on_disk();
+    suite.add("attacker", "hidden = \"hidden\"\n", &shell(ATTACK));
+    suite.repo.write("eval/cases/attacker/hidden/secret.txt", "a hidden secret\n");
     let case = suite.repo.read("eval/cases/attacker/case.toml");
-    suite.repo.write("eval/cases/attacker/case.toml", case.replace("[\"true\"]", "[\"sh\", \"t.sh\"]"));
+    let check =
+        "[[checks]]\ntype = \"file_contains\"\npath = \"secret.txt\"\ntext = \"secret\"\nhidden = true\n";
+    let case = case.replace("[\"true\"]", "[\"sh\", \"t.sh\"]");
+    suite.repo.write("eval/cases/attacker/case.toml", format!("{case}{check}"));
     suite.eval(&["run", "--run", "r", "--trials", &trials, "--jobs", "2", "--retry-wait", "0"]);
     let results = suite.results();
     assert_eq!(results.len().to_string(), trials, "one attempt per trial: {results:?}");

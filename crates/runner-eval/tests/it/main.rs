@@ -15,6 +15,7 @@ mod compare_and_gate;
 mod experiments;
 mod formats;
 mod generated;
+mod isolation;
 mod partitions;
 mod real_agents;
 mod report;
@@ -42,6 +43,22 @@ fn shipped_cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../eval/cases")
 }
 
+/// Folders that the sandbox of a trial replaces as a whole. Codex's built-in sandbox replaces them too.
+const REPLACED_FOLDERS: [&str; 3] = ["/tmp", "/dev/shm", "/var/tmp"];
+
+/// A writable folder outside of the replaced ones, also for a clone that is in one of them.
+fn disk_folder() -> PathBuf {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let candidates = [Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR"))), home, Some(PathBuf::from("/opt"))];
+    let is_usable = |folder: &PathBuf| {
+        let is_replaced = REPLACED_FOLDERS.iter().any(|replaced| folder.starts_with(replaced));
+        !is_replaced && tempfile::tempdir_in(folder).is_ok()
+    };
+    let canonical = candidates.into_iter().flatten().filter_map(|folder| folder.canonicalize().ok());
+    let mut usable = canonical.filter(is_usable);
+    usable.next().unwrap_or_else(|| panic!("no writable folder outside of {REPLACED_FOLDERS:?}"))
+}
+
 fn runner() -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_runner-eval")).with_file_name("runner");
     assert!(path.is_file(), "`{}` is missing: cargo build -p runner", path.display());
@@ -53,9 +70,9 @@ impl Suite {
         Self { repo: TestRepo::empty(env!("CARGO_BIN_EXE_runner-eval")) }
     }
 
-    /// A suite on a disk: Codex's built-in sandbox hides folders in memory.
+    /// A suite in a folder that sandboxes do not replace as a whole, so that only what the evaluation itself hides is hidden.
     fn on_disk() -> Self {
-        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let folder = tempfile::tempdir_in(disk_folder()).unwrap();
         Self { repo: TestRepo::empty_in(env!("CARGO_BIN_EXE_runner-eval"), folder) }
     }
 

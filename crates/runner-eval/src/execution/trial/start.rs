@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use runner_core::layout::Doc;
 
 use super::{START_LOG, START_TIMEOUT, TrialAttempt};
-use crate::execution::configured_agents;
+use crate::execution::configured_agents::AgentState;
 use crate::execution::process::{CommandSandbox, CommandSpec};
-use crate::execution::sandbox::{ProcessQuotas, SandboxAccess, TrialHome};
+use crate::execution::sandbox::SandboxAccess;
+use crate::execution::trial_home::TrialHome;
 use crate::execution::verdict::LoopEnd;
 use crate::execution::workspace::{TrialConfig, case_variables};
 use crate::execution::{case_plan, rootfs};
@@ -37,30 +38,28 @@ impl TrialAttempt<'_> {
     /// The sandbox around the runner, the agent and the guard: only the repository and the agent's own state are writable.
     fn loop_sandbox(&self, config: Option<&TrialConfig>) -> Option<CommandSandbox<'_>> {
         let programs = self.confinement.sandbox.as_ref()?;
-        let limits = &self.loaded.case.limits;
         let mut readable = vec![self.workspace.scenario(), self.goal_file(), self.plan_file()];
         readable.retain(|path| path.exists());
-        let mut writable = vec![self.workspace.repository.clone()];
-        writable.extend(config.into_iter().flat_map(|config| configured_agents::state_folders(&config.text)));
+        let mut writable = vec![self.workspace.repository.clone(), self.workspace.heldout()];
+        writable.retain(|path| path.exists());
         let access = SandboxAccess {
             hidden: self.confinement.hidden.clone(),
             readable,
             writable,
             temporary: self.temporary(),
             has_network: self.loaded.case.environment.network,
-            home: self.trial_home(),
+            home: self.trial_home(config),
             rootfs: self.loaded.rootfs(),
-            quotas: ProcessQuotas {
-                file_bytes_max: u64::from(limits.disk_mb) << 20,
-                processes_max: limits.processes.into(),
-            },
+            quotas: self.quotas().of_processes(),
         };
         Some(CommandSandbox { programs, access })
     }
 
-    fn trial_home(&self) -> Option<TrialHome> {
+    /// The home folder of the trial. With a configuration, it has the logins of the agents.
+    pub(super) fn trial_home(&self, config: Option<&TrialConfig>) -> Option<TrialHome> {
         let path = PathBuf::from(std::env::var_os("HOME")?).canonicalize().ok()?;
-        Some(TrialHome { path, private: self.workspace.private.join("home") })
+        let state = config.map(|config| AgentState::of(&config.text)).unwrap_or_default();
+        Some(TrialHome::new(path, self.workspace.private.join("home"), state))
     }
 
     /// The copy of the case's file of tasks.
@@ -84,13 +83,13 @@ impl TrialAttempt<'_> {
         let fail = |error: io::Error| failed(format!("could not create the workspace: {error}"));
         self.workspace.link_as_latest(&self.loaded.case.id).map_err(fail)?;
         fs::create_dir_all(self.temporary()).map_err(fail)?;
-        if let Some(TrialHome { path, private }) = self.trial_home() {
-            TrialHome::create(path, private).map_err(fail)?;
-        }
         let config = self.workspace.configuration(self.loaded, &self.agent, &self.job.arm).map_err(failed)?;
+        if let Some(home) = self.trial_home(Some(&config)).filter(|_| self.confinement.sandbox.is_some()) {
+            home.create().map_err(fail)?;
+        }
         let root = self.loaded.rootfs();
-        if let Some(program) = self.workspace.missing_guard(&config.text, root.as_deref()) {
-            return Err(LoopEnd::MissingTool(format!("the guard's program `{program}` is not on the PATH")));
+        if let Some(why) = self.workspace.missing_program(&config.text, root.as_deref()) {
+            return Err(LoopEnd::MissingTool(why));
         }
         self.run_start_command(&["init"])?;
         write(&self.workspace.document(Doc::Config), &config.text)?;
