@@ -12,6 +12,7 @@ pub(crate) mod paired;
 mod random;
 mod redeal;
 pub(crate) mod score;
+mod student;
 
 use serde::Serialize;
 

@@ -72,13 +72,13 @@ fn points(difference: f64) -> String {
     format!("{:+.1}", 100.0 * difference)
 }
 
-fn p_value(p: f64) -> String {
+pub(super) fn p_value(p: f64) -> String {
     if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
 }
 
 /// What a difference means, in a sentence.
-pub(super) fn summary(difference: &MeanDifference) -> &'static str {
-    match (difference.direction(), difference.scope) {
+pub(super) fn summary(direction: ShownDirection, scope: InferenceScope) -> &'static str {
+    match (direction, scope) {
         (ShownDirection::Better, InferenceScope::Cases) => "on these cases, the new results are better",
         (ShownDirection::Worse, InferenceScope::Cases) => "on these cases, the new results are worse",
         (ShownDirection::Better, InferenceScope::Population) => "the new results are better",
@@ -99,9 +99,15 @@ pub(super) fn add_difference(line: KeyValueLine, difference: &MeanDifference) ->
         .with("exact", difference.exact)
 }
 
-pub(super) fn render_difference(styler: &Styler, difference: &MeanDifference) -> String {
+/// A difference for people, with the p-value that `direction` follows.
+pub(super) fn render_difference(
+    styler: &Styler,
+    difference: &MeanDifference,
+    direction: ShownDirection,
+    p: &str,
+) -> String {
     let interval = difference.interval;
-    let role = match difference.direction() {
+    let role = match direction {
         ShownDirection::Better => TextRole::Good,
         ShownDirection::Worse => TextRole::Bad,
         ShownDirection::None => TextRole::Warn,
@@ -115,9 +121,9 @@ pub(super) fn render_difference(styler: &Styler, difference: &MeanDifference) ->
         difference.wins,
         difference.ties,
         difference.losses,
-        p_value(difference.p_value),
+        p,
         if difference.exact { " (exact)" } else { "" },
-        styler.paint(role, summary(difference)),
+        styler.paint(role, summary(direction, difference.scope)),
     )
 }
 
@@ -134,7 +140,7 @@ impl CommandOutput for CompareOutput {
             "n": self.comparison.pairs.len(),
             "difference": self.difference,
             "adjusted_p": self.adjusted_p,
-            "summary": summary(&self.difference),
+            "summary": summary(self.difference.direction(), self.difference.scope),
             "paired": self.comparison.json(),
             "notes": self.comparison.notes(),
         })
@@ -147,7 +153,7 @@ impl CommandOutput for CompareOutput {
             .with("n", self.comparison.pairs.len());
         let mut lines = vec![
             add_difference(head, &self.difference),
-            KeyValueLine::new().with("summary", summary(&self.difference)),
+            KeyValueLine::new().with("summary", summary(self.difference.direction(), self.difference.scope)),
         ];
         for (case, pair) in &self.comparison.pairs {
             lines.push(
@@ -165,7 +171,8 @@ impl CommandOutput for CompareOutput {
     fn human(&self, styler: &Styler) -> String {
         let pairs = &self.comparison.pairs;
         let mut text = format!("{} compared with {}, {} cases\n", self.new, self.base, pairs.len());
-        text.push_str(&render_difference(styler, &self.difference));
+        let p = p_value(self.difference.p_value);
+        text.push_str(&render_difference(styler, &self.difference, self.difference.direction(), &p));
         let width = pairs.keys().map(String::len).max().unwrap_or(0);
         for (case, pair) in pairs.iter().filter(|(_, pair)| pair.difference() != 0.0) {
             let role = if pair.difference() > 0.0 { TextRole::Good } else { TextRole::Bad };

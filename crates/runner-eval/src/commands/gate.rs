@@ -5,14 +5,16 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use runner_core::model::digest::Sha256;
 use runner_host::clock::{now_ms, utc};
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::compare::{DRAWS, add_difference, inference_scope, render_difference, summary};
+use super::compare::{DRAWS, add_difference, inference_scope, p_value, render_difference, summary};
 use crate::args::{EvalGlobalArgs, GateArgs};
 use crate::result::selection::ResultSelection;
+use crate::result::stored_trial::StoredTrial;
 use crate::stats::comparison::{PairedComparison, scores_by_case};
 use crate::stats::gate::{CaseModel, GateRule, GateVerdict, VerdictTally, decide, simulate};
 use crate::stats::paired::{InferenceScope, MeanDifference, mean_difference};
@@ -54,8 +56,8 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &GateArgs) -> Result<Box<dyn Co
     let look = GateLook {
         base: base.name.clone(),
         new: new.name.clone(),
-        base_trials: base.last_attempts().len(),
-        new_trials: new.last_attempts().len(),
+        question: question(&base, &new),
+        data: data(&base, &new),
         verdict: verdict.to_string(),
         p_drop: difference.map(|difference| difference.p_drop),
         at: utc(now_ms()).unwrap_or_default(),
@@ -93,24 +95,46 @@ fn refuse_same_results(base: &ResultSelection, new: &ResultSelection) -> Result<
 struct GateLook {
     base: String,
     new: String,
-    base_trials: usize,
-    new_trials: usize,
+    /// A digest of what is asked: the base and its cases, the agent and the runner. Another run of the same agent and runner
+    /// asks the same question again.
+    question: String,
+    /// A digest of the results that were compared.
+    data: String,
     verdict: String,
     p_drop: Option<f64>,
     at: String,
 }
 
-/// Appends a look to the record and returns how many earlier ones had other data of the same results.
+fn digest_of(lines: impl Iterator<Item = String>) -> String {
+    let lines: BTreeSet<String> = lines.collect();
+    Sha256::of(lines.into_iter().collect::<Vec<_>>().join("\n").as_bytes()).to_string()
+}
+
+fn question(base: &ResultSelection, new: &ResultSelection) -> String {
+    let base_trials = base.last_attempts().into_iter();
+    let cases = base_trials.map(|trial| format!("case {} {}", trial.meta.case_id, trial.inputs.case_sha256));
+    let new_trials = new.last_attempts().into_iter();
+    let subjects =
+        new_trials.map(|trial| format!("agent {} {}", trial.meta.agent, trial.inputs.runner.sha256));
+    digest_of(cases.chain(subjects).chain([format!("base {}", base.name)]))
+}
+
+fn data(base: &ResultSelection, new: &ResultSelection) -> String {
+    let trials = base.last_attempts().into_iter().chain(new.last_attempts());
+    digest_of(
+        trials.map(|StoredTrial { meta, .. }| {
+            format!("{} {} {}", meta.case_id, meta.eval_run_id, meta.outcome)
+        }),
+    )
+}
+
+/// Appends a look to the record and returns how many earlier ones asked the same of other data.
 fn record_look(results: &Path, look: &GateLook) -> io::Result<usize> {
     let file = results.join("_runs").join("looks.jsonl");
     let text = fs::read_to_string(&file).unwrap_or_default();
     let looks: Vec<GateLook> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let data = |look: &GateLook| (look.base_trials, look.new_trials);
-    let mut earlier: Vec<(usize, usize)> =
-        looks.iter().filter(|other| other.base == look.base && other.new == look.new).map(data).collect();
-    earlier.retain(|other| *other != data(look));
-    earlier.sort_unstable();
-    earlier.dedup();
+    let same = looks.iter().filter(|other| other.question == look.question && other.data != look.data);
+    let earlier: BTreeSet<&str> = same.map(|other| other.data.as_str()).collect();
     let is_known = looks.iter().any(|other| GateLook { at: look.at.clone(), ..other.clone() } == *look);
     if !is_known && file.parent().is_some_and(Path::is_dir) {
         let mut line = serde_json::to_vec(look)?;
@@ -165,7 +189,7 @@ struct GateOutput {
     /// The verdict if every lost trial had ended in the way that is worst for the new results.
     worst_verdict: GateVerdict,
     missing: Vec<String>,
-    /// How often the gate was used on other data of the same results.
+    /// How often the gate was asked the same with other results.
     earlier_looks: usize,
     /// None if no case has a score on both sides.
     difference: Option<MeanDifference>,
@@ -220,12 +244,17 @@ impl GateOutput {
         }
         if self.earlier_looks > 0 {
             notes.push(format!(
-                "the gate was used {} times before on other data of these results: each look adds to its errors",
+                "the gate was used {} times before with other results of this agent on these cases: each look adds to its errors",
                 self.earlier_looks
             ));
         }
         notes
     }
+}
+
+/// What the difference means to the gate.
+fn drop_summary(difference: &MeanDifference) -> &'static str {
+    summary(difference.drop_direction(), difference.scope)
 }
 
 impl CommandOutput for GateOutput {
@@ -244,7 +273,7 @@ impl CommandOutput for GateOutput {
             "why": self.why(),
             "missing": self.missing,
             "difference": self.difference,
-            "summary": self.difference.as_ref().map(summary),
+            "summary": self.difference.as_ref().map(drop_summary),
             "paired": self.comparison.json(),
             "exit": self.exit().0,
         })
@@ -258,13 +287,14 @@ impl CommandOutput for GateOutput {
             .with("new", &self.new)
             .with("margin", self.rule.margin)
             .with("min_cases", self.rule.min_cases)
-            .with("n", self.comparison.pairs.len());
+            .with("n", self.comparison.pairs.len())
+            .with("earlier_looks", self.earlier_looks);
         if let Some(difference) = &self.difference {
             head = add_difference(head, difference);
         }
         let mut lines = vec![head, KeyValueLine::new().with("why", self.why())];
         if let Some(difference) = &self.difference {
-            lines.push(KeyValueLine::new().with("summary", summary(difference)));
+            lines.push(KeyValueLine::new().with("summary", drop_summary(difference)));
         }
         lines.extend(self.notes().iter().map(|note| KeyValueLine::new().with("note", note)));
         lines
@@ -278,7 +308,8 @@ impl CommandOutput for GateOutput {
         };
         let mut text = format!("{}: {}\n", styler.paint(role, self.verdict.as_str()), self.why());
         if let Some(difference) = &self.difference {
-            text.push_str(&render_difference(styler, difference));
+            let p = format!("{} for a drop", p_value(difference.p_drop));
+            text.push_str(&render_difference(styler, difference, difference.drop_direction(), &p));
         }
         for note in self.notes() {
             text.push_str(&format!("{}\n", styler.paint(TextRole::Faint, &note)));

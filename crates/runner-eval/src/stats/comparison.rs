@@ -181,5 +181,99 @@ fn changed_conditions(base: &ResultSelection, new: &ResultSelection) -> Vec<Stri
             changed.push(format!("{name} ({} / {})", list(base), list(new)));
         }
     }
+    let configured = changed_configurations(base, new);
+    if !configured.is_empty() {
+        changed.push(format!("configuration ({})", configured.join(", ")));
+    }
     changed
+}
+
+/// Cases whose configuration differs although both sides have the same agent and arm, by name: a key of the arm, a prompt, or the
+/// scenario has changed. With other names, the difference is what is compared.
+fn changed_configurations(base: &ResultSelection, new: &ResultSelection) -> Vec<String> {
+    if base.agents() != new.agents() {
+        return Vec::new();
+    }
+    let [base, new] = [configurations(base), configurations(new)];
+    let differs = |case: &&String| new.get(*case).is_some_and(|other| base.get(*case) != Some(other));
+    base.keys().filter(differs).cloned().collect()
+}
+
+/// The digests of the configurations of each case.
+fn configurations(selection: &ResultSelection) -> BTreeMap<String, BTreeSet<String>> {
+    let mut configurations: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for trial in selection.last_attempts().into_iter().filter(|trial| trial.meta.is_scored()) {
+        let digests = configurations.entry(trial.meta.case_id.clone()).or_default();
+        digests.insert(trial.inputs.config_sha256.clone());
+    }
+    configurations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::{CheckResults, INPUTS_SCHEMA, MachineInfo, RunnerVersion, TrialInputs};
+    use crate::stats::score::tests::meta;
+
+    fn inputs() -> TrialInputs {
+        let text = || "x".to_owned();
+        TrialInputs {
+            schema: INPUTS_SCHEMA.to_owned(),
+            case_sha256: text(),
+            fixture_sha256: None,
+            checks_sha256: text(),
+            config_sha256: text(),
+            runner: RunnerVersion { version: text(), sha256: text() },
+            evaluator: text(),
+            agent_version: Some(text()),
+            model: Some(text()),
+            isolation: text(),
+            host: MachineInfo {
+                os: text(),
+                arch: text(),
+                hostname: text(),
+                kernel: text(),
+                cpus: 1,
+                memory_bytes: None,
+                jobs: 1,
+            },
+            files: BTreeMap::new(),
+            signature: String::new(),
+        }
+    }
+
+    fn selection(agent: &str, inputs: TrialInputs) -> ResultSelection {
+        let mut meta = meta("a", None, None);
+        meta.agent = agent.to_owned();
+        let checks = CheckResults::new(Vec::new());
+        let trials = vec![StoredTrial { folder: "f".into(), meta, checks, inputs }];
+        ResultSelection { name: "r".to_owned(), trials, unreadable: Vec::new(), missing: Vec::new() }
+    }
+
+    #[test]
+    fn every_condition_that_differs_is_reported() {
+        let other = || "y".to_owned();
+        let same = inputs();
+        let changed = |agent: &str, inputs: TrialInputs| {
+            changed_conditions(&selection("codex", same.clone()), &selection(agent, inputs))
+        };
+        assert_eq!(changed("codex", same.clone()), Vec::<String>::new());
+        let machine = MachineInfo { hostname: other(), ..same.host.clone() };
+        let busy = MachineInfo { jobs: 2, ..same.host.clone() };
+        let runner = RunnerVersion { version: other(), ..same.runner.clone() };
+        for (inputs, expected) in [
+            (TrialInputs { runner, ..same.clone() }, "runner (x / y)"),
+            (TrialInputs { agent_version: Some(other()), ..same.clone() }, "agent version (x / y)"),
+            (TrialInputs { model: Some(other()), ..same.clone() }, "model (x / y)"),
+            (TrialInputs { host: machine, ..same.clone() }, "machine (x 1 cpus / y 1 cpus)"),
+            (TrialInputs { host: busy, ..same.clone() }, "parallel trials (1 / 2)"),
+            (TrialInputs { isolation: other(), ..same.clone() }, "isolation (x / y)"),
+            (TrialInputs { evaluator: other(), ..same.clone() }, "evaluator (x / y)"),
+            (TrialInputs { config_sha256: other(), ..same.clone() }, "configuration (a)"),
+        ] {
+            assert_eq!(changed("codex", inputs), [expected]);
+        }
+        let arm = TrialInputs { config_sha256: other(), ..same.clone() };
+        assert_eq!(changed("codex+x", arm), Vec::<String>::new(), "that is what is compared");
+    }
 }

@@ -4,9 +4,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::paired::{ALPHA, InferenceScope, ScoredCounts, ScoredPair, lower_bound, upper_bound};
+use super::paired::{
+    ALPHA, InferenceScope, ScoredCounts, ScoredPair, difference_test, lower_bound, upper_bound,
+};
 use super::random::SeededRandom;
-use super::redeal::redeal_test;
 use super::{Interval, wilson};
 
 /// Draws of the re-dealing test in simulations, where it is sampled; its error rate holds for any number.
@@ -67,7 +68,7 @@ pub(crate) fn decide(pairs: &[ScoredPair], rule: &GateRule) -> GateVerdict {
     }
     let is_within = lower_bound(pairs, rule.scope).is_some_and(|low| low >= -rule.margin);
     let is_beyond = upper_bound(pairs, rule.scope).is_some_and(|high| high < -rule.margin);
-    let is_worse = redeal_test(pairs, rule.draws).lower <= ALPHA;
+    let is_worse = difference_test(pairs, rule.scope, rule.draws).p_drop <= ALPHA;
     match (is_worse, is_within, is_beyond) {
         (false, true, _) => GateVerdict::Pass,
         (true, true, _) => GateVerdict::WithinMargin,

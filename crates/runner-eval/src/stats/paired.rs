@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::random::SeededRandom;
 use super::redeal::redeal_test;
+use super::student;
 use super::{Interval, Z_TWO_SIDED};
 
 /// The 95 % quantile of the normal distribution, for one-sided bounds.
@@ -79,9 +80,9 @@ pub(crate) struct MeanDifference {
     pub(crate) wins: usize,
     pub(crate) ties: usize,
     pub(crate) losses: usize,
-    /// Of the two-sided re-dealing test.
+    /// Two-sided: of the re-dealing test on these cases, or of a t test over cases for all cases that could have been chosen.
     pub(crate) p_value: f64,
-    /// Of the one-sided test for a drop.
+    /// Of the same test, one-sided, for a drop.
     pub(crate) p_drop: f64,
     /// Whether the test counted every way to deal the trials.
     pub(crate) exact: bool,
@@ -106,6 +107,69 @@ impl MeanDifference {
             ShownDirection::Worse
         }
     }
+
+    /// The same for the gate, which asks only about a drop and follows its one-sided p-value.
+    pub(crate) fn drop_direction(&self) -> ShownDirection {
+        match self.direction() {
+            _ if self.p_drop <= ALPHA => ShownDirection::Worse,
+            ShownDirection::Better => ShownDirection::Better,
+            ShownDirection::Worse | ShownDirection::None => ShownDirection::None,
+        }
+    }
+}
+
+/// The p-values of a difference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct DifferenceTest {
+    pub(crate) p_value: f64,
+    pub(crate) p_drop: f64,
+    pub(crate) exact: bool,
+}
+
+/// Tests for a difference, and for a drop. For the population it agrees with the interval: p <= 5 % exactly if 0 is outside.
+pub(crate) fn difference_test(pairs: &[ScoredPair], scope: InferenceScope, draws: u32) -> DifferenceTest {
+    match scope {
+        InferenceScope::Cases => {
+            let test = redeal_test(pairs, draws);
+            DifferenceTest { p_value: test.two_sided, p_drop: test.lower, exact: test.exact }
+        }
+        InferenceScope::Population => {
+            let tail = |side: BoundSide| {
+                let Some(Estimate { mean, standard_error, degrees: Some(degrees) }) =
+                    estimate(pairs, scope, side)
+                else {
+                    return 1.0;
+                };
+                let towards = match side {
+                    BoundSide::Lower => -mean,
+                    BoundSide::Upper => mean,
+                };
+                student::probability_below(towards / standard_error, degrees)
+            };
+            let [rise, drop] = [BoundSide::Lower, BoundSide::Upper].map(tail);
+            DifferenceTest { p_value: (2.0 * rise.min(drop)).min(1.0), p_drop: drop, exact: false }
+        }
+    }
+}
+
+impl Estimate {
+    /// How far a bound is away from the mean.
+    fn distance(&self, confidence: Confidence) -> f64 {
+        let errors = match (self.degrees, confidence) {
+            (None, Confidence::TwoSided) => Z_TWO_SIDED,
+            (None, Confidence::OneSided) => Z_ONE_SIDED,
+            (Some(degrees), Confidence::TwoSided) => student::quantile(0.975, degrees),
+            (Some(degrees), Confidence::OneSided) => student::quantile(0.95, degrees),
+        };
+        errors * self.standard_error
+    }
+}
+
+/// 95 %, for an interval or for one bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Confidence {
+    TwoSided,
+    OneSided,
 }
 
 /// None without a pair.
@@ -115,7 +179,7 @@ pub(crate) fn mean_difference(
     draws: u32,
 ) -> Option<MeanDifference> {
     let differences: Vec<f64> = pairs.iter().map(ScoredPair::difference).collect();
-    let test = redeal_test(pairs, draws);
+    let test = difference_test(pairs, scope, draws);
     Some(MeanDifference {
         mean: differences.iter().sum::<f64>() / differences.len() as f64,
         interval: interval(pairs, scope)?,
@@ -123,33 +187,32 @@ pub(crate) fn mean_difference(
         wins: differences.iter().filter(|difference| **difference > 0.0).count(),
         ties: differences.iter().filter(|difference| **difference == 0.0).count(),
         losses: differences.iter().filter(|difference| **difference < 0.0).count(),
-        p_value: test.two_sided,
-        p_drop: test.lower,
+        p_value: test.p_value,
+        p_drop: test.p_drop,
         exact: test.exact,
     })
 }
 
-fn interval(pairs: &[ScoredPair], scope: InferenceScope) -> Option<Interval> {
-    let bound = |quantile: f64, side: BoundSide| {
-        let Estimate { mean, standard_error } = estimate(pairs, scope, side)?;
-        Some((mean + quantile * standard_error).clamp(-1.0, 1.0))
-    };
+/// The 95 % interval of the mean difference.
+pub(super) fn interval(pairs: &[ScoredPair], scope: InferenceScope) -> Option<Interval> {
+    let [low, high] = [BoundSide::Lower, BoundSide::Upper].map(|side| estimate(pairs, scope, side));
+    let (low, high) = low.zip(high)?;
     Some(Interval {
-        low: bound(-Z_TWO_SIDED, BoundSide::Lower)?,
-        high: bound(Z_TWO_SIDED, BoundSide::Upper)?,
+        low: (low.mean - low.distance(Confidence::TwoSided)).max(-1.0),
+        high: (high.mean + high.distance(Confidence::TwoSided)).min(1.0),
     })
 }
 
 /// The one-sided 95 % lower bound of the difference.
 pub(crate) fn lower_bound(pairs: &[ScoredPair], scope: InferenceScope) -> Option<f64> {
-    let Estimate { mean, standard_error } = estimate(pairs, scope, BoundSide::Lower)?;
-    Some((mean - Z_ONE_SIDED * standard_error).max(-1.0))
+    let estimate = estimate(pairs, scope, BoundSide::Lower)?;
+    Some((estimate.mean - estimate.distance(Confidence::OneSided)).max(-1.0))
 }
 
 /// The one-sided 95 % upper bound of the difference.
 pub(crate) fn upper_bound(pairs: &[ScoredPair], scope: InferenceScope) -> Option<f64> {
-    let Estimate { mean, standard_error } = estimate(pairs, scope, BoundSide::Upper)?;
-    Some((mean + Z_ONE_SIDED * standard_error).min(1.0))
+    let estimate = estimate(pairs, scope, BoundSide::Upper)?;
+    Some((estimate.mean + estimate.distance(Confidence::OneSided)).min(1.0))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +224,8 @@ enum BoundSide {
 struct Estimate {
     mean: f64,
     standard_error: f64,
+    /// Of Student's distribution; none for the normal one.
+    degrees: Option<f64>,
 }
 
 fn estimate(pairs: &[ScoredPair], scope: InferenceScope, side: BoundSide) -> Option<Estimate> {
@@ -172,11 +237,12 @@ fn estimate(pairs: &[ScoredPair], scope: InferenceScope, side: BoundSide) -> Opt
         InferenceScope::Cases => {
             let count = pairs.len() as f64;
             let variance: f64 = pairs.iter().map(|pair| pair.base.variance() + pair.new.variance()).sum();
-            Some(Estimate { mean: differences.sum::<f64>() / count, standard_error: variance.sqrt() / count })
+            let mean = differences.sum::<f64>() / count;
+            Some(Estimate { mean, standard_error: variance.sqrt() / count, degrees: None })
         }
         InferenceScope::Population => {
-            // One more case that lost everything (or won everything, for the upper bound): a suite of cases that all ended
-            // alike does not prove that every other case would.
+            // One more case that lost everything (or won everything, for the upper bound): a suite of cases of which none
+            // broke does not prove that no other case would.
             let unseen = match side {
                 BoundSide::Lower => -1.0,
                 BoundSide::Upper => 1.0,
@@ -185,7 +251,8 @@ fn estimate(pairs: &[ScoredPair], scope: InferenceScope, side: BoundSide) -> Opt
             let count = values.len() as f64;
             let mean = values.iter().sum::<f64>() / count;
             let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-            Some(Estimate { mean, standard_error: (squares / (count - 1.0) / count).sqrt() })
+            let standard_error = (squares / (count - 1.0) / count).sqrt();
+            Some(Estimate { mean, standard_error, degrees: Some(count - 1.0) })
         }
     }
 }
@@ -239,6 +306,29 @@ mod tests {
         assert_eq!(difference(&weak).direction(), ShownDirection::None);
         let better = [pair(counts(0, 5), counts(5, 5)); 3];
         assert_eq!(difference(&better).direction(), ShownDirection::Better);
+    }
+
+    #[test]
+    fn words_p_and_interval_agree_for_the_population() {
+        let mut random = SeededRandom::new(3);
+        for _ in 0..300 {
+            let mut side = || counts(random.successes(3, 0.7), 3);
+            let mut pairs: Vec<ScoredPair> = (0..12).map(|_| pair(side(), side())).collect();
+            let shifted = random.below(12);
+            pairs.iter_mut().take(shifted).for_each(|pair| pair.new.successes = 0);
+            let found = mean_difference(&pairs, InferenceScope::Population, 99).unwrap();
+            let is_open = found.interval.low <= 0.0 && found.interval.high >= 0.0;
+            assert_eq!(found.direction() == ShownDirection::None, is_open, "{found:?}");
+            assert_eq!(found.p_value <= ALPHA, !is_open, "{found:?}");
+            let high = upper_bound(&pairs, InferenceScope::Population).unwrap();
+            assert_eq!(found.p_drop <= ALPHA, high <= 0.0, "{found:?}");
+            assert_eq!(found.drop_direction() == ShownDirection::Worse, found.p_drop <= ALPHA);
+        }
+        // One lost case of one: sure about this case, and nothing is known about others.
+        let one = [pair(counts(5, 5), counts(0, 5))];
+        assert_eq!(difference(&one).direction(), ShownDirection::Worse);
+        let population = mean_difference(&one, InferenceScope::Population, 99).unwrap();
+        assert_eq!(population.direction(), ShownDirection::None);
     }
 
     #[test]

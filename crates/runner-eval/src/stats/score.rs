@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::bootstrap::{case_interval, median};
 use super::paired::ScoredCounts;
-use super::{Interval, pass_all, pass_at, wilson};
+use super::student;
+use super::{Interval, Z_TWO_SIDED, pass_all, pass_at, wilson};
 use crate::result::{TrialMeta, TrialOutcome};
 
 /// Counts over the trials of one case with one agent.
@@ -243,6 +244,9 @@ fn agent_row(agent: &str, scores: &[Score], k: u32) -> ScoreRow {
     }
 }
 
+/// How many degrees of freedom a further case adds to the correction of the effective number of observations.
+const DEGREES_PER_CASE: f64 = 3.0;
+
 /// The pass rate of an agent with these counts by case.
 #[cfg(test)]
 pub(super) fn rate_of_cases(counts: &[ScoredCounts]) -> EstimatedValue {
@@ -252,7 +256,9 @@ pub(super) fn rate_of_cases(counts: &[ScoredCounts]) -> EstimatedValue {
 }
 
 /// The mean of rates over cases, with a Wilson interval for the effective number of observations: at most the number of
-/// trials, at least the number of cases. Trials of one case are correlated, so the variance between cases decides.
+/// trials, at least the number of cases. Trials of one case are correlated, so the variance between cases decides. Few cases
+/// estimate it badly, so the number is reduced by a part of Student's correction; `just eval-calibrate` shows that this part
+/// gives 95 %.
 fn mean_over_cases(rates: &[f64], trials: f64) -> EstimatedValue {
     if rates.is_empty() {
         return EstimatedValue::default();
@@ -266,7 +272,8 @@ fn mean_over_cases(rates: &[f64], trials: f64) -> EstimatedValue {
     } else if variance <= 0.0 {
         cases
     } else {
-        (mean * (1.0 - mean) / variance).clamp(cases, trials.max(cases))
+        let reduced = (Z_TWO_SIDED / student::quantile(0.975, DEGREES_PER_CASE * (cases - 1.0))).powi(2);
+        (reduced * mean * (1.0 - mean) / variance).clamp(cases, trials.max(cases))
     };
     EstimatedValue { value: Some(mean), interval: wilson(mean, effective) }
 }
@@ -294,10 +301,13 @@ pub(crate) mod tests {
             runner_exit: None,
             wall_secs: 10.0,
             loop_secs: 9.0,
+            setup_secs: 0.5,
+            check_secs: 0.5,
             iterations: 1,
             tokens: None,
             cost: TrialCost { microdollars: micro, source: CostSource::Unknown },
             metrics: None,
+            cheated: None,
             runner: RunnerVersion { version: "0".to_owned(), sha256: "0".to_owned() },
             started_at: String::new(),
             regrade_of: None,
