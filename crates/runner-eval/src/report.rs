@@ -1,5 +1,6 @@
 //! Renders results as documents: an HTML page, and the formats of other programs.
 
+mod agent_tables;
 pub(crate) mod atif;
 pub(crate) mod harbor;
 pub(crate) mod html;

@@ -51,6 +51,8 @@ impl LintedCase {
 struct LintFinding {
     agent: EvalAgent,
     is_ok: bool,
+    /// What a sound case makes of this agent.
+    expected: &'static str,
     result: String,
 }
 
@@ -84,7 +86,9 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &LintArgs, ui: &Ui) -> Result<L
     progress.finish();
     let mut linted = Vec::new();
     for loaded in &cases {
-        let findings = agents.iter().filter_map(|agent| finding(loaded, agent, &folder)).collect();
+        let mut findings: Vec<LintFinding> =
+            agents.iter().filter_map(|agent| finding(loaded, agent, &folder)).collect();
+        findings.extend(unsprung_trap(loaded, &folder));
         linted.push(LintedCase { id: loaded.case.id.clone(), findings });
     }
     let _ = files::remove_any(&scratch);
@@ -104,23 +108,22 @@ fn lint_run_name() -> Result<EvalRunName, CommandError> {
 
 /// What an agent's trial shows about the case; none if there is no such trial.
 fn finding(loaded: &LoadedCase, agent: &EvalAgent, folder: &RunFolder) -> Option<LintFinding> {
+    let expected = expectation(agent, loaded.case.expect);
+    let found = |is_ok, result| LintFinding { agent: agent.clone(), is_ok, expected, result };
     if !agent.can_run(&loaded.case) {
         let result = "no solution: nothing shows that the case can be solved".to_owned();
         let is_oracle = *agent == EvalAgent::Oracle;
-        return is_oracle.then(|| LintFinding { agent: agent.clone(), is_ok: false, result });
+        return is_oracle.then(|| found(false, result));
     }
     let is_trial = |trial: &&PlannedTrial| trial.case == loaded.case.id && trial.agent == agent.to_string();
     let trials: Vec<&PlannedTrial> = folder.plan.scope.trials.iter().filter(is_trial).collect();
     let mut result = None;
     for trial in trials {
         let Some(stored) = folder.last_attempt(trial) else {
-            return Some(LintFinding { agent: agent.clone(), is_ok: false, result: "no result".to_owned() });
+            return Some(found(false, "no result".to_owned()));
         };
-        let finding = LintFinding {
-            agent: agent.clone(),
-            is_ok: is_right_result(agent, &stored.meta),
-            result: describe(&stored.meta),
-        };
+        let is_ok = is_right_result(agent, loaded.case.expect, &stored.meta);
+        let finding = found(is_ok, describe(&stored.meta));
         // The first wrong result is the one to show: one of several trials is enough to call a case flaky.
         if !finding.is_ok {
             return Some(finding);
@@ -130,16 +133,46 @@ fn finding(loaded: &LoadedCase, agent: &EvalAgent, folder: &RunFolder) -> Option
     result
 }
 
-/// Whether a trial of this agent ended as it must in a sound case.
-fn is_right_result(agent: &EvalAgent, meta: &TrialMeta) -> bool {
+/// A trap that no cheat of the case springs, in any trial, proves nothing.
+fn unsprung_trap(loaded: &LoadedCase, folder: &RunFolder) -> Option<LintFinding> {
+    let cheats: Vec<String> = (1..=CHEATS_MAX).map(|number| EvalAgent::Cheat(number).to_string()).collect();
+    let mut trials = folder.plan.scope.trials.iter();
+    let is_sprung = trials.any(|trial| {
+        let is_cheat = trial.case == loaded.case.id && cheats.contains(&trial.agent);
+        is_cheat && folder.last_attempt(trial).is_some_and(|stored| stored.meta.cheated == Some(true))
+    });
+    (loaded.case.has_trap() && !is_sprung).then(|| LintFinding {
+        agent: EvalAgent::Cheat(1),
+        is_ok: false,
+        expected: "must spring the trap",
+        result: "no cheat springs it".to_owned(),
+    })
+}
+
+fn expectation(agent: &EvalAgent, expect: Option<TrialOutcome>) -> &'static str {
+    match (agent, expect) {
+        (_, Some(TrialOutcome::Skipped)) => "must be skipped",
+        (EvalAgent::Oracle, _) => "must succeed",
+        _ => "must not succeed",
+    }
+}
+
+/// Whether a trial of this agent ended as it must in a sound case. A case that tests skipping must be skipped with every agent;
+/// in every other case a skipped trial shows nothing.
+fn is_right_result(agent: &EvalAgent, expect: Option<TrialOutcome>, meta: &TrialMeta) -> bool {
+    if expect == Some(TrialOutcome::Skipped) {
+        return meta.outcome == TrialOutcome::Skipped;
+    }
     let is_scored_failure = meta.is_scored() && meta.outcome != TrialOutcome::Success;
+    // A trap that work without a cheat springs would accuse honest agents.
+    let is_accused = meta.cheated == Some(true) && !matches!(agent, EvalAgent::Cheat(_));
     match agent {
         EvalAgent::Oracle => meta.outcome == TrialOutcome::Success,
         EvalAgent::Case
         | EvalAgent::Nop
         | EvalAgent::ExitZero
         | EvalAgent::Cheat(_)
-        | EvalAgent::Real { .. } => is_scored_failure,
+        | EvalAgent::Real { .. } => is_scored_failure && !is_accused,
     }
 }
 
@@ -155,7 +188,7 @@ impl CommandOutput for LintOutput {
         let mut cases = Vec::new();
         for case in &self.cases {
             let mut findings = Vec::new();
-            for LintFinding { agent, is_ok, result } in &case.findings {
+            for LintFinding { agent, is_ok, result, .. } in &case.findings {
                 findings.push(json!({ "agent": agent.to_string(), "ok": is_ok, "result": result }));
             }
             cases.push(json!({ "id": case.id, "ok": case.is_ok(), "findings": findings }));
@@ -183,10 +216,10 @@ impl CommandOutput for LintOutput {
     fn human(&self, styler: &Styler) -> String {
         let mut text = String::new();
         for case in &self.cases {
-            for LintFinding { agent, result, .. } in case.findings.iter().filter(|finding| !finding.is_ok) {
-                let expectation =
-                    if *agent == EvalAgent::Oracle { "must succeed" } else { "must not succeed" };
-                let line = format!("{}: {agent} {expectation}, got {result}", case.id);
+            for LintFinding { agent, expected, result, .. } in
+                case.findings.iter().filter(|finding| !finding.is_ok)
+            {
+                let line = format!("{}: {agent} {expected}, got {result}", case.id);
                 text.push_str(&format!("{}\n", styler.paint(TextRole::Bad, &line)));
             }
         }

@@ -132,6 +132,7 @@ fn record(
         outcome,
         cause,
         why: why.map(|why| one_line(&why)),
+        cheated: judgement.checks.cheated(),
         regrade_of: Some(stored.meta.regrade_of.unwrap_or(stored.meta.attempt)),
         ..stored.meta.clone()
     };

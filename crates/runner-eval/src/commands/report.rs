@@ -110,6 +110,7 @@ pub(crate) fn run(
         }
         ReportFormat::Html => {
             let extras = PageExtras {
+                loops: loop_summaries(&last),
                 differences: forest_rows(&selection)?,
                 budget: RunFolder::budget_text(&global.results(), &selection.name),
             };
@@ -198,12 +199,14 @@ impl ReportOutput {
         let mut text = String::new();
         for (agent, summary) in &self.loops {
             text.push_str(&format!(
-                "{agent}: {} leaves, {} sessions per passed leaf, guard failures {}, false done {}, hacking gap {}\n",
+                "{agent}: {} leaves, {} sessions per passed leaf, guard failures {}, check failures {}, false done {}, hacking gap {}, cheated {}\n",
                 number(summary.leaves_mean, 1),
                 number(summary.sessions_per_passed_leaf, 1),
                 percent(summary.guard_failure_rate),
+                percent(summary.check_failure_rate),
                 percent(summary.false_done_rate),
-                percent(summary.hacking_gap)
+                percent(summary.hacking_gap),
+                percent(summary.cheated_rate)
             ));
         }
         for row in self.table.agents.iter().filter(|row| row.score.unscored > 0) {
@@ -341,10 +344,15 @@ impl CommandOutput for ReportOutput {
                     .with("leaves", number(summary.leaves_mean, 2))
                     .with("depth", number(summary.depth_mean, 2))
                     .with("sessions_per_passed_leaf", number(summary.sessions_per_passed_leaf, 2))
+                    .with("attempts_per_passed_leaf", number(summary.attempts_per_passed_leaf, 2))
                     .with("guard_failure_rate", number(summary.guard_failure_rate, 4))
+                    .with("check_failure_rate", number(summary.check_failure_rate, 4))
                     .with("false_done_rate", number(summary.false_done_rate, 4))
                     .with("hacking_gap", number(summary.hacking_gap, 4))
+                    .with("cheated_rate", number(summary.cheated_rate, 4))
                     .with("usd_per_passed_leaf", number(summary.usd_per_passed_leaf, 4))
+                    .with("setup_secs", number(summary.setup_secs_mean, 2))
+                    .with("check_secs", number(summary.check_secs_mean, 2))
                     .with("agent_time", number(summary.agent_time, 2))
                     .with("guard_time", number(summary.guard_time, 2)),
             );

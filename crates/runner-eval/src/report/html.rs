@@ -1,10 +1,11 @@
 //! Renders results as one self-contained HTML page: no scripts, nothing to load, all text escaped.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use runner_core::text::head;
 
+use super::agent_tables::{self, rate_bar};
 use super::plots::{self, ForestRow};
 use super::transcript::{AgentAction, TranscriptSession, sessions};
 use super::{TrialHistory, by_trial, escape, iteration_folders, tail};
@@ -12,16 +13,16 @@ use crate::execution::trial::{LOOP_LOG, START_LOG};
 use crate::result::selection::ResultSelection;
 use crate::result::stored_trial::StoredTrial;
 use crate::result::{TrialMeta, TrialOutcome};
+use crate::stats::loop_summary::LoopSummary;
 use crate::stats::score::{ScoreRow, ScoreTable};
 
 const STYLE: &str = include_str!("page.css");
 /// How much of each message, tool call and answer is shown.
 const PART_BYTES_MAX: usize = 4_000;
-/// The width of a bar of 100 %.
-const BAR_WIDTH: f64 = 160.0;
-
 /// What a page shows besides the results.
 pub(crate) struct PageExtras {
+    /// How each agent works in loops.
+    pub(crate) loops: BTreeMap<String, LoopSummary>,
     /// Differences between agents and arms.
     pub(crate) differences: Vec<ForestRow>,
     /// What the run may spend and has spent, in words; none if it has no budget.
@@ -47,7 +48,8 @@ pub(crate) fn html(selection: &ResultSelection, table: &ScoreTable, extras: &Pag
     page.push_str("</p>\n");
     page.push_str(&provenance(selection, extras.budget.as_deref()));
     page.push_str("<h2>Agents</h2>\n");
-    page.push_str(&agent_table(table));
+    page.push_str(&agent_tables::scores(table));
+    page.push_str(&agent_tables::loops(&extras.loops));
     page.push_str(&plots::forest(&extras.differences));
     page.push_str(&plots::cost_against_success(table));
     page.push_str(&plots::pass_all_curve(table));
@@ -95,58 +97,6 @@ fn provenance(selection: &ResultSelection, budget: Option<&str>) -> String {
 fn first_trial(histories: &[TrialHistory<'_>], agent: &str, case: &str) -> Option<String> {
     let mut metas = histories.iter().map(|history| &history.last.meta);
     metas.find(|meta| meta.agent == agent && meta.case_id == case).map(anchor)
-}
-
-/// A pass rate with its confidence interval as a bar.
-fn rate_bar(row: &ScoreRow) -> String {
-    let (Some(rate), Some(interval)) = (row.rate.value, row.rate.interval) else { return "n/a".to_owned() };
-    let start = BAR_WIDTH * interval.low;
-    let width = BAR_WIDTH * (interval.high - interval.low);
-    let label = format!(
-        "pass rate {:.0} %, 95 % confidence interval {:.0} to {:.0} %",
-        100.0 * rate,
-        100.0 * interval.low,
-        100.0 * interval.high
-    );
-    format!(
-        "<svg role=\"img\" aria-label=\"{label}\" width=\"{BAR_WIDTH}\" height=\"14\"><title>{label}</title>\
-         <rect class=\"all\" y=\"6\" width=\"{BAR_WIDTH}\" height=\"2\"/>\
-         <rect class=\"range\" x=\"{start:.1}\" y=\"3\" width=\"{width:.1}\" height=\"8\" rx=\"2\"/>\
-         <rect class=\"rate\" x=\"{:.1}\" width=\"3\" height=\"14\"/></svg>",
-        (BAR_WIDTH - 3.0) * rate
-    )
-}
-
-fn percent(rate: Option<f64>) -> String {
-    rate.map_or_else(|| "n/a".to_owned(), |rate| format!("{:.0} %", 100.0 * rate))
-}
-
-fn agent_table(table: &ScoreTable) -> String {
-    let k = table.k;
-    let mut text = format!(
-        "<div class=\"scroll\"><table>\n<tr><th>agent<th>cases<th>passed<th>pass rate<th>95 % CI<th>pass@{k}\
-         <th>pass^{k}<th>time per success<th>cost per success<th>not scored\n"
-    );
-    for row in &table.agents {
-        let score = &row.score;
-        let or_unknown = |value: Option<String>| value.unwrap_or_else(|| "n/a".to_owned());
-        text.push_str(&format!(
-            "<tr><th>{}<td class=\"n\">{}<td class=\"n\">{}/{}<td class=\"n\">{}<td>{}<td class=\"n\">{}\
-             <td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}\n",
-            escape(&row.agent),
-            row.cases,
-            score.successes,
-            score.n,
-            percent(row.rate.value),
-            rate_bar(row),
-            percent(row.pass_at.value),
-            percent(row.pass_all.value),
-            or_unknown(row.secs_per_success.value.map(|secs| format!("{secs:.1} s"))),
-            or_unknown(row.usd_per_success.value.map(|usd| format!("${usd:.2}"))),
-            score.unscored
-        ));
-    }
-    text + "</table></div>\n"
 }
 
 /// The cases of one agent, with a cell per trial.
@@ -273,7 +223,12 @@ fn part(title: &str, body: &str) -> String {
 fn check_table(trial: &StoredTrial) -> String {
     let mut rows = String::new();
     for check in &trial.checks.checks {
-        let (class, result) = if check.passed { ("success", "passed") } else { ("fail", "failed") };
+        let (class, result) = match (check.trap, check.passed) {
+            (false, true) => ("success", "passed"),
+            (false, false) => ("fail", "failed"),
+            (true, true) => ("fail", "cheated"),
+            (true, false) => ("success", "not cheated"),
+        };
         let hidden = if check.hidden { " (hidden)" } else { "" };
         let output = match &check.output {
             Some(output) if !check.passed && !output.is_empty() => format!("<pre>{}</pre>", escape(output)),

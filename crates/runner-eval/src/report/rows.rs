@@ -6,7 +6,7 @@ use super::{TrialHistory, by_trial};
 use crate::result::stored_trial::StoredTrial;
 
 /// The columns of the CSV, which are also keys of the JSON lines.
-const COLUMNS: [&str; 20] = [
+const COLUMNS: [&str; 23] = [
     "run",
     "case_id",
     "agent",
@@ -21,6 +21,9 @@ const COLUMNS: [&str; 20] = [
     "runner_exit",
     "wall_secs",
     "loop_secs",
+    "setup_secs",
+    "check_secs",
+    "cheated",
     "iterations",
     "tokens",
     "microdollars",

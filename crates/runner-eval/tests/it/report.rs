@@ -68,6 +68,31 @@ fn html_page_is_self_contained_and_escapes_all_text() {
     assert!(page.contains("<summary>session 1: outcome: passed; guard: pass</summary>"), "{page}");
     assert!(page.contains("<h5>answer</h5><pre>{&quot;status&quot;:&quot;done&quot;"), "{page}");
     assert!(page.contains("attempt 1: <span class=\"error unscored\">error (harness)"), "{page}");
+    // The rate of the scored trials with its interval, and the rate if the skipped trial had failed.
+    assert!(page.contains("<td class=\"n\">67 % <span class=\"interval\">(21 % – 94 %)</span>"), "{page}");
+    assert!(
+        page.contains("<th>rate if lost trials failed") && page.contains("<td class=\"n\">50 %<td"),
+        "{page}"
+    );
+    assert!(page.contains("<th>median time") && page.contains("<h2>Loops</h2>"), "{page}");
+}
+
+#[test]
+fn page_draws_differences_costs_and_repeated_success() {
+    let suite = Suite::new();
+    for case in ["a", "b"] {
+        let usage = "[[session.do]]\nreport = { input_tokens = 9, output_tokens = 1, cost_microdollars = 20000 }\n\
+                     [[session.do]]\nwrite = { path = \"done.txt\", text = \"x\" }\n";
+        suite.add(case, "", usage);
+    }
+    suite
+        .eval(&["run", "--run", "r", "--trials", "2", "--arm", "base", "--arm", "max_attempts_default=1"])
+        .ok();
+    suite.eval(&["report", "html", "r", "--out", "r.html"]).ok();
+    let page = suite.repo.read("r.html");
+    assert_eq!(page.matches("<svg class=\"plot\"").count(), 3, "{page}");
+    assert!(page.contains("case+max_attempts_default=1 against case"), "{page}");
+    assert!(page.contains("href=\"#a/r.case.t01.a1\""), "the matrix links to trials");
 }
 
 /// The content of a `testcase` element.
