@@ -42,14 +42,15 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &SubmitArgs) -> Result<SubmitOu
     }
 }
 
-/// Options of a submission that every machine gets.
-fn passed_options(args: &SubmitScope) -> Vec<String> {
+/// Options of a submission that every machine gets. Machines that share a folder see what the whole run has spent; of several
+/// that do not (`separate`), each gets its part of the budget.
+fn passed_options(args: &SubmitScope, separate: u32) -> Vec<String> {
     let mut options = Vec::new();
     if let Some(usd) = args.budget_usd {
-        options.extend(["--budget-usd".to_owned(), usd.to_string()]);
+        options.extend(["--budget-usd".to_owned(), (usd / f64::from(separate)).to_string()]);
     }
     if let Some(tokens) = args.budget_tokens {
-        options.extend(["--budget-tokens".to_owned(), tokens.to_string()]);
+        options.extend(["--budget-tokens".to_owned(), (tokens / u64::from(separate)).max(1).to_string()]);
     }
     if args.steal {
         options.push("--steal".to_owned());
@@ -63,11 +64,14 @@ struct PlannedRun {
     /// The folder of the run.
     folder: PathBuf,
     runner: PathBuf,
+    /// The longest time limit of its cases.
+    wall_secs_max: u32,
 }
 
 fn plan_run(global: &EvalGlobalArgs, args: &SubmitScope) -> Result<PlannedRun, CommandError> {
     let resolved = resolve_scope(global, &args.scope)?;
     let runner = resolved.runner.path;
+    let wall_secs_max = resolved.cases.iter().map(|loaded| loaded.case.limits.wall_secs).max().unwrap_or(0);
     let name = if args.dry_run {
         match &args.run {
             Some(run) => run.clone(),
@@ -76,7 +80,7 @@ fn plan_run(global: &EvalGlobalArgs, args: &SubmitScope) -> Result<PlannedRun, C
     } else {
         create_run(global, args.run.as_ref(), &resolved.scope)?.name().clone()
     };
-    Ok(PlannedRun { folder: global.results().join("_runs").join(name.as_str()), name, runner })
+    Ok(PlannedRun { folder: global.results().join("_runs").join(name.as_str()), name, runner, wall_secs_max })
 }
 
 fn submit_slurm(global: &EvalGlobalArgs, args: &SlurmArgs) -> Result<SubmitOutput, CommandError> {
@@ -127,7 +131,7 @@ fn array_script(
 ) -> Result<String, CommandError> {
     let partitions = args.common.partitions;
     let throttle = args.throttle.map(|most| format!("%{most}")).unwrap_or_default();
-    let options: String = passed_options(&args.common).iter().map(|word| format!(" {word}")).collect();
+    let options: String = passed_options(&args.common, 1).iter().map(|word| format!(" {word}")).collect();
     let time = args.time.as_ref().map(|time| format!("#SBATCH --time={time}\n")).unwrap_or_default();
     Ok(format!(
         "{}#SBATCH --array=0-{}{throttle}\n#SBATCH --output={}/%a.log\n#SBATCH --open-mode=append\n\
@@ -166,7 +170,7 @@ fn submit_k8s(global: &EvalGlobalArgs, args: &K8sArgs) -> Result<SubmitOutput, C
     let path = planned.folder.join("jobs.json");
     let absolute_path = absolute(&path).display().to_string();
     let mut output = SubmitOutput {
-        files: vec![JobFile { path, text: kubernetes::manifests(args, &run) }],
+        files: vec![JobFile { path, text: kubernetes::manifests(args, &run, planned.wall_secs_max) }],
         run,
         jobs: Vec::new(),
         is_dry_run: args.common.dry_run,
@@ -180,6 +184,11 @@ fn submit_k8s(global: &EvalGlobalArgs, args: &K8sArgs) -> Result<SubmitOutput, C
 }
 
 fn write_workflow(global: &EvalGlobalArgs, args: &ActionsArgs) -> Result<SubmitOutput, CommandError> {
+    if args.common.steal {
+        return Err(CommandError::refused("usage", "--steal needs a folder that all machines share")
+            .cause("machines of GitHub Actions do not see each other's results and would repeat every trial")
+            .hint("use more partitions: --partitions 16"));
+    }
     resolve_scope(global, &args.common.scope)?;
     let run = match &args.common.run {
         Some(run) => run.clone(),

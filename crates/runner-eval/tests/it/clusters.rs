@@ -120,6 +120,66 @@ fn copy(suite: &Suite, from: &str, to: &str) {
 }
 
 #[test]
+fn merge_job_ends_although_results_are_missing() {
+    let suite = Suite::with_cases(&["a", "b"]);
+    make_image(&suite);
+    let mount = suite.repo.path("").display().to_string();
+    let submit =
+        ["submit", "k8s", "--run", "p", "--image", "x", "--mount", &mount, "--budget-usd", "3", "--dry-run"];
+    let dry = suite.json(&submit);
+    let jobs: Value = serde_json::from_str(dry["files"][0]["text"].as_str().unwrap()).unwrap();
+    let pod = jobs["items"][0]["spec"]["template"]["spec"]["containers"][0]["command"].to_string();
+    assert!(
+        pod.contains("\"--budget-usd\",\"3\""),
+        "machines with a shared folder get the whole budget: {pod}"
+    );
+    suite.eval(&["plan", "--run", "p"]).ok();
+    suite.eval(&["run", "a", "--run", "q"]).ok();
+    let mut words: Vec<String> = Vec::new();
+    let merge = &jobs["items"][1]["spec"]["template"]["spec"]["containers"][0]["command"];
+    words.extend(merge.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()));
+    let idle: u32 = words.last().unwrap().parse().unwrap();
+    assert!(idle > 3600, "longer than a trial: {idle}");
+    *words.last_mut().unwrap() = "2".to_owned();
+    let mut command = suite.repo.command(&words[0]);
+    command.args(&words[1..]).env("PATH", image_path(&suite)).env("EVAL_MERGE_POLL_SECS", "1");
+    let output = run(&mut command);
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
+    assert!(output.stdout.contains("missing=2"), "{}", output.stdout);
+}
+
+#[test]
+fn machines_without_a_shared_folder_share_the_budget() {
+    let suite = Suite::with_cases(&["a"]);
+    let budget = ["--budget-usd", "2", "--budget-tokens", "1001", "--partitions", "4"];
+    let dry =
+        |engine: &[&str]| suite.eval(&[&["submit"], engine, &["--run", "p", "--dry-run"], &budget].concat());
+    let actions = dry(&["actions"]).ok().stdout;
+    assert!(actions.contains("--budget-usd 0.5 --budget-tokens 250"), "{actions}");
+    assert!(
+        dry(&["actions", "--steal"]).refused(2).contains("--steal needs a folder that all machines share")
+    );
+    let slurm = dry(&[
+        "slurm",
+        "--steal",
+        "--account",
+        "lab",
+        "--memory",
+        "4G",
+        "--constraint",
+        "gpu",
+        "--cpus",
+        "2",
+    ])
+    .ok()
+    .stdout;
+    assert!(slurm.contains("--budget-usd 2 --budget-tokens 1001 --steal"), "{slurm}");
+    for line in ["--account=lab", "--mem=4G", "--constraint=gpu", "--cpus-per-task=2"] {
+        assert_eq!(slurm.matches(&format!("#SBATCH {line}\n")).count(), 2, "{line}: {slurm}");
+    }
+}
+
+#[test]
 fn workflow_of_github_works_on_machines_without_a_shared_folder() {
     let suite = Suite::with_cases(&["a", "b", "c"]);
     suite

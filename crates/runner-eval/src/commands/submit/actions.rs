@@ -10,7 +10,8 @@ pub(super) fn workflow(actions: &ActionsArgs, run: &str, arguments: &[String]) -
     let indices: Vec<String> = (1..=partitions).map(|number| number.to_string()).collect();
     let scope: Vec<String> = arguments.iter().map(|word| shell_word(word)).collect();
     let scope = scope.join(" ");
-    let options: Vec<String> = super::passed_options(args).iter().map(|word| shell_word(word)).collect();
+    let options: Vec<String> =
+        super::passed_options(args, partitions).iter().map(|word| shell_word(word)).collect();
     let options = options.join(" ");
     let jobs = args.jobs;
     let install: String = std::iter::once("      - uses: actions/checkout@v4\n".to_owned())

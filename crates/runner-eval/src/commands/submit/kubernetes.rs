@@ -10,12 +10,24 @@ const NAME_PREFIX_MAX: usize = 40;
 /// Exit codes of `runner eval run` that another pod would only repeat: unexpected results, usage errors, budget.
 const FINAL_EXITS: [u8; 3] = [1, 2, 4];
 
+/// How long a trial may take besides its loop: setup, checks, and the start of a pod on a busy cluster.
+const MERGE_IDLE_SECS: u32 = 3_600;
+/// Merges again and again until nothing is missing (exit 0), or until nothing has changed for `$2` seconds (exit 1).
+const MERGE_SCRIPT: &str = "\
+poll=${EVAL_MERGE_POLL_SECS:-30}; idle=0; last=
+until found=$(runner-eval -C \"$0\" merge --run \"$1\"); do
+  if [ \"$found\" = \"$last\" ]; then idle=$((idle + poll)); else idle=0; last=$found; fi
+  if [ \"$idle\" -ge \"$2\" ]; then printf '%s\\n' \"$found\"; exit 1; fi
+  sleep \"$poll\"
+done
+printf '%s\\n' \"$found\"";
+
 /// Both jobs as one document of JSON, which is also YAML.
-pub(super) fn manifests(args: &K8sArgs, run: &str) -> String {
+pub(super) fn manifests(args: &K8sArgs, run: &str, wall_secs_max: u32) -> String {
     let list = json!({
         "apiVersion": "v1",
         "kind": "List",
-        "items": [indexed_job(args, run), merge_job(args, run)],
+        "items": [indexed_job(args, run), merge_job(args, run, wall_secs_max)],
     });
     format!("{list:#}\n")
 }
@@ -46,7 +58,7 @@ fn indexed_job(args: &K8sArgs, run: &str) -> Value {
             .map(str::to_owned)
             .into();
     command.push(jobs.to_string());
-    command.extend(super::passed_options(&args.common));
+    command.extend(super::passed_options(&args.common, 1));
     let mut spec = json!({
         "completionMode": "Indexed",
         "completions": partitions,
@@ -65,11 +77,19 @@ fn indexed_job(args: &K8sArgs, run: &str) -> Value {
     json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": metadata("eval", run), "spec": spec })
 }
 
-/// Waits until every trial has a result, because a Job cannot depend on another.
-fn merge_job(args: &K8sArgs, run: &str) -> Value {
-    let script = "until runner-eval -C \"$0\" merge --run \"$1\"; do sleep 30; done".to_owned();
-    let command = ["sh".to_owned(), "-c".to_owned(), script, args.mount.clone(), run.to_owned()];
-    let mut spec = json!({ "backoffLimit": 3, "template": { "spec": pod(args, &command, &[]) } });
+/// Waits until every trial has a result, because a Job cannot depend on another. Pods may have ended without all results, at the
+/// budget for example, so it also ends when no result has come for longer than a trial can take.
+fn merge_job(args: &K8sArgs, run: &str, wall_secs_max: u32) -> Value {
+    let idle_secs = wall_secs_max.saturating_add(MERGE_IDLE_SECS);
+    let command = [
+        "sh".to_owned(),
+        "-c".to_owned(),
+        MERGE_SCRIPT.to_owned(),
+        args.mount.clone(),
+        run.to_owned(),
+        idle_secs.to_string(),
+    ];
+    let mut spec = json!({ "backoffLimit": 0, "template": { "spec": pod(args, &command, &[]) } });
     if let (Some(deadline), Some(spec)) = (args.deadline_secs, spec.as_object_mut()) {
         spec.insert("activeDeadlineSeconds".to_owned(), json!(deadline));
     }
