@@ -67,6 +67,8 @@ struct ImportedCase {
     network: bool,
     /// A script that solves the task.
     solution: Option<PathBuf>,
+    /// A patch that solves it.
+    patch: String,
     /// The tasks of its plan.
     plan: Vec<PlanStep>,
 }
@@ -111,6 +113,7 @@ impl ImportedCase {
             wall_secs: 3_600,
             network: true,
             solution: None,
+            patch: String::new(),
             plan: Vec::new(),
         }
     }
@@ -240,6 +243,9 @@ impl ImportedCase {
             scenario.push_str(&solving_session(&when, step.solution.as_deref())?);
         }
         scenario.push_str(&solving_session("", self.solution.as_deref())?);
+        if !self.patch.is_empty() {
+            scenario.push_str(&patching_session(&self.patch));
+        }
         Ok(scenario)
     }
 }
@@ -253,6 +259,18 @@ fn solving_session(when: &str, script: Option<&Path>) -> io::Result<String> {
         "[[session]]\n{when}answer = {{ status = \"done\", summary = \"done\" }}\n[[session.do]]\nrun = {{ argv = {} }}\n",
         inline(&run)
     ))
+}
+
+/// A session that applies a patch.
+fn patching_session(patch: &str) -> String {
+    let file = ".solution.patch";
+    let text = inline(&Value::String(patch.to_owned()));
+    format!(
+        "[[session]]\nanswer = {{ status = \"done\", summary = \"done\" }}\n\
+         [[session.do]]\nwrite = {{ path = \"{file}\", text = {text} }}\n\
+         [[session.do]]\nrun = {{ argv = [\"git\", \"apply\", \"--whitespace=nowarn\", \"{file}\"] }}\n\
+         [[session.do]]\ndelete = {{ path = \"{file}\" }}\n"
+    )
 }
 
 /// The file of checks of a step: one check. `check_files` has the names of its files by their paths in the step's folder.
@@ -326,6 +344,9 @@ struct SweInstance {
     problem_statement: String,
     #[serde(default)]
     test_patch: String,
+    /// The reference solution.
+    #[serde(default)]
+    patch: String,
     #[serde(rename = "FAIL_TO_PASS")]
     fail_to_pass: JsonValue,
     #[serde(rename = "PASS_TO_PASS")]
@@ -353,6 +374,7 @@ fn swe_bench_tasks(path: &Path, repos: Option<&Path>) -> io::Result<Vec<Imported
         cases.push(ImportedCase {
             id: instance.instance_id,
             goal: instance.problem_statement,
+            patch: instance.patch,
             initial: InitialFiles {
                 fixture: Some(bundle),
                 setup: Some(SWE_SETUP.replace("BASE", &instance.base_commit)),

@@ -65,6 +65,30 @@ fn step_that_was_never_done_fails_the_task() {
     assert_eq!(results.len(), 2);
 }
 
+/// Installs the part of pytest that the judge uses for the user, for machines without pytest.
+fn install_pytest(suite: &Suite) {
+    let script = "import site; print(site.getusersitepackages())";
+    let folder = run(suite.repo.command("python3").args(["-c", script])).ok().stdout;
+    let folder = Path::new(folder.trim()).join("pytest");
+    fs::create_dir_all(&folder).unwrap();
+    let program = r#"
+import importlib.util
+
+def main(arguments):
+    for name in [argument for argument in arguments if "::" in argument]:
+        path, test = name.split("::")
+        spec = importlib.util.spec_from_file_location("t", path)
+        module = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+            getattr(module, test)()
+            print("PASSED", name)
+        except Exception as error:
+            print("FAILED", name, "-", error)
+"#;
+    fs::write(folder.join("__init__.py"), program).unwrap();
+}
+
 /// A repository with a fault, whose fix is its newest commit.
 fn swe_bench_bundle(suite: &Suite) -> String {
     let git = |arguments: &[&str]| {
@@ -77,17 +101,7 @@ fn swe_bench_bundle(suite: &Suite) -> String {
         "project/tests/test_old.py",
         "def test_zero():\n    import calc\n    assert calc.add(0, 0) == 0\n",
     );
-    // The part of pytest's command line that the judge uses, for machines without pytest.
-    suite.repo.write(
-        "project/pytest/__main__.py",
-        "import importlib.util, sys\n\
-         for name in [a for a in sys.argv[1:] if '::' in a]:\n    \
-         path, test = name.split('::')\n    \
-         spec = importlib.util.spec_from_file_location('t', path)\n    \
-         module = importlib.util.module_from_spec(spec)\n    \
-         try:\n        spec.loader.exec_module(module)\n        getattr(module, test)()\n        print('PASSED', name)\n    \
-         except Exception as error:\n        print('FAILED', name, '-', error)\n",
-    );
+    install_pytest(suite);
     git(&["init", "-q", "-b", "main"]);
     git(&["add", "-A"]);
     git(&["-c", "user.name=U", "-c", "user.email=u@h", "commit", "-qm", "base"]);
@@ -104,22 +118,31 @@ fn swe_bench_instance_is_judged_and_its_patch_exported() {
     let base = swe_bench_bundle(&suite);
     let test_patch = "diff --git a/tests/test_new.py b/tests/test_new.py\nnew file mode 100644\n--- /dev/null\n+++ b/tests/test_new.py\n\
                       @@ -0,0 +1,3 @@\n+def test_add():\n+    import calc\n+    assert calc.add(2, 3) == 5\n";
+    let patch = "diff --git a/calc.py b/calc.py\n--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n\
+                 -    return a - b\n+    return a + b\n";
     let instance = serde_json::json!({
         "instance_id": "o__calc-1", "repo": "o/calc", "base_commit": base, "problem_statement": "add subtracts",
-        "test_patch": test_patch, "FAIL_TO_PASS": "[\"tests/test_new.py::test_add\"]",
+        "test_patch": test_patch, "patch": patch, "FAIL_TO_PASS": "[\"tests/test_new.py::test_add\"]",
         "PASS_TO_PASS": ["tests/test_old.py::test_zero"],
     });
     suite.repo.write("instances.jsonl", format!("{instance}\n"));
     import(&suite, &["swe-bench", "instances.jsonl", "--repos", "bundles"]);
-    let fix = "git log --all -p | grep -c SECRET-FIX > seen.txt; if [ ! -e .no ]; then sed -i 's/a - b/a + b/' calc.py; fi";
-    let session = format!("[[session]]\nanswer = {{ status = \"done\", summary = \"x\" }}\n{}", shell(fix));
-    suite.repo.write("eval/cases/o__calc-1/solution.toml", session);
+    // A pytest in the work, and one that its tests import, claim that every test passes.
+    let forged =
+        "import sys\nfor name in sys.argv[1:]:\n    print('PASSED', name)\ndef main(arguments):\n    pass\n";
+    let text = Value::from(forged);
+    let session = format!(
+        "[[session]]\nanswer = {{ status = \"done\", summary = \"x\" }}\n{}[[session.do]]\nwrite = {{ path = \"pytest/__main__.py\", text = {text} }}\n\
+         [[session.do]]\nwrite = {{ path = \"pytest/__init__.py\", text = {text} }}\n",
+        shell("git log --all -p | grep -c SECRET-FIX > seen.txt")
+    );
+    suite.repo.write("eval/cases/o__calc-1/cheat.toml", session);
     let case = suite.repo.read("eval/cases/o__calc-1/case.toml");
-    let case = case.replace("[case]\n", "[case]\nsolution = \"solution.toml\"\n");
+    let case = case.replace("[case]\n", "[case]\ncheats = [\"cheat.toml\"]\n");
     suite.repo.write("eval/cases/o__calc-1/case.toml", case);
-    suite.eval(&["run", "--agent", "oracle", "--agent", "nop", "--run", "r"]).ok();
-    assert_eq!(suite.outcomes(), ["o__calc-1 fail", "o__calc-1 success"]);
-    let seen = suite.repo.read("eval/workspaces/o__calc-1/r.oracle.t01.a1/seen.txt");
+    suite.eval(&["run", "--agent", "cheat", "--agent", "nop", "--agent", "oracle", "--run", "r"]).ok();
+    assert_eq!(suite.outcomes(), ["o__calc-1 fail", "o__calc-1 fail", "o__calc-1 success"]);
+    let seen = suite.repo.read("eval/workspaces/o__calc-1/r.cheat.t01.a1/seen.txt");
     assert_eq!(seen, "0\n", "the fix is not in the repository");
     let predictions = suite.eval(&["report", "predictions", "r@oracle"]).ok().stdout;
     let prediction: Value = serde_json::from_str(predictions.trim()).unwrap();
