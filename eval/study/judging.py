@@ -1,8 +1,7 @@
 """The module `judging` for checks of the study: runs a part of the tests of a judge in the current folder, without a sandbox.
 
 The file `select` beside it names the part: `R/3` for every third test, or `none`. Its second line may name a program: then only tests
-that call it count, and without a second line tests of programs that do not exist yet do not count. With STUDY_RECORD, every call is
-written to that file.
+that call it count. With STUDY_RECORD, every call is written to that file.
 """
 
 import json
@@ -69,9 +68,7 @@ def is_selected(number, test):
             return False
     programs = [program_of(tuple(call["argv"])) for call in test["calls"]]
     files = {program[0] for program in programs if program}
-    if len(_LINES) > 1 and _LINES[1]:
-        return _LINES[1] in files
-    return all((WORK / file).is_file() for file in files) if os.environ.get("STUDY_EXISTING") else True
+    return _LINES[1] in files if len(_LINES) > 1 and _LINES[1] else True
 
 
 def finish():
@@ -79,6 +76,5 @@ def finish():
         pathlib.Path(os.environ["STUDY_RECORD"]).write_text(json.dumps(_tests))
     failed = [test for number, test in enumerate(_tests) if is_selected(number, test) and not test["passed"]]
     for test in failed:
-        # As much as an agent learns of a held-out check.
-        print(f"failed: {test['name']}" + ("" if os.environ.get("STUDY_EXISTING") else f": {test['why']}"))
+        print(f"failed: {test['name']}: {test['why']}")
     sys.exit(1 if failed else 0)
