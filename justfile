@@ -198,7 +198,7 @@ eval-attack TRIALS="200":
 # Simulate 2,000 comparisons per shape: coverage of intervals, false alarms, errors at the margin
 eval-calibrate ROUNDS="2000":
     EVAL_CALIBRATION_ROUNDS={{ quote(ROUNDS) }} EVAL_CALIBRATION_FILE=$PWD/target/calibration.txt \
-        cargo nextest run --workspace --locked --profile long -E 'test(coverage_and_error_rates)'
+        cargo nextest run --locked -p runner-eval --lib --cargo-profile release --profile long -E 'test(coverage_and_error_rates)'
     cat target/calibration.txt
 
 # Compare the statistics with scipy and statsmodels on random results

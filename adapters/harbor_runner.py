@@ -47,7 +47,7 @@ class GoalRunner(BaseAgent):
         agent = os.environ.get("RUNNER_AGENT", "codex")
         executor = {"kind": agent}
         if "/" in agent:
-            executor = {"kind": "script", "scenario": agent}
+            executor = {"kind": "script", "scenario": "/tmp/runner-scenario.toml"}
         elif self.model_name:
             executor["model"] = self.model_name.split("/", 1)[-1]
         guard = shlex.split(os.environ.get("RUNNER_GUARD", "true"))
@@ -56,7 +56,11 @@ class GoalRunner(BaseAgent):
 
     async def run(self, instruction, environment, context):
         with tempfile.TemporaryDirectory() as folder:
-            for name, text in [("goal.md", instruction), ("config.toml", self.configuration())]:
+            files = [("goal.md", instruction), ("config.toml", self.configuration())]
+            # The environment does not see the files of the machine that Harbor runs on.
+            agent = os.environ.get("RUNNER_AGENT", "")
+            files += [("scenario.toml", Path(agent).read_text())] if "/" in agent else []
+            for name, text in files:
                 Path(folder, name).write_text(text)
                 await environment.upload_file(Path(folder, name), f"/tmp/runner-{name}")
         # What the task brings is not the agent's work: it is committed first.
