@@ -172,8 +172,32 @@ fn gate_refuses_the_same_results_and_records_its_looks() {
     assert!(error.contains("the same results"), "{error}");
     suite.eval(&["gate", "one", "two", "--min-cases", "0"]).refused(2);
     suite.eval(&["gate", "one", "two"]);
+    suite.eval(&["gate", "one", "two"]);
     let looks = suite.repo.read("eval/results/_runs/looks.jsonl");
-    assert_eq!(looks.lines().count(), 1, "{looks}");
+    assert_eq!(looks.lines().count(), 1, "the same data again is not another look: {looks}");
+    // Another run of the same agent asks the same question again.
+    suite.eval(&["run", "--run", "three"]).ok();
+    let gate = suite.json(&["gate", "one", "three"]);
+    assert_eq!(gate["earlier_looks"], 1, "{gate}");
+    let other = suite.eval(&["run", "--run", "nop", "--agent", "nop"]);
+    assert_eq!(other.code, Some(0), "{}", other.stdout);
+    assert_eq!(suite.json(&["gate", "one", "nop"])["earlier_looks"], 0, "another agent is another question");
+}
+
+#[test]
+fn changed_configuration_of_an_arm_is_reported() {
+    let suite = Suite::with_cases(&["a"]);
+    for (run, attempts) in [("one", 1), ("two", 2)] {
+        suite.repo.write(
+            "grid.toml",
+            format!("[[arm]]\nname = \"x\"\nset = {{ max_attempts_default = {attempts} }}\n"),
+        );
+        suite.eval(&["run", "--run", run, "--grid", "grid.toml"]).ok();
+    }
+    suite.eval(&["run", "--run", "three", "--grid", "grid.toml", "--isolation", "off"]).ok();
+    let conditions = |base, new| suite.json(&["compare", base, new])["paired"]["conditions"].clone();
+    assert_eq!(conditions("one", "two"), serde_json::json!(["configuration (a)"]));
+    assert_eq!(conditions("two", "three"), serde_json::json!(["isolation (bubblewrap / none)"]));
 }
 
 #[test]
@@ -197,6 +221,48 @@ fn lost_trials_are_not_free() {
     let gate = suite.eval(&["gate", "one", "two", "--margin", "1"]);
     assert_eq!(gate.code, Some(6), "{}", gate.stdout);
     assert!(gate.stdout.contains("1 of 10 trials of `two` have no score"), "{}", gate.stdout);
+}
+
+#[test]
+fn worst_case_of_lost_trials_can_be_another_verdict() {
+    let suite = Suite::new();
+    for number in 0..10 {
+        // In three cases, the first trial of a run with a second name is lost to the provider.
+        let lost = "printf \"{\\\"fault\\\": {\\\"fault\\\": \\\"refused\\\", \\\"why\\\": \\\"x\\\"}}\" > $RUNNER_REPORT; kill -9 $PPID";
+        let pattern = if number < 3 { "*/two.case.t01.a1" } else { "never" };
+        let script = format!("case $PWD in {pattern}) {lost};; *) touch done.txt;; esac");
+        suite.add(&format!("c{number}"), "", &shell(&script));
+    }
+    let run = |name: &str| {
+        suite.eval(&[
+            "run",
+            "--run",
+            name,
+            "--trials",
+            "4",
+            "--retries",
+            "0",
+            "--provider-check",
+            "false",
+            "--jobs",
+            "2",
+        ]);
+    };
+    run("one");
+    run("two");
+    let gate = suite.json(&["gate", "one", "two", "--margin", "0.15", "--max-lost", "0.1"]);
+    assert_eq!((&gate["verdict"], &gate["worst_case"]), (&"pass".into(), &"inconclusive".into()), "{gate}");
+    let notes = suite.eval(&["gate", "one", "two", "--margin", "0.15", "--max-lost", "0.1"]).ok();
+    assert!(
+        notes.stdout.contains("if every lost trial had gone against the new results"),
+        "{}",
+        notes.stdout
+    );
+    // A case without a score on one side makes the comparison incomplete, on either side.
+    suite.eval(&["run", "c1", "c2", "--run", "few"]);
+    let incomplete = suite.json(&["gate", "few", "one", "--min-cases", "1", "--margin", "1"]);
+    assert_eq!(incomplete["verdict"], "incomplete", "{incomplete}");
+    assert!(incomplete["why"].as_str().unwrap().contains("no score in the base results: c0"), "{incomplete}");
 }
 
 #[test]

@@ -68,12 +68,15 @@ fn a_run_killed_at_any_moment_is_continued_with_every_result_once() {
 fn ctrl_c_ends_the_running_trials_and_the_run_can_be_continued() {
     let suite = Suite::with_cases(&["quick"]);
     suite.add("slow", "", "[[session.do]]\nwrite = { path = \"done.txt\", text = \"x\" }\n[[session.do]]\nsleep = { ms = 4000 }\n");
-    let mut child = suite.command(&["run", "--jobs", "2"]).stdout(Stdio::piped()).spawn().unwrap();
+    let child = suite.command(&["run", "--jobs", "2"]).stdout(Stdio::piped()).spawn().unwrap();
     wait_for("the first result", || suite.results().len() == 1);
     wait_for("the slow agent's file", || suite.repo.path("eval/workspaces/slow_latest/done.txt").exists());
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
         .unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let stopped = child.wait_with_output().unwrap();
+    let stdout = String::from_utf8_lossy(&stopped.stdout);
+    assert_eq!(stopped.status.code(), Some(130), "{stdout}");
+    assert!(stdout.contains("open=1"), "the interrupted trial is open: {stdout}");
     assert_no_processes_of(suite.repo.outside());
     let interrupted = RecordedAttempt {
         case: "slow".to_owned(),
