@@ -3,8 +3,14 @@
 
 use serde_json::{Value, json};
 
+use crate::checks::coverage::Coverage;
+use crate::commit_message::{MessageParts, Trailer};
+use crate::model::checks::CheckRecord;
+use crate::model::digest::Sha256;
+use crate::model::heldout::{HeldoutRecord, HeldoutResult};
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::object_id::CommitId;
+use crate::model::review::ReviewRecord;
 use crate::verify::Verdict;
 
 const STATEMENT: &str = "https://in-toto.io/Statement/v1";
@@ -23,9 +29,8 @@ pub struct AttestedPass<'a> {
     pub commit: &'a CommitId,
     /// The guard's command at that commit.
     pub guard: &'a [String],
-    /// The values of `Runner-Room` and `Runner-Candidate`, if the commit has them.
-    pub room: Option<&'a str>,
-    pub candidate: Option<&'a str>,
+    /// The message of the commit, whose trailers have the rest.
+    pub message: &'a MessageParts<'a>,
 }
 
 /// The result of verifying a run.
@@ -36,6 +41,7 @@ pub struct AttestedRun<'a> {
     pub verdict: Verdict,
     /// The tasks that passed.
     pub passed: &'a [NodeId],
+    pub coverage: Coverage,
     /// The version of the runner that verified.
     pub version: &'a str,
 }
@@ -45,22 +51,57 @@ fn subject(run: &RunId, commit: &CommitId) -> Value {
     json!([{ "name": format!("git+branch:{}", run.branch()), "digest": { "gitCommit": commit.as_str() } }])
 }
 
-/// The statement that a task's guard succeeded on a commit.
+/// The statement that a task passed on a commit: its guard, its checks and its held-out checks succeeded.
 pub fn test_result(pass: &AttestedPass<'_>) -> Value {
+    let AttestedPass { run, iter, node, guard, message, .. } = pass;
+    let place = |trailer| message.value(trailer);
+    let mut configuration = vec![json!({
+        "name": "guard",
+        "annotations": {
+            "command": guard,
+            "exit": place(Trailer::GuardExit),
+            "room": place(Trailer::Room),
+            "candidate": place(Trailer::Candidate),
+        },
+    })];
+    let mut passed = vec![json!(node)];
+    let checks = message.values(Trailer::Check).filter_map(CheckRecord::parse);
+    for CheckRecord { name, red, exit, digest } in checks {
+        passed.extend(exit.filter(|exit| exit.is_green()).map(|_| json!(format!("{node}/{name}"))));
+        let annotations = json!({ "kind": "check", "red": red, "exit": exit });
+        configuration.push(descriptor(format!("{node}/{name}"), digest, annotations));
+    }
+    for HeldoutRecord { node, name, red, result, digest } in
+        message.values(Trailer::Heldout).filter_map(HeldoutRecord::parse)
+    {
+        let has_passed = result == Some(HeldoutResult::Pass);
+        passed.extend(has_passed.then(|| json!(format!("{node}/{name}"))));
+        let annotations = json!({ "kind": "held-out check", "red": red, "result": result });
+        configuration.push(descriptor(format!("{node}/{name}"), digest, annotations));
+    }
+    if let Some(ReviewRecord { result, round, digest }) =
+        message.value(Trailer::Review).and_then(ReviewRecord::parse)
+    {
+        let annotations = json!({ "kind": "review", "result": result, "round": round });
+        configuration.push(descriptor("review".to_owned(), digest, annotations));
+    }
+    let notes: Vec<&str> = message.values(Trailer::Annotation).collect();
     json!({
         "_type": STATEMENT,
-        "subject": subject(pass.run, pass.commit),
+        "subject": subject(run, pass.commit),
         "predicateType": TEST_RESULT,
         "predicate": {
             "result": "PASSED",
-            "configuration": [{
-                "name": "guard",
-                "annotations": { "command": pass.guard, "room": pass.room, "candidate": pass.candidate },
-            }],
-            "passedTests": [pass.node],
-            "annotations": { "run": pass.run, "iteration": pass.iter },
+            "configuration": configuration,
+            "passedTests": passed,
+            "annotations": { "run": run, "iteration": iter, "notes": notes },
         },
     })
+}
+
+/// What took part in a pass, with the digest that its commit records.
+fn descriptor(name: String, digest: Sha256, annotations: Value) -> Value {
+    json!({ "name": name, "digest": { "sha256": digest }, "annotations": annotations })
 }
 
 /// The statement that the run's history follows the rules.
@@ -79,7 +120,7 @@ pub fn verification_summary(run: &AttestedRun<'_>) -> Value {
             "policy": { "uri": format!("{VERIFIER}/rules") },
             "verificationResult": result,
             "verifiedLevels": [],
-            "annotations": { "verdict": run.verdict, "passed": run.passed },
+            "annotations": { "verdict": run.verdict, "passed": run.passed, "acceptance": run.coverage },
         },
     })
 }
@@ -145,7 +186,8 @@ mod tests {
         let run = RunId::new("x").unwrap();
         let tip = CommitId::new("0123456789012345678901234567890123456789").unwrap();
         let summary = |verdict| {
-            let attested = AttestedRun { run: &run, tip: &tip, verdict, passed: &[], version: "1" };
+            let coverage = Coverage::default();
+            let attested = AttestedRun { run: &run, tip: &tip, verdict, passed: &[], coverage, version: "1" };
             verification_summary(&attested)["predicate"]["verificationResult"].clone()
         };
         assert_eq!(summary(Verdict::Verified), "PASSED");

@@ -1,5 +1,7 @@
 //! The answer of a reviewer, and what is on record about reviews.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +67,8 @@ pub enum ReviewResult {
 }
 
 impl ReviewResult {
+    const ALL: [Self; 3] = [Self::Accepted, Self::Refused, Self::Failed];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
@@ -158,10 +162,39 @@ impl RecordedReview {
         format!("{} {nth}/{of} by {agent}{colon}{}", self.result.as_str(), reasons.join("; "))
     }
 
-    /// The value of the commit's trailer: `refused 1/2 <digest of the record>`.
-    pub(crate) fn trailer(&self) -> String {
-        let Ordinal { nth, of } = self.round;
-        format!("{} {nth}/{of} {}", self.result.as_str(), Sha256::of(&canonical_json(self)))
+    /// What the commit records about the review.
+    pub(crate) fn record(&self) -> ReviewRecord {
+        let digest = Sha256::of(&canonical_json(self));
+        ReviewRecord { result: self.result, round: self.round, digest }
+    }
+}
+
+/// What a commit records about a review. `Display` gives the value of its trailer: `refused 1/2 <digest of the review>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReviewRecord {
+    pub(crate) result: ReviewResult,
+    pub(crate) round: Ordinal,
+    pub(crate) digest: Sha256,
+}
+
+impl ReviewRecord {
+    /// Parses what `Display` writes.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let [result, round, digest] = words.as_slice() else { return None };
+        let (nth, of) = round.split_once('/')?;
+        Some(Self {
+            result: ReviewResult::ALL.into_iter().find(|known| known.as_str() == *result)?,
+            round: Ordinal { nth: nth.parse().ok()?, of: of.parse().ok()? },
+            digest: Sha256::parse(digest)?,
+        })
+    }
+}
+
+impl fmt::Display for ReviewRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { result, round: Ordinal { nth, of }, digest } = self;
+        write!(f, "{} {nth}/{of} {digest}", result.as_str())
     }
 }
 
@@ -194,6 +227,16 @@ mod tests {
             let problems = ReviewAnswer::decode(bytes).unwrap_err();
             assert_eq!(problems.len(), count, "{problems:?}");
         }
+    }
+
+    #[test]
+    fn a_record_is_parsed_as_it_was_written() {
+        for result in ReviewResult::ALL {
+            let record = ReviewRecord { result, round: Ordinal { nth: 1, of: 2 }, digest: Sha256::of(b"x") };
+            assert_eq!(ReviewRecord::parse(&record.to_string()), Some(record));
+            assert_eq!(ReviewRecord::parse(&format!("{record} 1")), None);
+        }
+        assert_eq!(ReviewRecord::parse("passed 1/2 x"), None);
     }
 
     #[test]

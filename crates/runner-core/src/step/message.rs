@@ -65,7 +65,7 @@ impl Settling<'_> {
             message = message.trailer(Trailer::Heldout, record);
         }
         if let Some(review) = &state.review.last {
-            message = message.trailer(Trailer::Review, review.trailer());
+            message = message.trailer(Trailer::Review, review.record());
         }
         message = message.trailer(Trailer::Semantics, SEMANTICS).user_commits(self.snapshot.user_commits);
         for annotation in annotations {

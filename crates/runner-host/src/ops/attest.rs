@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runner_core::attest::{self, AttestedPass, AttestedRun};
-use runner_core::commit_message::{CommitKind, MessageParts, Trailer};
+use runner_core::commit_message::{CommitKind, MessageParts};
 use runner_core::model::id::RunId;
 use runner_core::verify::Verdict;
 use serde_json::Value;
@@ -70,8 +70,7 @@ fn statements(git: &Git, audit: &AuditResult, version: &str) -> Result<Vec<Value
             node,
             commit: &pass.commit,
             guard: config.guard.command.words(),
-            room: parts.value(Trailer::Room),
-            candidate: parts.value(Trailer::Candidate),
+            message: &parts,
         }));
     }
     statements.push(attest::verification_summary(&AttestedRun {
@@ -79,6 +78,7 @@ fn statements(git: &Git, audit: &AuditResult, version: &str) -> Result<Vec<Value
         tip: &audit.target.tip,
         verdict: audit.verdict(),
         passed: &audit.ending.passed,
+        coverage: audit.ending.coverage,
         version,
     }));
     Ok(statements)

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::run_builder::RunBuilder;
 use testkit::test_repo::TestRepo;
 
@@ -29,13 +29,63 @@ fn every_pass_and_the_run_have_a_statement() {
         assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
         assert_eq!(statement["predicateType"], "https://in-toto.io/attestation/test-result/v0.1");
         assert_eq!(statement["predicate"]["result"], "PASSED");
-        assert_eq!(statement["predicate"]["passedTests"], serde_json::json!([node]));
+        assert_eq!(statement["predicate"]["passedTests"], json!([node]));
+        let configuration = statement["predicate"]["configuration"].as_array().unwrap();
+        assert_eq!(configuration.len(), 1, "the guard alone: {statement}");
+        assert_eq!(configuration[0]["annotations"]["room"], "in-place");
     }
     let summary = statements.last().unwrap();
     assert_eq!(summary["predicate"]["verificationResult"], "PASSED");
     let tip = repo.git(&["rev-parse", "HEAD"]);
     assert_eq!(summary["subject"][0]["digest"]["gitCommit"], tip.trim());
     assert_eq!(lines(&repo.runner(&["attest"]).ok().stdout), statements, "the same run gives the same bytes");
+}
+
+/// Checks, held-out checks and the review of a pass, with the digests that its commit records.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_statement_has_the_checks_and_the_review_of_its_pass() {
+    let repo = TestRepo::empty(RUNNER);
+    let heldout = repo.outside().join("heldout/root");
+    fs::create_dir_all(&heldout).unwrap();
+    let check = |name: &str| format!("[[check]]\nname = \"{name}\"\ncommand = [\"test\", \"-e\", \"out\"]\n");
+    fs::write(heldout.join("checks.toml"), check("hidden")).unwrap();
+    let tables = format!(
+        "[checks]\nheldout = \"{}\"\n[review]\nkind = \"command\"\ncommand = [\"sh\", \"reviewer.sh\"]\nsandbox = \"off\"\n",
+        repo.outside().join("heldout").display()
+    );
+    let repo = RunBuilder::new(RUNNER)
+        .agent("echo work > out; answer done")
+        .file(".runner/nodes/root/checks.toml", check("exists"))
+        .file("reviewer.sh", "printf '{\"verdict\": \"accept\", \"reasons\": []}' > \"$RUNNER_OUTPUT\"\n")
+        .guard_keys("room = \"require\"")
+        .config_tables(&tables)
+        .start_in(repo);
+    repo.runner(&["loop"]).ok();
+    let recorded = |key: &str| {
+        let format = format!("--format=%(trailers:key={key},valueonly,separator=)");
+        let value = repo.git(&["log", "-1", &format, "--grep=iter 0001 ", "HEAD"]);
+        json!({ "sha256": value.rsplit(' ').next().unwrap() })
+    };
+    let statement = lines(&repo.runner(&["attest"]).ok().stdout).remove(0);
+    let predicate = &statement["predicate"];
+    assert_eq!(predicate["passedTests"], json!(["root", "root/exists", "root/hidden"]));
+    let configuration = predicate["configuration"].as_array().unwrap();
+    assert_eq!(configuration[0]["annotations"]["room"], "bubblewrap ignored=room");
+    assert_eq!(configuration[0]["annotations"]["exit"], "0");
+    assert_eq!(
+        configuration[1..],
+        [
+            json!({ "name": "root/exists", "digest": recorded("Runner-Check"),
+                "annotations": { "kind": "check", "red": "failed", "exit": "0" } }),
+            json!({ "name": "root/hidden", "digest": recorded("Runner-Heldout"),
+                "annotations": { "kind": "held-out check", "red": "failed", "result": "pass" } }),
+            json!({ "name": "review", "digest": recorded("Runner-Review"),
+                "annotations": { "kind": "review", "result": "accepted", "round": { "nth": 1, "of": 2 } } }),
+        ]
+    );
+    let summary = lines(&repo.runner(&["attest"]).ok().stdout).pop().unwrap();
+    assert_eq!(summary["predicate"]["annotations"]["acceptance"]["proven"], 1);
 }
 
 #[test]
