@@ -197,7 +197,7 @@ pub struct GuardConfig {
     pub network: bool,
     /// Sockets of services that the guard may use in the room, such as "/run/docker.sock".
     pub sockets: Vec<String>,
-    /// Programs that the guard's result depends on, such as "cargo" or "go version". `runner start` records their versions and
+    /// Programs that the guard's result depends on, such as "cargo" or "go version". `runner start` records their versions, beside
     /// the lock files, and `runner verify --rerun` names what differs. A single word is run with `--version`.
     pub tools: Vec<String>,
     /// The folder of held-out checks, which nothing that runs for an agent may read: a copy of `heldout` in `[checks]`.

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::processes::wait_for;
-use crate::run_builder::RUN;
-use crate::test_repo::TestRepo;
+use crate::run_builder::{RUN, UNREPEATABLE};
+use crate::test_repo::{RunOutput, TestRepo, run};
 
 /// How long the last processes of a run may take to exit.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -30,17 +30,36 @@ struct CommittedIteration {
     is_charged: bool,
 }
 
-/// Asserts all invariants: the history, the tree, the repository, and that no process is left.
+/// Every pass of every test run is repeated in a fresh clone if this variable is set; otherwise those of runs that require a
+/// room, because a guard in the work tree may depend on anything.
+const RERUN_VARIABLE: &str = "RUNNER_ORACLE_RERUN";
+
+/// Asserts all invariants: the history, the tree, the repository, that no process is left, and that passes can be repeated.
 pub fn assert_sound(repo: &TestRepo) {
-    let violations = RunOracle::new(repo, RUN).violations();
+    let oracle = RunOracle::new(repo, RUN);
+    let mut violations = oracle.violations();
+    if oracle.must_be_repeatable() {
+        oracle.check_repeated(&mut violations);
+    }
     assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
-/// Asserts that `runner verify` finds no violation and checks every rule.
+/// Asserts that `runner verify` finds no violation and checks every rule, and that passes can be repeated.
 pub fn assert_verified(repo: &TestRepo) {
     let mut violations = Vec::new();
-    RunOracle::new(repo, RUN).check_verified(&mut violations);
+    let oracle = RunOracle::new(repo, RUN);
+    oracle.check_verified(&mut violations);
+    if oracle.must_be_repeatable() {
+        oracle.check_repeated(&mut violations);
+    }
     assert!(violations.is_empty(), "{}", violations.join("\n"));
+}
+
+/// What keeps others from repeating the passes of a run in a fresh clone; empty if nothing does.
+pub fn unrepeatable_passes(repo: &TestRepo) -> Vec<String> {
+    let mut violations = Vec::new();
+    RunOracle::new(repo, RUN).check_repeated(&mut violations);
+    violations
 }
 
 /// Asserts that no process uses the folder (see [`processes_of`]). Waits, because the last ones may still be exiting.
@@ -89,6 +108,37 @@ impl<'a> RunOracle<'a> {
         let output = self.repo.runner(&["verify", self.run]);
         if output.code != Some(0) || output.stdout.contains("unchecked=") {
             violations.push(format!("verify: exit {:?}: {}{}", output.code, output.stdout, output.stderr));
+        }
+    }
+
+    fn must_be_repeatable(&self) -> bool {
+        let requires_room = || {
+            let config = fs::read_to_string(self.repo.path(".runner/state/config.toml"));
+            config.is_ok_and(|config| config.contains("room = \"require\""))
+        };
+        !self.repo.outside().join(UNREPEATABLE).exists()
+            && (std::env::var_os(RERUN_VARIABLE).is_some() || requires_room())
+    }
+
+    /// Everyone can repeat every pass: guard and checks come to the same in rooms of a fresh clone.
+    fn check_repeated(&self, violations: &mut Vec<String>) {
+        let branch = format!("runner/{}", self.run);
+        let passed = self.git(&["log", "--format=%h", "--grep=^Runner-Outcome: passed$", &branch]);
+        if passed.is_ok_and(|passed| passed.is_empty()) {
+            return;
+        }
+        let folder = tempfile::tempdir_in(self.repo.outside()).expect("a temporary folder");
+        let clone = folder.path().join("clone");
+        let url = format!("file://{}", self.repo.root().display());
+        if let Err(error) = self.git(&["clone", "-q", "-b", &branch, &url, &clone.display().to_string()]) {
+            violations.push(error);
+            return;
+        }
+        let mut command = self.repo.runner_command(&["verify", self.run, "--rerun", "all"]);
+        let output = run(command.current_dir(&clone));
+        if output.code != Some(0) || output.stdout.contains("unchecked=") {
+            let RunOutput { code, stdout, stderr } = output;
+            violations.push(format!("verify --rerun all in a fresh clone: exit {code:?}: {stdout}{stderr}"));
         }
     }
 

@@ -8,6 +8,8 @@ use crate::test_repo::TestRepo;
 
 pub const RUN: &str = "demo";
 pub const BRANCH: &str = "runner/demo";
+/// A file beside the work tree of a run whose passes nobody can repeat, with the reason.
+pub(crate) const UNREPEATABLE: &str = "unrepeatable";
 
 /// Shell functions for agents' scripts. `$AROUND` is the parent folder of the work tree.
 const PRELUDE: &str = r#"
@@ -33,6 +35,8 @@ pub struct RunBuilder {
     executor_keys: String,
     /// Whether the configuration finds the agent's script through `HOME`.
     is_movable: bool,
+    /// Why nobody can repeat the passes.
+    unrepeatable: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -58,6 +62,7 @@ impl RunBuilder {
             files: Vec::new(),
             executor_keys: "sandbox = \"off\"".to_owned(),
             is_movable: false,
+            unrepeatable: None,
         }
     }
 
@@ -134,6 +139,12 @@ impl RunBuilder {
         self
     }
 
+    /// Excuses the run from being repeated in a fresh clone, because its guard or its checks depend on more than the commit.
+    pub fn unrepeatable(mut self, why: &str) -> Self {
+        self.unrepeatable = Some(why.to_owned());
+        self
+    }
+
     pub fn goal(mut self, text: &str) -> Self {
         self.goal = text.to_owned();
         self
@@ -152,6 +163,9 @@ impl RunBuilder {
 
     /// Starts the run in an empty folder.
     pub fn start_in(&self, repo: TestRepo) -> TestRepo {
+        if let Some(why) = &self.unrepeatable {
+            fs::write(repo.outside().join(UNREPEATABLE), why).expect("a file");
+        }
         repo.git(&["init", "-q", "-b", "main"]);
         repo.write("README.md", "hello\n");
         repo.write(".gitignore", "ignored\n");

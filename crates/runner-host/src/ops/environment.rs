@@ -13,21 +13,27 @@ use supervise::executables;
 use crate::error::Error;
 use crate::git::Git;
 
-/// The environment as it is now; nothing where the configuration names no tools.
+/// The environment as it is now.
 pub(crate) fn environment(git: &Git, commit: &CommitId, guard: &GuardConfig) -> Result<Environment, Error> {
-    if guard.tools.is_empty() {
-        return Ok(Environment::default());
-    }
     let tool = |tool: &String| ToolVersion { tool: tool.clone(), version: version(git, tool) };
-    let patterns = LOCK_FILES.map(|name| format!("**/{name}"));
+    Ok(Environment { tools: guard.tools.iter().map(tool).collect(), locks: lock_files(git, commit)? })
+}
+
+/// The lock files of a commit, sorted by path.
+fn lock_files(git: &Git, commit: &CommitId) -> Result<Vec<LockFile>, Error> {
+    let paths = git.matching_paths(commit, &LOCK_FILES.map(|name| format!("**/{name}")))?;
+    if paths.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut batch = git.batch()?;
     let mut locks = Vec::new();
-    for path in git.matching_paths(commit, &patterns)? {
+    for path in paths {
         let path = RepoPath::of_bytes(&path);
-        let digest = Sha256::of(&git.file_at(commit, path.as_str())?);
-        locks.push(LockFile { path, digest });
+        let bytes = batch.file(&format!("{commit}:{path}"))?.unwrap_or_default();
+        locks.push(LockFile { path, digest: Sha256::of(&bytes) });
     }
     locks.sort_by(|one, other| one.path.cmp(&other.path));
-    Ok(Environment { tools: guard.tools.iter().map(tool).collect(), locks })
+    Ok(locks)
 }
 
 /// The first line that a tool prints about its version. A tool in the repository is not run.

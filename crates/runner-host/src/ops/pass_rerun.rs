@@ -198,9 +198,7 @@ fn heldout_steps(
 
 /// What is not as the start recorded it.
 fn environment_differences(rerunner: &GuardRerunner, pass: &PassingCommit) -> Result<Vec<String>, Error> {
-    let Some(config) = pass.config.as_ref().filter(|config| !config.guard.tools.is_empty()) else {
-        return Ok(Vec::new());
-    };
+    let Some(config) = &pass.config else { return Ok(Vec::new()) };
     let git = rerunner.git();
     let state = RunState::decode(&git.file_at(&pass.commit, Doc::RunState.path())?);
     let Ok(state) = state else { return Ok(Vec::new()) };

@@ -11,11 +11,12 @@ use runner_core::model::digest::Sha256;
 use runner_core::model::heldout::HeldoutRecord;
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::object_id::CommitId;
-use runner_core::step::Outcome;
+use runner_core::step::{Outcome, RoomLevel};
 use runner_core::verify::{
     AuditBase, AuditFinding, AuditSummary, CommitAudit, CommitRecord, Files, RunAudit, RunAuditResult,
     Verdict, base_before, base_within, state_at,
 };
+use serde::Serialize;
 
 use crate::error::Error;
 use crate::git::{CatFileBatch, Git};
@@ -45,6 +46,26 @@ impl AuditResult {
     pub fn verdict(&self) -> Verdict {
         Verdict::new(&self.findings, &self.unchecked)
     }
+
+    /// Where the guards of the passes ran, in the order in which the history first has each place.
+    pub fn rooms(&self) -> Vec<RoomPasses> {
+        let mut rooms: Vec<RoomPasses> = Vec::new();
+        for pass in &self.passes {
+            match rooms.iter_mut().find(|known| known.room == pass.room) {
+                Some(known) => known.passes += 1,
+                None => rooms.push(RoomPasses { room: pass.room, passes: 1 }),
+            }
+        }
+        rooms
+    }
+}
+
+/// How many passes have a guard that ran in one kind of place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RoomPasses {
+    /// None if the commits do not record it.
+    pub room: Option<RoomLevel>,
+    pub passes: usize,
 }
 
 /// An iteration that passed a node.
@@ -52,6 +73,8 @@ impl AuditResult {
 pub struct PassingCommit {
     pub commit: CommitId,
     pub iter: IterationNumber,
+    /// Where the guard ran.
+    pub(crate) room: Option<RoomLevel>,
     /// The configuration of the iteration.
     pub(crate) config: Option<Config>,
     /// The checks of the node, if it has some.
@@ -108,8 +131,8 @@ pub fn verify(
         let checks = red_runs.checks_of(entry, &checked.audit.kind);
         let heldout = red_runs.heldout_of(entry, &checked.audit.kind);
         if let (Some(iter), Some(Outcome::Passed)) = (checked.audit.kind.iter(), checked.audit.outcome) {
-            let commit = entry.logged.id.clone();
-            passes.push(PassingCommit { commit, iter, config: config.clone(), checks, heldout });
+            let (commit, room) = (entry.logged.id.clone(), room_of(entry));
+            passes.push(PassingCommit { commit, iter, room, config: config.clone(), checks, heldout });
         }
         if let Some(new) = checked.new_config {
             config = new;
@@ -117,6 +140,12 @@ pub fn verify(
     }
     let RunAuditResult { commits, findings, unchecked, summary } = audit.finish();
     Ok(AuditResult { target, commits, findings, unchecked, ending: summary, passes })
+}
+
+/// Where a commit records that its guard ran.
+fn room_of(entry: &RunCommit) -> Option<RoomLevel> {
+    let text = String::from_utf8_lossy(&entry.message);
+    MessageParts::parse(&text).value(Trailer::Room).and_then(RoomLevel::parse)
 }
 
 /// The commits on which checks ran before the work, by node and digest.

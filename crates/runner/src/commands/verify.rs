@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use runner_core::commit_message::{CommitKind, IterationTarget};
-use runner_core::step::{GuardExit, Outcome};
+use runner_core::step::{GuardExit, Outcome, RoomLevel};
 use runner_core::verify::{AuditFinding, CommitAudit, Verdict};
 use runner_host::ops::guard_rerun::{GuardRerunOutcome, RerunExpectation, RerunPlace, RerunStep};
 use runner_host::ops::pass_rerun::{PassRerun, rerun_passes};
 use runner_host::ops::signed_tip::{TipSignature, tip_signature};
-use runner_host::ops::verify::{AuditResult, PassingCommit, verify};
+use runner_host::ops::verify::{AuditResult, PassingCommit, RoomPasses, verify};
 use runner_term::format::counted;
 use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
@@ -258,6 +258,18 @@ impl CommandOutput for PassRerunOutput<'_> {
     }
 }
 
+/// Where the guards of some passes ran.
+fn rooms_text(RoomPasses { room, passes }: RoomPasses) -> String {
+    let passes = counted(passes, "pass", "passes");
+    match room {
+        Some(RoomLevel::Bubblewrap { ignored }) => {
+            format!("{passes} in a room (bubblewrap, ignored = \"{ignored}\")")
+        }
+        Some(RoomLevel::InPlace) => format!("{passes} in the work tree, without a sandbox"),
+        None => format!("{passes} without a record of the place"),
+    }
+}
+
 impl VerifyOutput {
     /// What the audit comes to. A pass that cannot be repeated is a violation of what its commit records.
     fn verdict(&self) -> Verdict {
@@ -294,6 +306,7 @@ impl CommandOutput for VerifyOutput {
             "passed": audit.ending.passed,
             "complete": audit.ending.is_complete,
             "acceptance": audit.ending.coverage,
+            "rooms": audit.rooms(),
             "signature": self.signature,
             "reruns": self.reruns.iter().map(|rerun| PassRerunOutput(rerun).json()).collect::<Vec<_>>(),
         })
@@ -303,6 +316,10 @@ impl CommandOutput for VerifyOutput {
         let audit = &self.audit;
         let mut lines: Vec<KeyValueLine> = audit.ending.findings.iter().map(finding_line).collect();
         lines.extend(audit.unchecked.iter().map(|note| KeyValueLine::new().with("unchecked", note)));
+        lines.extend(audit.rooms().iter().map(|RoomPasses { room, passes }| {
+            let room = room.map_or_else(|| "none".to_owned(), |room| room.to_string());
+            KeyValueLine::new().with("room", room).with("passes", passes)
+        }));
         lines.push(
             KeyValueLine::new()
                 .with("verdict", self.verdict().as_str())
@@ -351,6 +368,9 @@ impl CommandOutput for VerifyOutput {
         }
         if audit.ending.coverage.points > 0 {
             text.push_str(&format!("  acceptance: {}\n", audit.ending.coverage));
+        }
+        for rooms in audit.rooms() {
+            text.push_str(&format!("  guard: {}\n", rooms_text(rooms)));
         }
         if let Some(found) = &self.signature {
             text.push_str(&format!("  signature: {}\n", found.text()));

@@ -26,6 +26,7 @@ fn depends_on_an_ignored_file() -> RunBuilder {
         .guard_keys(&format!("baseline = true\n{IN_ROOM}"))
         .file(".gitignore", "built\n")
         .guard("test -e built/ok && exit 0; mkdir -p built; touch built/ok; echo not built yet; exit 1")
+        .unrepeatable("a fresh room has no ignored file")
 }
 
 fn last_subject(repo: &TestRepo) -> String {
@@ -82,6 +83,7 @@ fn kept_files_and_the_setup_are_in_the_clean_checkout() {
         .file(".gitignore", "kept\nmade\n")
         .guard("test -e kept/ok && test -e made/ok")
         .agent("rm -rf kept; answer done")
+        .unrepeatable("the kept files are in no commit")
         .start();
     repo.write("kept/ok", "");
     repo.runner(&["loop"]).ok();

@@ -74,7 +74,7 @@ fn content_that_git_refuses_is_committed_byte_for_byte() {
             "echo '{attributes}' > .gitattributes; printf '{text}' > src/new.txt; \
                               printf '{text}' > src/lib.txt; touch -d '2001-01-01' data.bin"
         );
-        let repo = agent(&script).start();
+        let repo = agent(&script).unrepeatable("git cannot check such files out").start();
         std::fs::write(repo.outside().join("home/.gitconfig"), config).unwrap();
         let stdout = finish(&repo);
         for path in ["src/new.txt", "src/lib.txt"] {
@@ -91,7 +91,10 @@ fn content_that_git_refuses_is_committed_byte_for_byte() {
 fn content_that_git_refuses_blocks_no_later_command() {
     let script = "echo '*.bin filter=lfs' > .gitattributes; echo one > src/new.bin; echo two > zz.txt";
     for room in ["room = \"in-place\"", "room = \"require\""] {
-        let repo = agent(script).guard_keys(&format!("final_check = true\n{room}")).start();
+        let repo = agent(script)
+            .guard_keys(&format!("final_check = true\n{room}"))
+            .unrepeatable("a clone needs the filter that this machine does not have")
+            .start();
         let config = "[filter \"lfs\"]\n\tclean = no-such-program\n\tsmudge = cat\n\trequired = true\n";
         std::fs::write(repo.outside().join("home/.gitconfig"), config).unwrap();
         finish(&repo);

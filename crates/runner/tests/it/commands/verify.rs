@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use testkit::oracle::assert_verified;
+use testkit::oracle::{assert_verified, unrepeatable_passes};
 use testkit::run_builder::{RUN, RunBuilder};
 use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
-use crate::fixtures::completed;
+use crate::fixtures::{completed, json, on_terminal};
 
 const AGENT: &str = r#"
 case "$RUNNER_NODE_ID" in
@@ -39,7 +39,11 @@ fn any_clone_verifies_a_run_without_its_logs() {
         "{}",
         output.stdout
     );
-    assert_eq!(output.stdout.lines().count(), 5, "a line for the start, each iteration, and the verdict");
+    assert_eq!(
+        output.stdout.lines().count(),
+        6,
+        "a line for the start, each iteration, where the guard ran, and the verdict"
+    );
     let quiet = run(sandbox.runner_command(&["verify", "-q", RUN]).current_dir(&place)).ok();
     assert_eq!(quiet.stdout, "");
     assert!(!place.join(".git/runner").exists(), "nothing is written");
@@ -151,6 +155,57 @@ fn rerun_guard_runs_the_guard_on_passing_commits() {
     assert_eq!(fs::read_dir(&scratch).unwrap().count(), 0, "nothing is left");
 }
 
+/// Where the guards of the passes ran is on record, and a pass without a room is not hidden among others.
+#[test]
+#[cfg(target_os = "linux")]
+fn verify_and_status_show_where_the_guard_ran() {
+    let repo = RunBuilder::new(RUNNER).agent(AGENT).start();
+    repo.runner(&["step"]).ok();
+    repo.runner(&["step"]).ok();
+    let status = repo.runner(&["status"]).ok();
+    assert_eq!(status.value("guard"), Some("\"runs in the work tree, without a sandbox\""));
+    repo.runner(&["config", "set", "guard.room", "require"]).ok();
+    repo.runner(&["start"]).ok();
+    repo.runner(&["loop"]).ok();
+    assert_eq!(repo.runner(&["status"]).ok().value("guard"), Some("\"runs in a room (bubblewrap)\""));
+
+    let lines = repo.runner(&["verify"]).ok().stdout;
+    for line in ["room=in-place passes=1", "room=\"bubblewrap ignored=room\" passes=1"] {
+        assert!(lines.lines().any(|found| found == line), "{line}: {lines}");
+    }
+    let document = json(&repo.runner(&["verify", "--json"]).ok());
+    assert_eq!(
+        document["rooms"],
+        serde_json::json!([
+            { "room": "in-place", "passes": 1 },
+            { "room": "bubblewrap ignored=room", "passes": 1 },
+        ])
+    );
+    let screen = on_terminal(&repo, 90, "verify").stdout;
+    for line in [
+        "guard: 1 pass in the work tree, without a sandbox",
+        "guard: 1 pass in a room (bubblewrap, ignored = \"room\")",
+    ] {
+        assert!(screen.contains(line), "{screen}");
+    }
+}
+
+/// The oracle of the tests notices a pass that only the repository of the run can repeat.
+#[test]
+fn a_pass_that_depends_on_an_ignored_file_cannot_be_repeated_in_a_fresh_clone() {
+    let agent = "echo 1 > ignored; echo 1 > work; answer done";
+    let run = |guard: &str| {
+        let builder = RunBuilder::new(RUNNER).agent(agent).guard(guard);
+        completed(&builder.unrepeatable("a guard depends on an ignored file"))
+    };
+    assert_eq!(unrepeatable_passes(&run("test -e work")), Vec::<String>::new());
+    let found = unrepeatable_passes(&run("test -e ignored"));
+    assert!(
+        matches!(found.as_slice(), [one] if one.contains("exit Some(1)") && one.contains("step=guard")),
+        "{found:?}"
+    );
+}
+
 /// The versions of tools and the lock files at the start, and what is different where a pass is repeated.
 #[test]
 fn a_rerun_names_what_differs_from_the_recorded_environment() {
@@ -182,4 +237,28 @@ fn a_rerun_names_what_differs_from_the_recorded_environment() {
     tool("2.0");
     let other = with_tools(&["verify", "--rerun"]).ok().stdout;
     assert!(other.contains("environment=\"mytool: mytool 1.0 at the start, mytool 2.0 now\""), "{other}");
+}
+
+/// Without `tools`, the lock files are recorded all the same.
+#[test]
+fn lock_files_are_recorded_and_compared_without_a_list_of_tools() {
+    let repo = RunBuilder::new(RUNNER)
+        .agent("echo 1 > work; echo v2 > Cargo.lock; mkdir web; echo 1 > web/yarn.lock; answer done")
+        .file("Cargo.lock", "v1\n")
+        .file("tools/requirements.txt", "x==1\n")
+        .start();
+    let state: serde_json::Value = serde_json::from_str(&repo.read(".runner/state/run_state.json")).unwrap();
+    let locks = state["environment"]["locks"].as_array().unwrap();
+    let paths: Vec<&str> = locks.iter().filter_map(|lock| lock["path"].as_str()).collect();
+    assert_eq!(paths, ["Cargo.lock", "tools/requirements.txt"]);
+    repo.runner(&["loop"]).ok();
+    let rerun = repo.runner(&["verify", "--rerun"]).ok().stdout;
+    let differences: Vec<&str> = rerun.lines().filter(|line| line.contains(" environment=")).collect();
+    assert_eq!(
+        differences,
+        [
+            "rerun=1 environment=\"Cargo.lock: changed since the start\"",
+            "rerun=1 environment=\"web/yarn.lock: added since the start\"",
+        ]
+    );
 }
