@@ -7,5 +7,6 @@ pub mod identity;
 pub mod import;
 pub mod plan_digest;
 pub mod plan_lint;
+pub mod plan_stubs;
 pub mod plan_text;
 pub mod start;

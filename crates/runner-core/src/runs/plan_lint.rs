@@ -55,6 +55,14 @@ impl PlanProblemKind {
     }
 }
 
+/// A check of which it is not known whether stubs satisfy it: all that it names exists already, or it does not see the stubs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UntriedCheck {
+    /// The path of the task.
+    pub task: String,
+    pub check: CheckName,
+}
+
 /// An acceptance criterion that no check decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProsePoint {
@@ -257,49 +265,6 @@ pub fn prose_points(tree: &Tree, checks: &BTreeMap<NodeId, TaskChecks>, state: &
     prose
 }
 
-/// Endings of files that programs read or run. In a test's own text, a dot alone means little: `list.len` is no path.
-const FILE_ENDINGS: [&str; 24] = [
-    "c", "cpp", "css", "csv", "go", "h", "html", "java", "js", "json", "jsx", "kt", "md", "mjs", "php", "py",
-    "rb", "rs", "sh", "toml", "ts", "tsx", "txt", "yaml",
-];
-
-/// The most stubs for one check.
-const STUBS_MAX: usize = 32;
-
-/// Paths that a stub could fill: what a check's command names, and what the texts of its files name. They are relative and inside
-/// the repository, and none is a folder of another.
-pub fn stub_paths(command: &[String], texts: &[String]) -> Vec<String> {
-    let mut paths: Vec<String> = Vec::new();
-    let named = command.iter().flat_map(|word| path_words(word));
-    let tested = texts.iter().flat_map(|text| path_words(text)).filter(|path| has_file_ending(path));
-    for path in named.chain(tested) {
-        if !paths.iter().any(|known| known == path) && paths.len() < STUBS_MAX {
-            paths.push(path.to_owned());
-        }
-    }
-    let all = paths.clone();
-    paths.retain(|path| !all.iter().any(|other| other.starts_with(&format!("{path}/"))));
-    paths
-}
-
-fn has_file_ending(path: &str) -> bool {
-    path.rsplit_once('.').is_some_and(|(_, ending)| FILE_ENDINGS.contains(&ending))
-}
-
-/// The words of a text that look like paths: with a slash or an ending. Scripts of `sh -c` are split into words too.
-fn path_words(text: &str) -> impl Iterator<Item = &str> {
-    let is_separator = |c: char| c.is_whitespace() || "\"'`$(){}[];|&<>=,:*?!#\\".contains(c);
-    text.split(is_separator).map(|word| word.strip_prefix("./").unwrap_or(word)).filter(|word| {
-        let name = word.rsplit('/').next().unwrap_or_default();
-        let has_ending =
-            name.rsplit_once('.').is_some_and(|(stem, ending)| !stem.is_empty() && !ending.is_empty());
-        let is_path = (word.contains('/') || has_ending) && !name.is_empty();
-        let is_inside = !word.starts_with(['/', '-', '~', '.'])
-            && word.split('/').all(|part| !part.is_empty() && part != ".." && part != ".");
-        is_path && is_inside
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -395,21 +360,5 @@ mod tests {
         let shared: Vec<String> =
             shared_destinations(&tree, &of).into_iter().map(|problem| problem.text).collect();
         assert_eq!(shared, ["puts a check file at `t/x`, where root/p has one"; 2]);
-    }
-
-    #[test]
-    fn stub_paths_are_files_inside_the_repository() {
-        let words = |command: &[&str]| {
-            stub_paths(&command.iter().map(|&word| word.to_owned()).collect::<Vec<_>>(), &[])
-        };
-        assert_eq!(
-            words(&["sh", "-c", "test -f out/a.txt && ./run.sh --x=b.py"]),
-            ["out/a.txt", "run.sh", "b.py"]
-        );
-        assert_eq!(words(&["cargo", "test", "--test", "empty"]), Vec::<String>::new());
-        assert_eq!(words(&["cat", "/etc/passwd", "../x.txt", ".hidden", "a/../b.c"]), Vec::<String>::new());
-        assert_eq!(words(&["cat", "a.d", "a.d/b.txt"]), ["a.d/b.txt"], "a folder is no file");
-        let text = "import app\nassert app.main() == open('data/out.json').read()  # see std::fs, x.len\n";
-        assert_eq!(stub_paths(&["pytest".to_owned()], &[text.to_owned()]), ["data/out.json"]);
     }
 }

@@ -6,13 +6,16 @@ use std::path::Path;
 use runner_core::checks::coverage::{Coverage, coverage};
 use runner_core::checks::{effective_exit, reader};
 use runner_core::layout::node_folder;
-use runner_core::model::checks::{Check, TaskChecks};
+use runner_core::model::checks::{Check, CheckFileName, CheckPath, TaskChecks};
 use runner_core::model::id::RunId;
 use runner_core::model::tree::Node;
 use runner_core::runs::estimate::{PlanEstimate, TaskSample, estimate};
 use runner_core::runs::plan_lint::{
-    PlanProblem, PlanProblemKind, ProsePoint, checked_tasks, heldout_problems, heldout_tasks, open_leaves,
-    prose_points, red_problems, static_problems, stub_paths,
+    PlanProblem, PlanProblemKind, ProsePoint, UntriedCheck, checked_tasks, heldout_problems, heldout_tasks,
+    open_leaves, prose_points, red_problems, static_problems,
+};
+use runner_core::runs::plan_stubs::{
+    CheckText, StubForm, has_unknown_target, missing_python_files, python_modules, stub_paths,
 };
 use runner_core::step::{
     CheckRun, Job, LoadedRun, Outcome, StopReason, World, check_job, run_heldout_red, run_red_checks,
@@ -38,6 +41,8 @@ pub enum StubPolicy {
 #[derive(Clone, Debug)]
 pub struct PlanLint {
     pub problems: Vec<PlanProblem>,
+    /// Checks that could not be tried on stubs, where that was asked for.
+    pub untried: Vec<UntriedCheck>,
     pub prose: Vec<ProsePoint>,
     pub coverage: Coverage,
     pub estimate: Option<PlanEstimate>,
@@ -60,6 +65,7 @@ pub fn plan_lint(dir: &Path, stubs: StubPolicy, sink: EventSink<'_>) -> Result<P
     let leaves = open_leaves(tree);
     let mut lint = PlanLint {
         problems: static_problems(tree, &checks, &run.snapshot.state, &run.snapshot.config),
+        untried: Vec::new(),
         prose: prose_points(tree, &checks, &run.snapshot.state),
         coverage: coverage(tree, &checks, &run.snapshot.state),
         estimate: estimate(&samples, leaves.len()),
@@ -71,7 +77,7 @@ pub fn plan_lint(dir: &Path, stubs: StubPolicy, sink: EventSink<'_>) -> Result<P
         let Some(task) = checks.get(&node.id) else { continue };
         lint.checks += task.checks.len();
         let task_lint = TaskLint { root: git.root(), world: &mut world, run: &run, path: &path, node, task };
-        if let Err(stop) = task_lint.run(stubs, &mut lint.problems)? {
+        if let Err(stop) = task_lint.run(stubs, &mut lint)? {
             lint.stop = Some(stop);
             return Ok(lint);
         }
@@ -100,11 +106,7 @@ struct TaskLint<'l, 'a> {
 }
 
 impl TaskLint<'_, '_> {
-    fn run(
-        self,
-        stubs: StubPolicy,
-        problems: &mut Vec<PlanProblem>,
-    ) -> Result<Result<(), StopReason>, Error> {
+    fn run(mut self, stubs: StubPolicy, lint: &mut PlanLint) -> Result<Result<(), StopReason>, Error> {
         let Some(job) = check_job(&self.run.snapshot, &self.node.id, self.task.clone())? else {
             return Ok(Ok(()));
         };
@@ -112,56 +114,100 @@ impl TaskLint<'_, '_> {
             Ok(ends) => ends,
             Err(stop) => return Ok(Err(stop)),
         };
-        problems.extend(red_problems(self.path, self.task, &ends));
+        lint.problems.extend(red_problems(self.path, self.task, &ends));
         if stubs == StubPolicy::Skip {
             return Ok(Ok(()));
         }
-        for check in &self.task.checks {
-            if ends.get(&check.name).is_some_and(|end| end.red.is_proof())
-                && let Some(stub) = satisfying_stub(self.root, self.world, self.run, &job, check)?
-            {
-                problems.push(PlanProblem {
-                    task: self.path.to_owned(),
-                    check: Some(check.name.clone()),
+        let (task, path) = (self.task, self.path);
+        let is_proof = |check: &&Check| ends.get(&check.name).is_some_and(|end| end.red.is_proof());
+        for check in task.checks.iter().filter(is_proof) {
+            let (task, name) = (path.to_owned(), check.name.clone());
+            match self.try_stubs(&job, check)? {
+                StubTrial::Failed => {}
+                StubTrial::Succeeded(stubs) => lint.problems.push(PlanProblem {
+                    task,
+                    check: Some(name),
                     kind: PlanProblemKind::Stub,
-                    text: format!("succeeds on stubs: {stub}"),
-                });
+                    text: format!("succeeds on stubs: {stubs}"),
+                }),
+                StubTrial::Untried => lint.untried.push(UntriedCheck { task, check: name }),
             }
         }
         Ok(Ok(()))
     }
-}
 
-/// The stubs that make a check succeed, in words; none if it fails on all of them, as it should.
-fn satisfying_stub(
-    root: &Path,
-    world: &mut RepoWorld<'_>,
-    run: &LoadedRun,
-    job: &Job,
-    check: &Check,
-) -> Result<Option<String>, Error> {
-    let laid = job.destinations();
-    let mut paths = stub_paths(check.command.words(), &check_texts(root, job, check));
-    let is_laid = |path: &str| laid.iter().any(|file| file.as_str() == path);
-    paths.retain(|path| !is_laid(path) && is_free(root, path));
-    if paths.is_empty() {
-        return Ok(None);
+    /// Runs a check on stubs of everything that it names or imports and that does not exist.
+    fn try_stubs(&mut self, job: &Job, check: &Check) -> Result<StubTrial, Error> {
+        let root = self.root;
+        let (command, texts) = (check.command.words(), check_texts(root, job, check));
+        let laid = job.destinations();
+        let can_be_stub =
+            |path: &String| !laid.iter().any(|file| file.as_str() == path) && is_free(root, path);
+        let mut paths = stub_paths(command, &texts);
+        paths.retain(can_be_stub);
+        let modules = python_modules(command, &texts);
+        // Python names one missing module at a time.
+        for _ in 0..modules.len() {
+            let Some(run) = self.run_on_stubs(job, check, &paths, StubForm::Code, &texts)? else { break };
+            let mut missing = missing_python_files(&run.output, &modules, &texts);
+            missing.retain(|path| can_be_stub(path) && !paths.contains(path));
+            if missing.is_empty() {
+                break;
+            }
+            paths.extend(missing);
+        }
+        if paths.is_empty() {
+            return Ok(StubTrial::Untried);
+        }
+        for form in StubForm::ALL {
+            match self.run_on_stubs(job, check, &paths, form, &texts)? {
+                Some(run) if run.is_green => {
+                    return Ok(StubTrial::Succeeded(format!("{} at {}", form.as_str(), paths.join(", "))));
+                }
+                Some(run) if !has_unknown_target(&run.output) => {}
+                Some(_) | None => return Ok(StubTrial::Untried),
+            }
+        }
+        Ok(StubTrial::Failed)
     }
-    for (name, text) in [("empty files", ""), ("`exit 0`", "#!/bin/sh\nexit 0\n")] {
-        let stubs: Vec<StubFile> = paths
-            .iter()
-            .map(|path| StubFile { path: path.clone(), bytes: text.as_bytes().to_vec() })
-            .collect();
-        let CheckRun::Ended { exit, output, junit, .. } = world.run_stub_check(run, job, check, &stubs)?
+
+    /// Runs a check on stubs of one form; none if it did not run to its end.
+    fn run_on_stubs(
+        &mut self,
+        job: &Job,
+        check: &Check,
+        paths: &[String],
+        form: StubForm,
+        texts: &[CheckText],
+    ) -> Result<Option<StubRun>, Error> {
+        let stub =
+            |path: &String| StubFile { path: path.clone(), bytes: form.content(path, texts).into_bytes() };
+        let stubs: Vec<StubFile> = paths.iter().map(stub).collect();
+        let CheckRun::Ended { exit, output, junit, .. } =
+            self.world.run_stub_check(self.run, job, check, &stubs)?
         else {
             return Ok(None);
         };
         let report = reader::read(&output, junit.as_deref());
-        if effective_exit(exit, report, reader::is_expected(check)).is_green() {
-            return Ok(Some(format!("{name} at {}", paths.join(", "))));
-        }
+        let is_green = effective_exit(exit, report, reader::is_expected(check)).is_green();
+        Ok(Some(StubRun { is_green, output: String::from_utf8_lossy(&output).into_owned() }))
     }
-    Ok(None)
+}
+
+/// What came of running a check on stubs.
+enum StubTrial {
+    /// It failed on all of them, as it should.
+    Failed,
+    /// The stubs that satisfy it, in words.
+    Succeeded(String),
+    /// There was nothing to stub, or the check did not see the stubs.
+    Untried,
+}
+
+/// One run of a check on stubs.
+struct StubRun {
+    is_green: bool,
+    output: String,
 }
 
 /// Whether a file could be created at a path of the work tree: nothing is there, and no file is where a folder must be.
@@ -172,12 +218,16 @@ fn is_free(root: &Path, path: &str) -> bool {
     !exists(&root.join(path)) && folders.all(|folder| !exists(&folder) || is_folder(&folder))
 }
 
-/// The texts of a check's own files; those that are no text are left out.
-fn check_texts(root: &Path, job: &Job, check: &Check) -> Vec<String> {
+/// A check's own files; those that are no text are left out.
+fn check_texts(root: &Path, job: &Job, check: &Check) -> Vec<CheckText> {
     let Some(checks) = &job.task.checks else { return Vec::new() };
     let folder = root.join(node_folder(&checks.node));
-    let files = check.files.values().map(|file| atomic::read(&folder.join(file.as_str()), TEXT_BYTES_MAX));
-    files.filter_map(|bytes| String::from_utf8(bytes.ok()??).ok()).collect()
+    let read = |(destination, file): (&CheckPath, &CheckFileName)| {
+        let bytes = atomic::read(&folder.join(file.as_str()), TEXT_BYTES_MAX).ok()??;
+        let text = String::from_utf8(bytes).ok()?;
+        Some(CheckText { destination: destination.as_str().to_owned(), text })
+    };
+    check.files.iter().filter_map(read).collect()
 }
 
 /// The most bytes of a check file that is searched for paths.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runner_core::runs::estimate::{PlanEstimate, SAMPLES_MIN};
-use runner_core::runs::plan_lint::PlanProblem;
+use runner_core::runs::plan_lint::{PlanProblem, UntriedCheck};
 use runner_core::step::Event;
 use runner_host::ops::plan_lint::{PlanLint, StubPolicy, plan_lint};
 use runner_term::format::{counted, dollars, duration};
@@ -53,6 +53,7 @@ impl CommandOutput for PlanLintOutput {
         json!({
             "schema": "runner.plan_lint/1",
             "problems": lint.problems,
+            "untried": lint.untried,
             "prose": lint.prose,
             "coverage": lint.coverage,
             "estimate": lint.estimate,
@@ -73,6 +74,9 @@ impl CommandOutput for PlanLintOutput {
                 line = line.with("check", check);
             }
             lines.push(line.with("text", clean(&problem.text)));
+        }
+        for UntriedCheck { task, check } in &lint.untried {
+            lines.push(KeyValueLine::new().with("untried", check).with("task", task));
         }
         for point in &lint.prose {
             let line = KeyValueLine::new().with("prose", clean(&point.text)).with("task", &point.task);
@@ -97,6 +101,11 @@ impl CommandOutput for PlanLintOutput {
         for problem in &lint.problems {
             let line = format!("{} {}", name(problem), clean(&problem.text));
             text.push_str(&format!("{cross} {}\n", styler.wrap(&line, 2)));
+        }
+        for UntriedCheck { task, check } in &lint.untried {
+            let line = format!("  not tried on stubs: {task}: check `{check}`");
+            text.push_str(&styler.paint(TextRole::Warn, &styler.fit(&line, styler.width)));
+            text.push('\n');
         }
         for point in &lint.prose {
             let line = format!("  in prose: {} ({}): {}", point.task, point.point, clean(&point.text));

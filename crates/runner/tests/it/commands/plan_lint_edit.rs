@@ -6,6 +6,7 @@ use testkit::test_repo::{RunOutput, TestRepo, run};
 use super::plan::state;
 use crate::RUNNER;
 use crate::assert_proved;
+use crate::fixtures::on_terminal;
 
 /// A run with one task for each kind of check.
 fn checked() -> TestRepo {
@@ -42,8 +43,50 @@ fn lint_runs_the_checks_and_lists_prose_and_changes_nothing() {
         "a check that reads the file is stronger: {}",
         stubs.stdout
     );
+    assert!(stubs.stdout.contains("untried=made task=root/c\n"), "a folder has no stub: {}", stubs.stdout);
+    assert!(!stubs.stdout.contains("untried=made task=root/b"), "{}", stubs.stdout);
     assert_eq!(state(&sandbox), before, "stubs are never in the work tree");
     assert!(!sandbox.path("out.txt").exists());
+}
+
+/// What a check imports is stubbed like what it names.
+#[test]
+fn lint_tries_checks_on_stubs_of_the_modules_that_they_import() {
+    let sandbox = RunBuilder::new(RUNNER).file("present.py", "").start();
+    let parts = ["python", "strict", "script", "target", "present"];
+    let into = parts.map(|part| ["--into", part]).concat();
+    sandbox.runner(&[&["node", "split", "root"][..], &into].concat()).ok();
+    let check = |node: &str, command: &str, file: Option<(&str, &str)>| {
+        let files = file.map_or(String::new(), |(path, text)| {
+            sandbox.write(&format!(".runner/nodes/{node}/file"), text);
+            format!("files = {{ \"{path}\" = \"file\" }}\n")
+        });
+        sandbox.write(
+            &format!(".runner/nodes/{node}/checks.toml"),
+            format!("[[check]]\nname = \"c\"\ncommand = {command}\n{files}"),
+        );
+    };
+    let test = "import json\nimport app.core\nfrom tool import run\nrun(app.core.parse(json.dumps(1)))\n";
+    check("python", r#"["python3", "t/p.py"]"#, Some(("t/p.py", test)));
+    check("strict", r#"["python3", "-c", "import app; assert app.answer() == 42"]"#, None);
+    let script = "import { parse } from '../lib/parse.mjs';\nparse('1');\n";
+    check("script", r#"["node", "t/s.mjs"]"#, Some(("t/s.mjs", script)));
+    check("target", r#"["cargo", "test", "--test", "nested"]"#, None);
+    check("present", r#"["python3", "-c", "import present; present.main()"]"#, None);
+    sandbox.runner(&["start"]).ok();
+    let found = sandbox.runner(&["plan", "lint", "--mutants"]);
+    assert_eq!(found.code, Some(2), "{}{}", found.stdout, found.stderr);
+    for line in [
+        "problem=stub task=root/python check=c text=\"succeeds on stubs: code that does nothing at app/core.py, src/app/core.py, t/app/core.py, tool.py, src/tool.py, t/tool.py\"",
+        "problem=stub task=root/script check=c text=\"succeeds on stubs: code that does nothing at lib/parse.mjs\"",
+        "untried=c task=root/present",
+    ] {
+        assert!(found.stdout.lines().any(|found| found == line), "{line}: {}", found.stdout);
+    }
+    assert!(!found.stdout.contains("root/strict"), "it fails on stubs, as it should: {}", found.stdout);
+    assert!(!found.stdout.contains("untried=c task=root/target"), "{}", found.stdout);
+    let shown = on_terminal(&sandbox, 90, "plan lint --mutants").stdout;
+    assert!(shown.contains("not tried on stubs: root/present: check `c`"), "{shown}");
 }
 
 #[test]
