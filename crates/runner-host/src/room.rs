@@ -6,6 +6,7 @@
 //! the candidate.
 
 mod accepted;
+mod candidate_view;
 mod checkout;
 mod cleaning;
 mod git_dir;
@@ -29,6 +30,7 @@ use crate::git::{Git, PathSet, path_of};
 use crate::repo::heldout_folder::HeldoutFiles;
 use crate::repo::repo_guard::GitAccess;
 use accepted::AcceptedFiles;
+pub(crate) use candidate_view::CandidateView;
 use checkout::Checkout;
 pub(crate) use home::users_caches;
 pub(crate) use setup::SetupNeed;

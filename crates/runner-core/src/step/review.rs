@@ -18,6 +18,7 @@ use super::settle::{Settling, is_review_due};
 use super::snapshot::Snapshot;
 use crate::config::Executor;
 use crate::model::cost::SessionCost;
+use crate::model::heldout::{HeldoutRecord, HeldoutResult};
 use crate::model::repo_path::RepoPath;
 use crate::model::review::{
     RecordedReview, ReviewAnswer, ReviewResult, ReviewState, ReviewVerdict, TaskRefusals, bounded_reasons,
@@ -198,7 +199,13 @@ fn result_lines(job: &Job, evidence: &Evidence) -> String {
             check.name, record.red
         ));
     }
-    if records.is_empty() {
+    let heldout = evidence.checks.heldout_records(job);
+    let own = heldout.iter().filter(|record| job.target.node() == Some(&record.node));
+    for HeldoutRecord { name, red, result, .. } in own.clone() {
+        let result = result.map_or("not run", HeldoutResult::as_str);
+        text.push_str(&format!("held-out check `{name}`: {red} before the work, {result} after it\n"));
+    }
+    if records.is_empty() && own.count() == 0 {
         text.push_str("The task has no checks of its own.\n");
     }
     text.push_str(&format!("guard `{}`: exit 0\n", job.guard.command.words().join(" ")));

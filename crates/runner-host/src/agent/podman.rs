@@ -186,6 +186,7 @@ mod tests {
             hidden: vec!["/home/me/.claude".into(), "/srv/work/.kilo".into()],
             has_network: true,
             heldout: None,
+            view: None,
         }
     }
 

@@ -21,7 +21,7 @@ use crate::agent::sandbox_program::NoSandbox;
 use crate::error::Error;
 use crate::git::{Git, PathSet, path_of};
 use crate::repo::paths::RUNNER_FOLDERS;
-use crate::room::users_caches;
+use crate::room::{CandidateView, users_caches};
 use supervise::{ExitReason, executables, socket_scope};
 
 /// How the agent inside the sandbox ended. Bubblewrap reports a signal as exit code 128 + n, as a shell does.
@@ -106,6 +106,8 @@ pub(crate) struct SandboxSpec {
     pub(crate) has_network: bool,
     /// The folder of held-out checks, as the configuration names it.
     pub(crate) heldout: Option<String>,
+    /// What a reviewer sees in the place of the repository.
+    pub(crate) view: Option<CandidateView>,
 }
 
 const NAME: &str = "bwrap";
@@ -205,11 +207,11 @@ impl Bubblewrap {
             argv.mount("--ro-bind", path, path);
         }
         argv.hide_user_sockets(&spec.root, &[]);
-        let root_flag = match spec.access {
-            RepositoryAccess::Writable => "--bind",
-            RepositoryAccess::ReadOnly => "--ro-bind",
-        };
-        argv.mount(root_flag, &spec.root, &spec.root);
+        match (&spec.view, spec.access) {
+            (Some(view), _) => view.mount(&mut argv, &spec.root),
+            (None, RepositoryAccess::Writable) => argv.mount("--bind", &spec.root, &spec.root),
+            (None, RepositoryAccess::ReadOnly) => argv.mount("--ro-bind", &spec.root, &spec.root),
+        }
         for path in &spec.writable {
             argv.mount("--bind", path, path);
         }
@@ -220,8 +222,34 @@ impl Bubblewrap {
             argv.mount("--bind", path, path);
         }
         argv.hide(&spec.hidden);
+        if let Some(view) = &spec.view {
+            view.seal(&mut argv, &spec.root);
+        }
         argv.hide_heldout(spec.heldout.as_deref());
         argv
+    }
+
+    /// Wraps a command so that it finds the files of a candidate in the place of the repository. Everything else but the folder of
+    /// held-out checks is as it is outside.
+    pub(crate) fn wrap_view(
+        &self,
+        mut command: PreparedCommand,
+        spec: &SandboxSpec,
+        view: &CandidateView,
+    ) -> PreparedCommand {
+        let mut argv = self.outside_argv();
+        view.mount(&mut argv, &spec.root);
+        for path in &spec.read_only {
+            argv.mount("--ro-bind", path, path);
+        }
+        let temporary = spec.temporary.iter().filter(|path| path.is_dir());
+        for path in spec.session_files.iter().chain(temporary) {
+            argv.mount("--bind", path, path);
+        }
+        view.seal(&mut argv, &spec.root);
+        argv.hide_heldout(spec.heldout.as_deref());
+        argv.run_in(&mut command, &spec.root);
+        command
     }
 
     /// Wraps a command so that it cannot read the folder of held-out checks. Everything else is as it is outside.
@@ -231,13 +259,17 @@ impl Bubblewrap {
         root: &Path,
         heldout: &str,
     ) -> PreparedCommand {
+        let mut argv = self.outside_argv();
+        argv.hide_heldout(Some(heldout));
+        argv.run_in(&mut command, root);
+        command
+    }
+
+    /// The beginning of a mount namespace in which everything is as it is outside.
+    fn outside_argv(&self) -> ArgvBuilder {
         let mut argv = ArgvBuilder(vec![self.program.clone().into()]);
         argv.words(&["--die-with-parent", "--unshare-user-try", "--dev-bind", "/", "/"]);
-        argv.hide_heldout(Some(heldout));
-        argv.words(&["--chdir"]).0.push(root.into());
-        argv.words(&["--"]).0.append(&mut command.argv);
-        command.argv = argv.0;
-        command
+        argv
     }
 }
 
@@ -320,6 +352,7 @@ impl SandboxSpec {
             hidden: hidden_paths(git.root(), job),
             has_network: job.permissions.tools.network != Some(false),
             heldout: job.guard.hidden.clone(),
+            view: None,
         })
     }
 
@@ -330,6 +363,16 @@ impl SandboxSpec {
             self.writable.retain(|path| !path.starts_with(&root));
         }
         Self { access, ..self }
+    }
+
+    /// The same sandbox for a session that sees the files of a candidate in the place of the repository, and its own prompt.
+    pub(crate) fn for_view(self, view: &CandidateView, prompt: &Path) -> Self {
+        let mut spec = self.for_access(RepositoryAccess::ReadOnly);
+        // All of the checkout is read-only, and some of these files are not in it.
+        let root = spec.root.clone();
+        spec.read_only.retain(|path| !path.starts_with(&root));
+        spec.read_only.push(canonical(prompt));
+        Self { view: Some(view.clone()), ..spec }
     }
 
     /// The sandbox around the commands of an agent that stays outside: it shares the agent's own temporary files and nothing

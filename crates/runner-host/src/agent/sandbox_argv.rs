@@ -46,6 +46,11 @@ impl ArgvBuilder {
         self.0.extend([flag.into(), from.into(), to.into()]);
     }
 
+    /// Makes what is mounted at a path read-only. Mounts below stay as they are.
+    pub(crate) fn remount_read_only(&mut self, path: &Path) {
+        self.0.extend(["--remount-ro".into(), path.into()]);
+    }
+
     /// An empty folder in the place of another.
     pub(crate) fn empty_folder(&mut self, path: &Path) {
         self.0.extend(["--tmpfs".into(), path.into()]);
@@ -62,7 +67,7 @@ impl ArgvBuilder {
         for path in paths {
             if path.is_dir() {
                 self.empty_folder(path);
-                self.0.extend(["--remount-ro".into(), path.into()]);
+                self.remount_read_only(path);
             } else {
                 self.empty_file(path);
             }
@@ -89,6 +94,12 @@ impl ArgvBuilder {
         }
         if Path::new(SERVICE_FOLDER).exists() {
             self.words(&["--tmpfs", SERVICE_FOLDER]);
+            // Rootless container services have their sockets there.
+            for socket in allowed.iter().map(|path| canonical(Path::new(path))) {
+                if socket.starts_with(SERVICE_FOLDER) && socket.exists() {
+                    self.mount("--bind", &socket, &socket);
+                }
+            }
         }
         let trigger = Path::new("/proc/sysrq-trigger");
         if trigger.exists() {
@@ -112,14 +123,19 @@ impl ArgvBuilder {
 
 impl ArgvBuilder {
     /// Makes a command run in the sandbox, in this folder, with temporary files in the sandbox.
-    pub(crate) fn finish(mut self, command: &mut PreparedCommand, folder: &Path) {
-        self.words(&["--chdir"]).0.push(folder.into());
-        self.words(&["--"]).0.append(&mut command.argv);
+    pub(crate) fn finish(self, command: &mut PreparedCommand, folder: &Path) {
         for (name, value) in &mut command.environment {
             if TEMP_DIR_VARIABLES.iter().any(|variable| name == variable) {
                 *value = TEMP_DIR.into();
             }
         }
+        self.run_in(command, folder);
+    }
+
+    /// Makes a command run in the sandbox, in this folder.
+    pub(super) fn run_in(mut self, command: &mut PreparedCommand, folder: &Path) {
+        self.words(&["--chdir"]).0.push(folder.into());
+        self.words(&["--"]).0.append(&mut command.argv);
         command.argv = self.0;
     }
 }

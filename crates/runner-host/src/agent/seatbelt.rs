@@ -133,6 +133,7 @@ mod tests {
             hidden: vec!["/Users/me/.claude".into()],
             has_network: true,
             heldout: None,
+            view: None,
         }
     }
 

@@ -1,8 +1,9 @@
-//! The session of a reviewer: read-only, on the files that would be committed. Whatever it changes all the same is restored.
+//! The session of a reviewer: read-only, on a checkout of the files that would be committed; without bubblewrap, in the work tree.
+//! Whatever it changes all the same is restored.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runner_core::agents::RepositoryAccess;
@@ -17,12 +18,12 @@ use supervise::{OutputLog, OutputTarget, ProcessSpec, StopPolicy, TimeLimits};
 
 use super::open_iteration::{OpenIteration, SessionOutcome};
 use super::program_runner::ProgramRunner;
-use super::sandboxing::{ConfinedCommand, SessionSandbox};
+use super::sandboxing::{ConfinedCommand, RepositoryView, SessionSandbox};
 use super::session::{prepare_command, session_exit, stop_policy};
 use super::session_files::{SessionCheckpoint, read_answer, read_report_at, start_recorder};
 use super::transcript_recorder::TranscriptRecorder;
 use crate::agent::command::{SessionPaths, SessionPurpose};
-use crate::agent::sandbox::writable_folders;
+use crate::agent::sandbox::{Bubblewrap, writable_folders};
 use crate::agent::sandbox_program::AgentWrapping;
 use crate::error::Error;
 use crate::failpoint;
@@ -32,6 +33,7 @@ use crate::recorder::REVIEW_REQUESTS;
 use crate::repo::publish;
 use crate::repo::repo_guard::{GitAccess, RepoSnapshot, SessionRef};
 use crate::repo::worktree;
+use crate::room::{Candidate, CandidateView};
 
 /// The files of a review in the iteration's directory.
 const PROMPT: &str = "review.prompt.md";
@@ -60,8 +62,9 @@ pub(super) fn run(
     job: &Job,
     review: &ReviewJob,
 ) -> Result<ReviewRun, Error> {
-    let candidate = iteration.candidate(git)?.commit;
-    let diff = git.patch(&iteration.setup.base, &candidate, &[Doc::Tree.path(), Doc::RunState.path()])?;
+    let candidate = iteration.candidate(git)?;
+    let diff =
+        git.patch(&iteration.setup.base, &candidate.commit, &[Doc::Tree.path(), Doc::RunState.path()])?;
     let text = review.brief.prompt(&diff)?;
     iteration.setup.dir.tidy()?;
     iteration.setup.dir.write(PROMPT, text.as_bytes())?;
@@ -72,8 +75,11 @@ pub(super) fn run(
     let access = GitAccess::of(sandbox.kind());
     let snapshot = RepoSnapshot::capture(git, access)?;
     let checkpoint = SessionCheckpoint::begin(git, iteration.entry.clone(), &iteration.setup.index)?;
-    let session = ReviewSession { git, programs, sandbox, iteration, job: &job };
-    let ended = session.run()?;
+    let checkout = ReviewCheckout::of(git, &sandbox, &candidate)?;
+    let session = ReviewSession { git, programs, sandbox, iteration, job: &job, checkout: checkout.as_ref() };
+    let ended = session.run();
+    checkout.map_or(Ok(()), |checkout| checkout.view.remove())?;
+    let ended = ended?;
     failpoint::reach("iter.review");
     checkpoint.git_dir.restore(git)?;
     checkpoint.tidy_private(git, &iteration.setup.index)?;
@@ -134,6 +140,20 @@ fn review_paths(git: &Git, job: &Job) -> ReviewPaths {
     }
 }
 
+/// The candidate's files for a reviewer, and the program that puts them in the place of the repository.
+struct ReviewCheckout {
+    bubblewrap: Bubblewrap,
+    view: CandidateView,
+}
+
+impl ReviewCheckout {
+    /// None if a session in this sandbox can only see the work tree.
+    fn of(git: &Git, sandbox: &SessionSandbox, candidate: &Candidate) -> Result<Option<Self>, Error> {
+        let Some(bubblewrap) = sandbox.view_program(git) else { return Ok(None) };
+        Ok(Some(Self { bubblewrap, view: CandidateView::check_out(git, candidate)? }))
+    }
+}
+
 /// A reviewer's session in a repository that is captured already.
 struct ReviewSession<'r> {
     git: &'r Git,
@@ -141,13 +161,25 @@ struct ReviewSession<'r> {
     sandbox: SessionSandbox,
     iteration: &'r OpenIteration,
     job: &'r Job,
+    checkout: Option<&'r ReviewCheckout>,
 }
 
 impl ReviewSession<'_> {
+    /// What the reviewer finds at the path of the repository.
+    fn view<'v>(&'v self, prompt: &'v Path) -> RepositoryView<'v> {
+        match self.checkout {
+            Some(ReviewCheckout { bubblewrap, view }) => {
+                RepositoryView::Candidate { bubblewrap, view, prompt }
+            }
+            None => RepositoryView::WorkTree(RepositoryAccess::ReadOnly),
+        }
+    }
+
     fn run(&self) -> Result<SessionOutcome, Error> {
         let (git, job) = (self.git, self.job);
         let protected = &self.iteration.setup.protected.at_base;
-        let access = RepositoryAccess::ReadOnly;
+        let prompt = self.iteration.setup.dir.file(PROMPT);
+        let view = self.view(&prompt);
         let not_started = |why| {
             let exit = SessionExit::NotStarted { why };
             Ok(SessionOutcome { exit, usage: Usage::default(), processes_left: 0 })
@@ -157,12 +189,12 @@ impl ReviewSession<'_> {
             Err(why) => return not_started(why),
         };
         let url = recorder.as_ref().map(|recorder| recorder.url().to_owned());
-        let paths = SessionPaths { recorder: url, ..self.session_paths(access)? };
+        let paths = SessionPaths { recorder: url, ..self.session_paths(view)? };
         let command = match prepare_command(job, &paths) {
             Ok(command) => command,
             Err(why) => return not_started(why),
         };
-        let confined = self.sandbox.wrap(command, git, job, protected, access)?;
+        let confined = self.sandbox.wrap(command, git, job, protected, view)?;
         let transcript =
             RefCell::new(TranscriptRecorder::new(job.agent.executor.output_format(), job.iteration, None));
         let exit = self.run_process(&paths, confined, &transcript)?;
@@ -176,7 +208,7 @@ impl ReviewSession<'_> {
     }
 
     /// Writes the schema, and removes what an earlier review left.
-    fn session_paths(&self, access: RepositoryAccess) -> Result<SessionPaths, Error> {
+    fn session_paths(&self, view: RepositoryView<'_>) -> Result<SessionPaths, Error> {
         let (git, job) = (self.git, self.job);
         let ReviewPaths { answer, report, schema } = review_paths(git, job);
         atomic::remove_any(&answer)?;
@@ -192,8 +224,8 @@ impl ReviewSession<'_> {
             tree: git.paths().doc(Doc::Tree),
             settings: git.paths().session(),
             writable: writable_folders(git.root(), job),
-            command_sandbox: self.sandbox.for_commands(git, job, protected, access)?,
-            purpose: SessionPurpose { mode: SessionMode::Review, access, schema },
+            command_sandbox: self.sandbox.for_commands(git, job, protected, view)?,
+            purpose: SessionPurpose { mode: SessionMode::Review, access: view.access(), schema },
             recorder: None,
         })
     }

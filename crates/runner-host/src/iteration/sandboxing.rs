@@ -15,6 +15,7 @@ use crate::agent::sandbox_program::{AgentWrapping, NoSandbox, SandboxProgram};
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::{Git, PathSet};
+use crate::room::CandidateView;
 
 /// Finds out once whether a sandbox works, when the first agent needs it.
 #[derive(Debug, Default)]
@@ -42,6 +43,34 @@ pub(super) enum SessionSandbox {
         scope: SocketScope,
     },
     Around(SandboxProgram),
+}
+
+/// What a session finds at the path of the repository.
+#[derive(Clone, Copy)]
+pub(super) enum RepositoryView<'v> {
+    WorkTree(RepositoryAccess),
+    /// A checkout of the candidate, read-only; and the prompt, which is in no commit.
+    Candidate {
+        bubblewrap: &'v Bubblewrap,
+        view: &'v CandidateView,
+        prompt: &'v Path,
+    },
+}
+
+impl RepositoryView<'_> {
+    pub(super) fn access(self) -> RepositoryAccess {
+        match self {
+            Self::WorkTree(access) => access,
+            Self::Candidate { .. } => RepositoryAccess::ReadOnly,
+        }
+    }
+
+    fn in_sandbox(self, spec: SandboxSpec) -> SandboxSpec {
+        match self {
+            Self::WorkTree(access) => spec.for_access(access),
+            Self::Candidate { view, prompt, .. } => spec.for_view(view, prompt),
+        }
+    }
 }
 
 /// A command to start, inside the sandbox if it has one.
@@ -122,6 +151,15 @@ impl SessionSandbox {
         Event::SandboxChosen { sandbox, why, gap }
     }
 
+    /// The program that can put a checkout in the place of the repository, for a session in this sandbox.
+    pub(super) fn view_program(&self, git: &Git) -> Option<Bubblewrap> {
+        match self {
+            Self::Around(SandboxProgram::Bubblewrap(bubblewrap)) => Some(bubblewrap.clone()),
+            Self::Own { .. } => Bubblewrap::find(git.root()).ok(),
+            Self::None { .. } | Self::Around(SandboxProgram::Seatbelt(_) | SandboxProgram::Podman(_)) => None,
+        }
+    }
+
     /// The sandbox for Claude Code: its commands run inside, and a hook refuses files outside. Claude Code itself
     /// stays outside, because it renews its login in the user's home, with a lock beside its folder there.
     pub(super) fn for_commands(
@@ -129,13 +167,15 @@ impl SessionSandbox {
         git: &Git,
         job: &Job,
         protected: &PathSet,
-        access: RepositoryAccess,
+        view: RepositoryView<'_>,
     ) -> Result<Option<CommandSandbox>, Error> {
         let (Self::Around(program), Some(AgentSandbox::AroundCommands)) = (self, agent_sandbox(job)) else {
             return Ok(None);
         };
         new_temporary_folder(git)?;
-        let spec = SandboxSpec::for_commands(git, job, protected)?.for_access(access);
+        let spec = view.in_sandbox(SandboxSpec::for_commands(git, job, protected)?);
+        // Claude Code itself sees the checkout already.
+        let spec = SandboxSpec { view: None, ..spec };
         let folders =
             writable_folders(git.root(), job).into_iter().chain([git.paths().temporary()]).collect();
         let file_hook = claude_file_hook::command(git.root(), folders)?;
@@ -149,22 +189,22 @@ impl SessionSandbox {
         git: &Git,
         job: &Job,
         protected: &PathSet,
-        access: RepositoryAccess,
+        view: RepositoryView<'_>,
     ) -> Result<ConfinedCommand, Error> {
         let program = match (self, command.agent, agent_sandbox(job)) {
             (Self::Around(program), None, _) => program,
             (Self::Around(_), Some(_), Some(AgentSandbox::AroundCommands)) => {
                 // The agent and its commands exchange files there; `/tmp` is not the same for both.
                 set_temporary_folder(&mut command, &git.paths().temporary());
-                return Ok(without_heldout(command, git, job));
+                return outside_sandbox(command, git, job, protected, view);
             }
             (Self::Own { scope }, ..) => {
                 command.argv.splice(0..0, scope.words());
-                return Ok(without_heldout(command, git, job));
+                return outside_sandbox(command, git, job, protected, view);
             }
             _ => return Ok(without_heldout(command, git, job)),
         };
-        let spec = SandboxSpec::for_agent(git, job, protected)?.for_access(access);
+        let spec = view.in_sandbox(SandboxSpec::for_agent(git, job, protected)?);
         new_temporary_folder(git)?;
         Ok(ConfinedCommand { command: program.wrap(command, &spec), wrapping: program.wrapping() })
     }
@@ -174,6 +214,22 @@ impl SessionSandbox {
 fn has_network(job: &Job) -> bool {
     let is_closed = job.agent.executor.effective_network() == NetworkAccess::None;
     job.permissions.tools.network.unwrap_or(!is_closed)
+}
+
+/// An agent that is in no sandbox of the runner's: a reviewer sees the candidate all the same.
+fn outside_sandbox(
+    command: PreparedCommand,
+    git: &Git,
+    job: &Job,
+    protected: &PathSet,
+    view: RepositoryView<'_>,
+) -> Result<ConfinedCommand, Error> {
+    let RepositoryView::Candidate { bubblewrap, view, prompt } = view else {
+        return Ok(without_heldout(command, git, job));
+    };
+    let spec = SandboxSpec::for_agent(git, job, protected)?.for_view(view, prompt);
+    let command = bubblewrap.wrap_view(command, &spec, view);
+    Ok(ConfinedCommand { command, wrapping: AgentWrapping::Namespace })
 }
 
 /// An agent that is in no sandbox of the runner's: it cannot read held-out checks all the same.

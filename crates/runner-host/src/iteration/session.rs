@@ -23,7 +23,7 @@ use super::laid_files::LaidFiles;
 use super::open_iteration::{EndedSession, IterationSetup, SessionOutcome};
 use super::program_runner::ProgramRunner;
 use super::protected_paths::ProtectedPaths;
-use super::sandboxing::{ConfinedCommand, SessionSandbox};
+use super::sandboxing::{ConfinedCommand, RepositoryView, SessionSandbox};
 use super::session_files::{
     OUTPUT, SessionCheckpoint, read_report, session_paths, start_recorder, write_context, write_setup_files,
 };
@@ -39,6 +39,8 @@ use crate::recorder::{REQUESTS, Recorder};
 use crate::repo::journal::{EndNote, IterationEntry, IterationPhase};
 use crate::repo::repo_guard::{GitAccess, RepoSnapshot, SessionRef};
 use crate::repo::worktree;
+
+const WORK_TREE: RepositoryView<'static> = RepositoryView::WorkTree(RepositoryAccess::Writable);
 
 /// A session whose files are written and whose beginning is in the journal.
 pub(super) struct PreparedSession {
@@ -111,7 +113,7 @@ impl PreparedSession {
     fn run_agent(&mut self, env: &mut SessionEnv<'_, '_>, job: &Job) -> Result<AgentResult, Error> {
         let git = env.git;
         let protected = &self.setup.protected.at_base;
-        let command_sandbox = self.sandbox.for_commands(git, job, protected, RepositoryAccess::Writable)?;
+        let command_sandbox = self.sandbox.for_commands(git, job, protected, WORK_TREE)?;
         let recorder = match start_recorder(git, job, &self.setup.dir, REQUESTS) {
             Ok(recorder) => recorder,
             Err(why) => return Ok(AgentResult::not_started(why)),
@@ -127,7 +129,7 @@ impl PreparedSession {
             (Some(agent), Some(program)) => env.version.of(agent, program),
             (_, _) => None,
         };
-        let confined = self.sandbox.wrap(command, git, job, protected, RepositoryAccess::Writable)?;
+        let confined = self.sandbox.wrap(command, git, job, protected, WORK_TREE)?;
         let format = job.agent.executor.output_format();
         let usage_logs = UsageLogs::new(confined.command.usage_logs.clone());
         let transcript = RefCell::new(

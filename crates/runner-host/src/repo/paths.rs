@@ -239,6 +239,11 @@ impl RepoPaths {
         self.private().join("fresh-room")
     }
 
+    /// The files that a reviewer sees.
+    pub(crate) fn review_room(&self) -> PathBuf {
+        self.private().join("review-room")
+    }
+
     /// Files that a session left and that cannot be committed.
     pub(crate) fn set_aside(&self, iter: &str) -> PathBuf {
         self.asides().join(iter)

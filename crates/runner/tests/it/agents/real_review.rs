@@ -19,7 +19,8 @@ fn reviewed_run(kind: &str) {
          retries = 0\n",
         program.display()
     );
-    let repo = started(&setup(kind, &model.url()).guard("true").config_tables(&table));
+    let builder = setup(kind, &model.url()).guard("true").config_tables(&table);
+    let repo = started(&builder.guard_keys("room = \"require\"\nbaseline = true\nfinal_check = true"));
     let ended = ran(&repo, &["loop"]);
     let log = repo.iteration_file(2, "review.log");
     assert_eq!(ended.code, Some(0), "{}{}{log}", ended.stdout, ended.stderr);
@@ -28,6 +29,11 @@ fn reviewed_run(kind: &str) {
     assert!(records.contains("greets failed 0 "), "the check went from red to green: {records}");
     let reviews = repo.git(&["log", "--format=%(trailers:key=Runner-Review,valueonly)"]);
     assert!(reviews.contains("refused 1/2 ") && reviews.contains("accepted 2/2 "), "{reviews}");
+    let rooms =
+        repo.git(&["log", "--format=%(trailers:key=Runner-Room,valueonly,separator=)", "runner/demo"]);
+    let rooms: Vec<&str> = rooms.lines().filter(|room| !room.is_empty()).collect();
+    assert!(rooms.len() >= 4, "the baseline, two guards and the final check: {rooms:?}");
+    assert!(rooms.iter().all(|room| room.starts_with("bubblewrap ")), "{rooms:?}");
     assert_eq!(repo.git(&["show", "HEAD:one.txt"]), "hello please");
     assert!(!repo.path("sneaky.txt").exists(), "the reviewer cannot write");
     let meta = repo.meta(2);

@@ -111,6 +111,26 @@ fn a_task_passes_when_its_held_out_check_turns_from_red_to_green() {
     assert_sound(&repo);
 }
 
+/// A reviewer learns how held-out checks ended, and not what they test.
+#[test]
+fn a_review_has_the_results_of_held_out_checks() {
+    let reviewer = "printf '{\"verdict\": \"accept\", \"reasons\": []}' > \"$RUNNER_OUTPUT\"\n";
+    let repo = with_folder(&["root"]);
+    let review = "[review]\nkind = \"command\"\ncommand = [\"sh\", \"reviewer.sh\"]\nsandbox = \"off\"\n";
+    let tables = format!("{}{review}", table(&repo));
+    let repo = RunBuilder::new(RUNNER)
+        .agent("echo hello > out; answer done")
+        .file("reviewer.sh", reviewer)
+        .config_tables(&tables)
+        .guard_keys("room = \"require\"")
+        .start_in(repo);
+    repo.runner(&["loop"]).ok();
+    let brief = repo.iteration_file(1, "review.prompt.md");
+    assert!(brief.contains("held-out check `hidden`: failed before the work, pass after it\n"), "{brief}");
+    assert!(!brief.contains("no checks of its own") && !brief.contains(CANARY), "{brief}");
+    assert_sound(&repo);
+}
+
 /// The session, the guard and a check try to read the folder; what they find is in the logs.
 #[test]
 fn neither_a_session_nor_a_guard_can_read_held_out_checks() {

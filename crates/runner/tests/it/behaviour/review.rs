@@ -121,6 +121,31 @@ fn a_reviewer_in_a_sandbox_cannot_change_the_repository() {
     assert_sound(&repo);
 }
 
+/// The work tree has more than the commit will have: ignored files, logs of sessions, the runner's private folder.
+#[test]
+fn a_reviewer_in_a_sandbox_sees_the_candidate_and_nothing_else_of_the_work_tree() {
+    let agent = r#"echo secret > ignored; echo "$RUNNER_ITER" >> out; answer done"#;
+    let script = format!(
+        "cat out; test -e ignored && echo ignored is here; ls .runner/iterations/*/*; ls .git/runner; git status --porcelain; \
+         git log --format=%T -1; touch .runner/x .git/x out 2>/dev/null && echo written; {ACCEPT}"
+    );
+    for guard in ["room = \"in-place\"", "room = \"require\""] {
+        let builder = reviewed(&script, "sandbox = \"require\"").agent(agent).guard_keys(guard);
+        let repo = builder.start();
+        repo.runner(&["loop"]).ok();
+        assert_eq!(repo.outcomes(), ["passed"], "{guard}");
+        let candidate = trailers(&repo, 1, "Runner-Candidate");
+        assert_eq!(
+            repo.iteration_file(1, "review.log"),
+            format!("0001\nreview.prompt.md\nanswers\n{candidate}\n"),
+            "{guard}"
+        );
+        assert!(!repo.path(".git/runner/review-room").exists(), "the checkout is removed");
+        assert_eq!(repo.read("ignored"), "secret\n");
+        assert_sound(&repo);
+    }
+}
+
 #[test]
 fn a_crash_after_the_review_is_recovered() {
     let repo = unconfined(&format!("echo more >> out; git commit -qam sneaky; {ACCEPT}")).start();
