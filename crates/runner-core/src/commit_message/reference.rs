@@ -3,10 +3,10 @@
 use super::Trailer;
 
 /// The subjects with their placeholders, and the commits that have them.
-pub(super) const SUBJECTS: [(&str, &str); 8] = [
+pub(super) const SUBJECTS: [(&str, &str); 9] = [
     (
         "chore(loop): start run <run-id>",
-        "`runner start`, or `runner fork` if it has the trailer `Runner-Fork`",
+        "`runner start`, also by `runner node check add` and `remove`; or `runner fork` if it has the trailer `Runner-Fork`",
     ),
     (
         "chore(loop): run <run-id> iter <NNNN> node <node-id> status=<status> guard=<guard>",
@@ -15,6 +15,10 @@ pub(super) const SUBJECTS: [(&str, &str); 8] = [
     (
         "chore(loop): run <run-id> iter <NNNN> repair status=<status> guard=skipped",
         "an iteration that repairs an invalid tree and selects no node",
+    ),
+    (
+        "chore(loop): run <run-id> iter <NNNN> plan status=<status> guard=skipped",
+        "a planning session: `runner plan make`",
     ),
     (
         "chore(loop): run <run-id> baseline guard=<guard>",
@@ -31,7 +35,7 @@ pub(super) const SUBJECTS: [(&str, &str); 8] = [
     (
         "chore(loop): run <run-id> edit <edit>",
         "an edit: `node add`, `edit`, `split`, `remove`, `move` or `allow` with the node's id, `answer` with the question's \
-         number, or `note`",
+         number, `note`, or `plan approve`",
     ),
     (
         "chore(loop): save stray files of run <run-id>",
@@ -40,7 +44,7 @@ pub(super) const SUBJECTS: [(&str, &str); 8] = [
 ];
 
 /// The annotations as their trailer has them, and what they mean.
-const ANNOTATIONS: [(&str, &str); 13] = [
+const ANNOTATIONS: [(&str, &str); 15] = [
     ("guard-file-restored <path>", "the agent changed a protected file; the runner restored it"),
     ("guard-file-changed <path>", "the agent changed a protected file; `protect = \"flag\"` allows it"),
     ("guard-file-created <path>", "the agent created a guard file; it is pinned from this pass on"),
@@ -48,6 +52,10 @@ const ANNOTATIONS: [(&str, &str); 13] = [
     (
         "plan-edited added=<n> removed=<n> moved=<n> reordered=<n> reworded=<n>",
         "the agent edited the plan: how many nodes, by kind of edit",
+    ),
+    (
+        "memory-restored <path>",
+        "the agent changed earlier text of a memory file, which is append-only; the runner restored it",
     ),
     ("key-redacted <path>", "the agent wrote a key into a document of the run; the runner replaced it"),
     ("key-committed <path>", "a file of the commit contains what looks like a key"),
@@ -59,6 +67,10 @@ const ANNOTATIONS: [(&str, &str); 13] = [
     ),
     ("repair-abandoned", "no repair of the tree succeeded; the run continues from the last valid one"),
     ("nothing-changed", "the agent answered and changed nothing"),
+    (
+        "confirmed-unchanged",
+        "the task passed without a change to any file: two independent sessions answered `done`",
+    ),
     ("review-overruled", "the task passed without a review: the reviewer had refused it as often as it may"),
 ];
 
@@ -156,6 +168,18 @@ mod tests {
             let value = annotation.replace("<path>", "check").replace("<n>", "3");
             let value = value.replace("<name>", "a").replace("<kind>", "green");
             assert_ne!(Annotation::parse(&value), Annotation::Unknown, "{value}");
+        }
+    }
+
+    #[test]
+    fn every_annotation_is_documented() {
+        let schema = schemars::schema_for!(Annotation);
+        let kinds = schema.get("oneOf").and_then(|kinds| kinds.as_array()).unwrap();
+        assert!(kinds.len() >= ANNOTATIONS.len());
+        for kind in kinds {
+            let name = kind["properties"]["annotation"]["const"].as_str().unwrap().replace('_', "-");
+            let is_documented = ANNOTATIONS.iter().any(|(known, _)| known.split(' ').next() == Some(&name));
+            assert!(is_documented, "{name}");
         }
     }
 }

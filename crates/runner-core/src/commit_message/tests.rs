@@ -27,6 +27,7 @@ fn kind() -> impl Strategy<Value = CommitKind> {
         (verb, node_id()).prop_map(|(verb, node)| EditSubject::Node { verb, node }),
         any::<usize>().prop_map(|question| EditSubject::Answer { question }),
         Just(EditSubject::Note),
+        Just(EditSubject::PlanApproval),
     ];
     prop_oneof![
         run_id().prop_map(|run_id| CommitKind::Start { run_id }),
@@ -134,6 +135,42 @@ fn every_documented_subject_is_parsed() {
                 "{text}"
             );
             assert_eq!(CommitKind::parse(text.as_bytes()).to_string(), text);
+        }
+    }
+}
+
+/// A kind of commit without its values, as the documented subjects have it.
+fn documented_form(kind: &CommitKind) -> String {
+    const ITERATION: &str = "chore(loop): run <run-id> iter <NNNN>";
+    match kind {
+        CommitKind::Start { .. } => "chore(loop): start run <run-id>".to_owned(),
+        CommitKind::Iteration { target, .. } => match target {
+            IterationTarget::Node(_) => format!("{ITERATION} node <node-id> status=<status> guard=<guard>"),
+            IterationTarget::Repair => format!("{ITERATION} repair status=<status> guard=skipped"),
+            IterationTarget::Plan => format!("{ITERATION} plan status=<status> guard=skipped"),
+        },
+        CommitKind::Baseline { .. } => "chore(loop): run <run-id> baseline guard=<guard>".to_owned(),
+        CommitKind::Final { .. } => "chore(loop): run <run-id> final guard=<guard>".to_owned(),
+        CommitKind::Milestone { .. } => "chore(loop): run <run-id> milestone checks=<result>".to_owned(),
+        CommitKind::Edit { .. } => "chore(loop): run <run-id> edit <edit>".to_owned(),
+        CommitKind::Malformed { subject } | CommitKind::User { subject } => subject.clone(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_subject_is_documented(kind in kind()) {
+        let form = documented_form(&kind);
+        let documented = SUBJECTS.iter().find(|(subject, _)| *subject == form);
+        prop_assert!(documented.is_some(), "{form}");
+        if let (CommitKind::Edit { edit, .. }, Some((_, text))) = (&kind, documented) {
+            let word = match edit {
+                EditSubject::Node { verb: NodeVerb::Add, .. } => "`node add`".to_owned(),
+                EditSubject::Node { verb, .. } => format!("`{}`", verb.as_str()),
+                EditSubject::Answer { .. } => "`answer`".to_owned(),
+                EditSubject::Note | EditSubject::PlanApproval => format!("`{edit}`"),
+            };
+            prop_assert!(text.contains(&word), "{word}");
         }
     }
 }

@@ -79,12 +79,8 @@ pub struct ProposedConfig {
 /// The settings of a night: a task that times out is tried again, and a stuck one does not stop the others.
 const NIGHT: [(&str, &str); 2] = [("on_timeout", "retry"), ("on_stuck", "skip")];
 
-/// Those of the night's settings that the configuration has.
 pub fn night_settings() -> Vec<ProposedSetting> {
-    let is_known = |setting: &&(&'static str, &str)| {
-        Config::decode(format!("{} = \"{}\"\n", setting.0, setting.1).as_bytes()).is_ok()
-    };
-    NIGHT.iter().filter(is_known).map(|(key, value)| ProposedSetting::new(key, json!(value))).collect()
+    NIGHT.iter().map(|(key, value)| ProposedSetting::new(key, json!(value))).collect()
 }
 
 /// The configuration for a repository. `base` is a configuration of the user's that only what they asked for changes;
@@ -158,7 +154,7 @@ fn applied(text: &str, settings: &[ProposedSetting]) -> Result<String, SetKeyErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ExecutorKind;
+    use crate::config::{ExecutorKind, OnStuck, OnTimeout};
     use crate::detect::sample::listing;
 
     fn propose(files: &[(&str, &str)], request: &ConfigRequest, base: Option<&str>) -> ProposedConfig {
@@ -221,11 +217,13 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_the_night_are_those_that_the_configuration_knows() {
-        let request = ConfigRequest { is_for_night: true, ..ConfigRequest::default() };
-        let text = propose(&[], &request, None).text;
-        for setting in night_settings() {
-            assert!(text.contains(&format!("{} = {}", setting.key, setting.value)), "{}", setting.key);
-        }
+    fn the_configuration_of_a_night_retries_and_skips() {
+        let config = |is_for_night| {
+            let config =
+                propose(&[], &ConfigRequest { is_for_night, ..ConfigRequest::default() }, None).config;
+            (config.on_timeout, config.on_stuck)
+        };
+        assert_eq!(config(true), (OnTimeout::Retry, OnStuck::Skip));
+        assert_eq!(config(false), (OnTimeout::Stop, OnStuck::Stop));
     }
 }
