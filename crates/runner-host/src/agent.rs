@@ -13,4 +13,4 @@ pub(crate) mod sandbox_program;
 pub mod scripted_agent;
 mod seatbelt;
 mod session_folders;
-mod user_sockets;
+pub(crate) mod user_sockets;

@@ -95,10 +95,8 @@ impl ArgvBuilder {
         if Path::new(SERVICE_FOLDER).exists() {
             self.words(&["--tmpfs", SERVICE_FOLDER]);
             // Rootless container services have their sockets there.
-            for socket in allowed.iter().map(|path| canonical(Path::new(path))) {
-                if socket.starts_with(SERVICE_FOLDER) && socket.exists() {
-                    self.mount("--bind", &socket, &socket);
-                }
+            for socket in existing_below(&canonical(Path::new(SERVICE_FOLDER)), allowed) {
+                self.mount("--bind", &socket, &socket);
             }
         }
         let trigger = Path::new("/proc/sysrq-trigger");
@@ -143,4 +141,29 @@ impl ArgvBuilder {
 /// Whether a path is in a folder that is empty in every sandbox.
 fn is_covered(path: &Path) -> bool {
     HIDDEN_FOLDERS.iter().chain(&[SERVICE_FOLDER]).any(|folder| path.starts_with(folder))
+}
+
+/// The paths that exist below a folder.
+fn existing_below(folder: &Path, paths: &[String]) -> Vec<PathBuf> {
+    let paths = paths.iter().map(|path| canonical(Path::new(path)));
+    paths.filter(|path| path.starts_with(folder) && path.exists()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_allowed_sockets_that_exist_are_shown_in_a_hidden_folder() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let folder = root.join("user");
+        std::fs::create_dir_all(folder.join("1000")).unwrap();
+        for path in ["user/1000/docker.sock", "docker.sock"] {
+            std::fs::write(root.join(path), "").unwrap();
+        }
+        let allowed = ["user/1000/docker.sock", "user/1000/gone.sock", "docker.sock"]
+            .map(|path| root.join(path).display().to_string());
+        assert_eq!(existing_below(&folder, &allowed), [folder.join("1000/docker.sock")]);
+    }
 }

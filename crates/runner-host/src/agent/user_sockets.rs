@@ -38,12 +38,29 @@ pub(super) struct UserSockets {
     pub(super) in_home: Vec<PathBuf>,
 }
 
-pub(super) fn find(home: &Path, root: &Path, allowed: &[String]) -> UserSockets {
+/// The sockets of the user's services that a sandbox hides: those that variables name, and those below the home folder.
+pub(crate) fn hidden(allowed: &[String]) -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(|home| canonical(Path::new(&home)));
+    let named = of_variables(|name| std::env::var_os(name)).into_iter().map(|path| canonical(&path));
+    let mut sockets = home.map(|home| below(&home, allowed)).unwrap_or_default();
+    sockets.extend(named.filter(|path| !is_allowed(path, allowed)));
+    sockets.into_iter().collect()
+}
+
+fn is_allowed(path: &Path, allowed: &[String]) -> bool {
+    allowed.iter().any(|socket| canonical(Path::new(socket)) == path)
+}
+
+/// The sockets below a folder that no configuration allows.
+fn below(home: &Path, allowed: &[String]) -> BTreeSet<PathBuf> {
     let listed = fs::read_to_string(SOCKETS).unwrap_or_default();
     let existing = paths(&listed).into_iter().filter(|path| is_socket(path));
     let sockets = existing.map(|path| canonical(&path)).filter(|path| path.starts_with(home));
-    let is_allowed = |path: &PathBuf| allowed.iter().any(|socket| canonical(Path::new(socket)) == *path);
-    let sockets: BTreeSet<PathBuf> = sockets.filter(|path| !is_allowed(path)).collect();
+    sockets.filter(|path| !is_allowed(path, allowed)).collect()
+}
+
+pub(super) fn find(home: &Path, root: &Path, allowed: &[String]) -> UserSockets {
+    let sockets = below(home, allowed);
     let folders: BTreeSet<&Path> = sockets.iter().filter_map(|path| path.parent()).collect();
     let is_hidden =
         |folder: &&Path| !home.starts_with(folder) && !root.starts_with(folder) && !folder.starts_with(root);

@@ -14,6 +14,7 @@ use super::open_iteration::OpenIteration;
 use super::program_runner::ProgramRunner;
 use crate::agent::command::{self, PreparedCommand};
 use crate::agent::sandbox::exit_inside_sandbox;
+use crate::agent::user_sockets;
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::{Git, PathSet, lossy};
@@ -249,10 +250,12 @@ fn with_socket_hint(
         return Ok(result);
     }
     let text = String::from_utf8_lossy(output);
-    let hidden = CONTAINER_SOCKETS.iter().find(|path| {
+    let of_user = user_sockets::hidden(&guard.sockets).into_iter().map(|path| path.display().to_string());
+    let of_system = CONTAINER_SOCKETS.iter().map(|path| (*path).to_owned()).filter(|path| {
         let name = path.rsplit('/').next().unwrap_or_default();
         text.contains(name) && !guard.sockets.iter().any(|allowed| allowed.ends_with(name))
     });
+    let hidden = of_user.filter(|path| text.contains(path)).chain(of_system).next();
     if let Some(path) = hidden {
         let hint =
             format!("runner: the room hides {path}; to allow it, set sockets = [\"{path}\"] under [guard]\n");

@@ -9,6 +9,7 @@ use runner_core::step::{GuardExit, GuardJob, GuardRun};
 use super::guard::{self, GuardInputs};
 use super::program_runner::ProgramRunner;
 use crate::agent::sandbox_argv::SERVICE_SOCKETS;
+use crate::agent::user_sockets;
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::fs::tree_size::is_larger;
@@ -36,6 +37,8 @@ const BUILD_OUTPUT: [&str; 14] = [
     ".cache",
     "tmp",
 ];
+/// Sockets of the user's own container services, in the home or in a folder that a variable names.
+const CONTAINER_SOCKETS: [&str; 2] = ["docker.sock", "podman.sock"];
 /// A larger folder is not tried: each trial copies it.
 const KEPT_BYTES_MAX: u64 = 4 << 30;
 
@@ -104,10 +107,12 @@ fn candidates(guard: &GuardConfig, ignored: &[String]) -> Vec<GuardConfig> {
     };
     let mut candidates =
         vec![keeping(dependencies.collect()), keeping(sources.collect()), keeping(ignored.iter().collect())];
-    let sockets: Vec<String> = SERVICE_SOCKETS
-        .iter()
-        .filter(|path| Path::new(path).exists())
+    let of_system = SERVICE_SOCKETS.iter().filter(|path| Path::new(path).exists());
+    let of_user = user_sockets::hidden(&guard.sockets).into_iter();
+    let of_user = of_user.filter(|path| CONTAINER_SOCKETS.iter().any(|name| path.ends_with(name)));
+    let sockets: Vec<String> = of_system
         .map(|path| (*path).to_owned())
+        .chain(of_user.map(|path| path.display().to_string()))
         .collect();
     if !sockets.is_empty() {
         candidates.push(GuardConfig { sockets, ..guard.clone() });

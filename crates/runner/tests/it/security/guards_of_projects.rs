@@ -1,6 +1,8 @@
 //! Guards of real projects work in the room unchanged, or the runner proposes the keys with which they do.
 #![cfg(target_os = "linux")]
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use testkit::oracle::assert_sound;
@@ -65,6 +67,7 @@ fn node_project(guard: &str) -> TestRepo {
             "{\"name\": \"x\", \"version\": \"1.0.0\", \"scripts\": {\"test\": \"node test.js\"}}\n",
         )
         .file("test.js", "if (require('dep') !== 7) process.exit(1)\n")
+        .unrepeatable("the installed modules are in no commit")
         .start();
     repo.write("node_modules/dep/package.json", "{\"name\": \"dep\", \"version\": \"1.0.0\"}\n");
     repo.write("node_modules/dep/index.js", "module.exports = 7\n");
@@ -83,6 +86,7 @@ fn python_in_a_virtual_environment() {
     let repo = project(".venv/bin/python -m unittest -q test_it")
         .file(".gitignore", ".venv\n__pycache__\n")
         .file("test_it.py", test)
+        .unrepeatable("the environment is in no commit")
         .start();
     run(repo.command("python3").args(["-m", "venv", "--without-pip", ".venv"])).ok();
     let packages =
@@ -96,6 +100,7 @@ fn python_in_a_virtual_environment() {
 fn python_in_an_activated_environment_outside() {
     let repo = project("python -c 'import helper; assert helper.VALUE == 7'")
         .file(".gitignore", "__pycache__\n")
+        .unrepeatable("the environment is activated for the loop alone")
         .start();
     let environment = repo.outside().join("environment");
     run(repo.command("python3").args(["-m", "venv", "--without-pip"]).arg(&environment)).ok();
@@ -146,6 +151,50 @@ fn guard_that_needs_docker_is_told_the_key_that_allows_it() {
     let hint = "runner: the room hides /run/docker.sock; to allow it, set sockets = [\"/run/docker.sock\"] under [guard]\n";
     assert!(log.ends_with(hint), "{log}");
     assert!(repo.runner(&["status"]).ok().stdout.contains("guard=\"runs in a room (bubblewrap)\""));
+}
+
+/// A service that answers like Docker's, for the clients of this test.
+fn container_service(socket: &Path) {
+    std::fs::create_dir_all(socket.parent().expect("a folder")).expect("a folder");
+    let service = UnixListener::bind(socket).expect("a socket");
+    std::thread::spawn(move || {
+        for mut client in service.incoming().flatten() {
+            let mut request = [0; 256];
+            let _ = client.read(&mut request);
+            let _ = client.write_all(b"HTTP/1.0 200 OK\r\n\r\nOK");
+        }
+    });
+}
+
+/// A client of a container service in the user's home, as Docker Desktop has it. It really connects.
+#[test]
+fn guard_that_connects_to_a_container_service_needs_the_key_that_allows_it() {
+    let client = "import os, socket, sys\n\
+        path = os.path.expanduser('~/.docker/run/docker.sock')\n\
+        client = socket.socket(socket.AF_UNIX)\n\
+        try:\n    client.connect(path)\n\
+        except OSError as error:\n    sys.exit(f'Cannot connect to the Docker daemon at unix://{path}: {error}')\n\
+        client.sendall(b'GET /_ping HTTP/1.0\\r\\n\\r\\n')\n\
+        assert client.recv(256).endswith(b'OK')\n";
+    let repo = project("python3 client.py").file("client.py", client).start();
+    let socket = repo.outside().canonicalize().expect("a folder").join("home/.docker/run/docker.sock");
+    container_service(&socket);
+    let output = repo.runner(&["loop", "--max-iterations", "1"]).stdout;
+    assert!(output.contains("event=room_proposal keys=\"sockets = ["), "{output}");
+    assert!(output.contains(&format!("\\\"{}\\\"", socket.display())), "{output}");
+    let log = repo.read(&format!(".runner/iterations/{RUN}/baseline.log"));
+    let path = socket.display();
+    let hint =
+        format!("runner: the room hides {path}; to allow it, set sockets = [\"{path}\"] under [guard]\n");
+    assert!(log.contains("Cannot connect to the Docker daemon") && log.ends_with(&hint), "{log}");
+
+    let config = repo.read(".runner/state/config.toml");
+    let config = config.replace("[guard]", &format!("[guard]\nsockets = [\"{path}\"]"));
+    repo.write(".runner/state/config.toml", config);
+    repo.runner(&["start"]).ok();
+    let output = repo.runner(&["loop"]).ok().stdout;
+    assert!(output.contains("final_check_ended guard=pass"), "{output}");
+    assert_sound(&repo);
 }
 
 #[test]

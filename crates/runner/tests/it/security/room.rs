@@ -321,16 +321,21 @@ fn damaged_room_is_built_again() {
 
 /// In place, code of the guard runs beside the runner, as the same user.
 #[test]
-fn guard_in_place_cannot_inspect_the_supervisor() {
-    let guard = "out=$(dirname \"$HOME\"); cat /proc/$PPID/environ > /dev/null 2>&1 && touch \"$out/readable\"\n\
-                 ls /proc/$PPID/fd > /dev/null 2>&1 && touch \"$out/listed\"\n\
-                 touch \"$out/ran\"";
+fn guard_in_place_can_inspect_neither_the_supervisor_nor_the_runner() {
+    let guard = "out=$(dirname \"$HOME\"); runner=$(cut -d ' ' -f 4 /proc/$PPID/stat)\n\
+                 for process in $PPID $runner; do\n\
+                 cat /proc/$process/environ > /dev/null 2>&1 && touch \"$out/readable\"\n\
+                 ls /proc/$process/fd > /dev/null 2>&1 && touch \"$out/listed\"\n\
+                 cat /proc/$process/comm >> \"$out/ran\"\n\
+                 done; tr '\\0' ' ' < /proc/$runner/cmdline >> \"$out/ran\"";
     let repo = RunBuilder::new(RUNNER).guard(guard).guard_keys("room = \"in-place\"").start();
     owned_by_nobody(&repo, |repo| {
         as_nobody(repo, &["loop"]).ok();
     });
-    let exist = ["ran", "readable", "listed"].map(|name| repo.outside().join(name).exists());
-    assert_eq!(exist, [true, false, false]);
+    let ran = fs::read_to_string(repo.outside().join("ran")).unwrap();
+    assert_eq!(ran, format!("supervise\nrunner\n{RUNNER} loop "), "the supervisor and the runner");
+    let exist = ["readable", "listed"].map(|name| repo.outside().join(name).exists());
+    assert_eq!(exist, [false, false]);
     assert_eq!(repo.outcomes(), ["passed"]);
 }
 
