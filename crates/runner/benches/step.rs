@@ -4,8 +4,9 @@
 //! floor then runs `git status`, `git add -A`, `git commit`, with objects as durable as the runner's, and commits as
 //! much as the runner does: a changed tree and a changed state. Ratios are of medians over interleaved rounds.
 //!
-//! The last rows compare an iteration whose guard runs in the room with one whose guard runs in the work tree. In a small
-//! repository the room may cost 10 ms, whatever the ratio.
+//! The last rows compare an iteration whose guard runs in the room with one whose guard runs in the work tree: alone, with a check
+//! of each task (twice before the work, once after it), and with the final check, divided by the iterations of the run. In a small
+//! repository they may cost 10 ms, whatever the ratio.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 #![expect(clippy::expect_used, reason = "a benchmark that cannot run has no result")]
 
@@ -31,7 +32,18 @@ struct Case {
     nodes: usize,
     rounds: usize,
     against: Against,
+    extra: Extra,
     goal: &'static str,
+}
+
+/// What the measured run does beside its guard.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extra {
+    Nothing,
+    /// Every task has a check of its own.
+    Check,
+    /// The run ends, with the guard in a clean checkout. Every round is a run of its own.
+    FinalCheck,
 }
 
 /// What an iteration is compared with.
@@ -43,13 +55,14 @@ enum Against {
     InPlace { changed_files: usize },
 }
 
-const CASES: [Case; 5] = [
+const CASES: [Case; 9] = [
     Case {
         name: "20 files, small tree",
         files: 20,
         nodes: LEAVES,
         rounds: 8,
         against: Against::Floor,
+        extra: Extra::Nothing,
         goal: "1.35",
     },
     Case {
@@ -58,26 +71,47 @@ const CASES: [Case; 5] = [
         nodes: LEAVES,
         rounds: 4,
         against: Against::Floor,
+        extra: Extra::Nothing,
         goal: "0.80",
     },
-    Case { name: "10,000 nodes", files: 20, nodes: 10_000, rounds: 4, against: Against::Floor, goal: "1.10" },
     Case {
-        name: "20 files, in the room",
+        name: "10,000 nodes",
         files: 20,
-        nodes: LEAVES,
-        rounds: 8,
-        against: Against::InPlace { changed_files: 1 },
-        goal: "+10 ms",
-    },
-    Case {
-        name: "50,000 files, in the room",
-        files: 50_000,
-        nodes: LEAVES,
+        nodes: 10_000,
         rounds: 4,
-        against: Against::InPlace { changed_files: 20 },
-        goal: "1.30",
+        against: Against::Floor,
+        extra: Extra::Nothing,
+        goal: "1.10",
     },
+    small("20 files, in the room", Extra::Nothing),
+    small("20 files, room and check", Extra::Check),
+    small("20 files, room and end", Extra::FinalCheck),
+    large("50,000 files, in the room", Extra::Nothing),
+    large("50,000 files, room, check", Extra::Check),
+    large("50,000 files, room, end", Extra::FinalCheck),
 ];
+
+/// A room in a small repository.
+const fn small(name: &'static str, extra: Extra) -> Case {
+    let against = Against::InPlace { changed_files: 1 };
+    Case { name, files: 20, nodes: extra.nodes(), rounds: 8, against, extra, goal: "+10 ms" }
+}
+
+/// A room in a large repository.
+const fn large(name: &'static str, extra: Extra) -> Case {
+    let against = Against::InPlace { changed_files: 20 };
+    Case { name, files: 50_000, nodes: extra.nodes(), rounds: 4, against, extra, goal: "1.30" }
+}
+
+impl Extra {
+    /// The nodes of the tree: a run that ends has as many leaves as a round has iterations.
+    const fn nodes(self) -> usize {
+        match self {
+            Self::Nothing | Self::Check => LEAVES,
+            Self::FinalCheck => ITERATIONS + 1,
+        }
+    }
+}
 
 fn main() {
     // `just bench step nodes` measures only the cases whose names contain `nodes`.
@@ -87,35 +121,55 @@ fn main() {
         if !wanted.is_empty() && !wanted.iter().any(|part| case.name.contains(part)) {
             continue;
         }
-        let (runner, floor) = (prepared(&case, case.room()), prepared(&case, "in-place"));
+        let prepare = || [prepared(&case, Side::Measured), prepared(&case, Side::Other)];
+        let mut repos = prepare();
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 0..case.rounds {
+            if case.extra == Extra::FinalCheck && round > 0 {
+                repos = prepare();
+            }
+            let [runner, other] = &repos;
             // The second one finds a busier disk, so they alternate.
             for turn in [round % 2, (round + 1) % 2] {
                 if turn == 0 {
-                    ours.push(timed(&mut loop_of(&runner)));
+                    ours.push(timed(&mut loop_of(runner)));
                 } else {
-                    theirs.push(timed(&mut case.other(&floor, round)));
+                    theirs.push(timed(&mut case.other(other, round)));
                 }
             }
         }
         let (ours, theirs) = (median(ours), median(theirs));
+        let [runner, _] = &repos;
+        let processes = match case.extra {
+            // The run has ended.
+            Extra::FinalCheck => "-".to_owned(),
+            Extra::Nothing | Extra::Check => format!("{:.1}", git_processes(runner)),
+        };
         println!(
-            "{:<26} {:>8.2} ms {:>7.2} ms {:>7.2} {:>7} {:>10.1}",
+            "{:<26} {:>8.2} ms {:>7.2} ms {:>7.2} {:>7} {processes:>10}",
             case.name,
             ours * 1e3,
             theirs * 1e3,
             ours / theirs,
             case.goal,
-            git_processes(&runner),
         );
     }
 }
 
+/// A side of the comparison.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Measured,
+    Other,
+}
+
 impl Case {
-    /// Where the guard of the measured run runs.
-    fn room(&self) -> &'static str {
-        if self.against == Against::Floor { "in-place" } else { "require" }
+    /// The keys of `[guard]`.
+    fn guard_keys(&self, side: Side) -> String {
+        let is_measured = side == Side::Measured;
+        let room = if is_measured && self.against != Against::Floor { "require" } else { "in-place" };
+        let has_final_check = is_measured && self.extra == Extra::FinalCheck;
+        format!("room = \"{room}\"\nfinal_check = {has_final_check}")
     }
 
     /// The command that the runner is compared with.
@@ -126,30 +180,44 @@ impl Case {
     /// What a session changes.
     fn work(&self) -> String {
         let Against::InPlace { changed_files } = self.against else { return String::new() };
-        (0..changed_files).map(|nth| format!("echo $RUNNER_ITER > d{nth}/e{nth}/f{nth}.txt; ")).collect()
+        let files = (0..changed_files).map(|nth| format!("echo $RUNNER_ITER > d{nth}/e{nth}/f{nth}.txt; "));
+        files.chain(["echo > done/$RUNNER_NODE_ID; ".to_owned()]).collect()
     }
 }
 
 /// A repository with a run whose root was just divided.
-fn prepared(case: &Case, room: &str) -> TestRepo {
+fn prepared(case: &Case, side: Side) -> TestRepo {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let agent = format!(
-        r#"if [ "$RUNNER_ITER" = 0001 ]; then cp "$AROUND/tree.json" "$RUNNER_TREE"; answer decomposed; else {}answer done; fi"#,
+        r#"if [ "$RUNNER_ITER" = 0001 ]; then cp "$AROUND/tree.json" "$RUNNER_TREE"; cp -r "$AROUND/nodes" .runner/; answer decomposed; else {}answer done; fi"#,
         case.work()
     );
     let setup = RunBuilder::new(RUNNER)
         .agent(&agent)
         .keys("max_iterations = 100000\nmax_attempts_default = 1")
-        .guard_keys(&format!("room = \"{room}\""))
+        .guard_keys(&case.guard_keys(side))
         .config_tables("[limits]\nmax_children = 100000\nmax_nodes = 100000");
     let sandbox = TestRepo::empty_in(RUNNER, folder);
     for nth in 0..case.files {
         sandbox.write(&format!("d{}/e{}/f{nth}.txt", nth % 50, nth % 400), format!("file {nth}\n"));
     }
+    sandbox.write("done/none", "");
+    fs::create_dir(sandbox.outside().join("nodes")).expect("a folder");
+    if side == Side::Measured && case.extra == Extra::Check {
+        (1..case.nodes).for_each(|nth| write_check(&sandbox, nth));
+    }
     let sandbox = setup.start_in(sandbox);
     fs::write(sandbox.outside().join("tree.json"), divided(&sandbox, case.nodes)).expect("a tree");
     sandbox.runner(&["step"]).ok();
     sandbox
+}
+
+/// Writes the check of a leaf to where the first session finds it.
+fn write_check(sandbox: &TestRepo, nth: usize) {
+    let folder = sandbox.outside().join(format!("nodes/leaf-{nth}"));
+    let check = format!("[[check]]\nname = \"done\"\ncommand = [\"test\", \"-e\", \"done/leaf-{nth}\"]\n");
+    fs::create_dir(&folder).expect("a folder");
+    fs::write(folder.join("checks.toml"), check).expect("a check");
 }
 
 /// The run's tree with a flat row of leaves below its root.
