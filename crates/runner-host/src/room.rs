@@ -6,11 +6,13 @@
 //! the candidate.
 
 mod accepted;
+mod caches;
 mod candidate_view;
 mod checkout;
 mod cleaning;
 mod git_dir;
 mod home;
+mod secrets;
 mod setup;
 mod tree_stamps;
 mod tree_switch;
@@ -32,7 +34,7 @@ use crate::repo::repo_guard::GitAccess;
 use accepted::AcceptedFiles;
 pub(crate) use candidate_view::CandidateView;
 use checkout::Checkout;
-pub(crate) use home::users_caches;
+pub(crate) use caches::users_caches;
 pub(crate) use setup::SetupNeed;
 
 /// How many protected files are mounted read-only. The others are compared after the run.
@@ -274,7 +276,7 @@ impl Room {
         let mut checkout = Checkout::new(folder);
         checkout.update(git, &base.tree)?;
         setup::copy_kept(git, folder, &guard.keep)?;
-        let caches = home::caches(&canonical(git.root()), &checkout.names(git)?, &folder.join("cache"))?;
+        let caches = caches::mounts(&canonical(git.root()), &checkout.names(git)?, &folder.join("cache"))?;
         let object_folders = git_dir::object_folders(git);
         Ok(Self {
             bubblewrap,
@@ -348,7 +350,7 @@ impl Room {
             let cache = self.folder.join("cache");
             atomic::remove_any(&cache)?;
             atomic::ensure_folder(&cache)?;
-            self.caches = home::caches(&canonical(git.root()), &self.checkout.names(git)?, &cache)?;
+            self.caches = caches::mounts(&canonical(git.root()), &self.checkout.names(git)?, &cache)?;
             setup::restore_kept(&self.folder, &guard.keep)?;
         }
         if is_stale {
@@ -407,7 +409,7 @@ impl Room {
         let tree = &self.checkout.tree;
         let mut argv = self.bubblewrap.base_argv(guard.network, &guard.sockets);
         argv.mount("--bind", &self.folder.join("tmp"), Path::new("/tmp"));
-        for mount in home::mounts(&root).iter().chain(&self.caches) {
+        for mount in home::mounts(&root).iter().chain(&self.caches).chain(&secrets::mounts(&root)) {
             mount.add_to(&mut argv);
         }
         for path in hidden_programs(&command, &root) {

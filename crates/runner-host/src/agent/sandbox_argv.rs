@@ -12,7 +12,7 @@ use crate::repo::heldout_folder;
 /// Where the session's temporary folder is mounted.
 pub(super) const TEMP_DIR: &str = "/tmp";
 /// Folders whose content is hidden inside.
-pub(super) const HIDDEN_FOLDERS: [&str; 2] = [TEMP_DIR, "/dev/shm"];
+pub(crate) const HIDDEN_FOLDERS: [&str; 2] = [TEMP_DIR, "/dev/shm"];
 /// The variables with the path of the temporary folder.
 pub(crate) const TEMP_DIR_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
 

@@ -9,5 +9,6 @@ pub(crate) mod planted_config;
 pub(crate) mod protection;
 pub(crate) mod redaction;
 pub(crate) mod room;
+pub(crate) mod room_home;
 pub(crate) mod sandbox;
 pub(crate) mod sandbox_reach;
