@@ -4,6 +4,7 @@
 //! at any point.
 
 mod agent_version;
+pub(crate) mod check_report;
 mod commit;
 mod earlier_records;
 pub(crate) mod event_log;

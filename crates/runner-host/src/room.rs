@@ -29,7 +29,6 @@ use crate::agent::sandbox::{Bubblewrap, bubblewrap_fix, hidden_programs};
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::{Git, PathSet, path_of};
-use crate::repo::heldout_folder::HeldoutFiles;
 use crate::repo::repo_guard::GitAccess;
 use accepted::AcceptedFiles;
 pub(crate) use candidate_view::CandidateView;
@@ -46,6 +45,15 @@ pub(crate) struct Candidate {
     pub(crate) tree: TreeId,
     /// A commit with that tree, for programs that ask git.
     pub(crate) commit: CommitId,
+}
+
+/// Files of a check that are put into a checkout before it runs.
+pub(crate) trait CheckFiles {
+    /// Where they are, relative to the repository.
+    fn destinations(&self) -> Vec<PathBuf>;
+
+    /// Writes them below a folder, in the place of whatever is there. No link is followed.
+    fn lay_in(&self, root: &Path) -> Result<(), Error>;
 }
 
 /// Where the guard of a run runs.
@@ -219,7 +227,7 @@ pub(crate) struct Room {
     checkout: Checkout,
     /// The files that the last candidate protects.
     read_only: Vec<PathBuf>,
-    /// The files of a held-out check that are here while it runs.
+    /// The files of a check that are here while it runs.
     laid: Vec<PathBuf>,
     caches: Vec<home::Mount>,
     /// Folders with objects that the candidate may need.
@@ -379,10 +387,10 @@ impl Room {
         Ok(places)
     }
 
-    /// Puts the files of a held-out check into the room. Programs in it cannot change them.
-    pub(crate) fn lay(&mut self, files: &HeldoutFiles) -> Result<(), Error> {
+    /// Puts the files of a check into the room. Programs in it cannot change them.
+    pub(crate) fn lay(&mut self, files: &dyn CheckFiles) -> Result<(), Error> {
         files.lay_in(&self.checkout.tree)?;
-        self.laid = files.paths().collect();
+        self.laid = files.destinations();
         let laid = &self.laid;
         self.read_only.retain(|path| !laid.contains(path));
         Ok(())

@@ -1,7 +1,7 @@
 //! Runs the user's guard, in the room or in the work tree.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use runner_core::config::GuardConfig;
@@ -10,15 +10,14 @@ use runner_core::model::repo_path::RepoPath;
 use runner_core::step::{CheckPhase, CheckRun, GuardExit, GuardPlace, GuardRun, Interruption, Job};
 use supervise::{ExitReason, OutputTarget, ProcessSpec, TimeLimits};
 
+use super::check_report::CheckReport;
 use super::open_iteration::OpenIteration;
 use super::program_runner::ProgramRunner;
 use crate::agent::command::{self, PreparedCommand};
 use crate::agent::sandbox::exit_inside_sandbox;
 use crate::agent::user_sockets;
 use crate::error::Error;
-use crate::fs::atomic;
 use crate::git::{Git, PathSet, lossy};
-use crate::redaction::redactor;
 use crate::repo::heldout_folder::HeldoutFiles;
 use crate::room::{Candidate, GuardRoom, Room, SetupNeed};
 
@@ -28,8 +27,6 @@ pub(crate) const GUARD_LOG: &str = "guard.log";
 const CONTAINER_SOCKETS: [&str; 2] = ["/run/docker.sock", "/run/podman/podman.sock"];
 /// The file with the output of the setup command, beside the guard's.
 const SETUP_LOG: &str = "setup.log";
-/// A larger report is not read.
-const REPORT_BYTES_MAX: u64 = 32 << 20;
 
 /// A guard run, and how long it took if it started.
 pub(super) struct TimedGuardRun {
@@ -293,8 +290,8 @@ fn run_program(
         None => command,
     };
     let files = room.map_or_else(|| git.root().to_owned(), |room| room.files().to_owned());
-    let report = program.report.and_then(|path| plain_path(&files, path));
-    report.iter().try_for_each(|path| atomic::remove_any(path))?;
+    let report = program.report.map(|path| CheckReport::new(&files, path));
+    report.iter().try_for_each(CheckReport::remove_old)?;
     let output = OutputTarget::combined(program.log, program.output_bytes);
     let spec = ProcessSpec::new(argv, git.root(), output)
         .env(environment)
@@ -312,21 +309,6 @@ fn run_program(
         }
         ExitReason::Lost => GuardRun::NotStarted { why: "its supervisor died".to_owned() },
     };
-    let report = report.and_then(|path| atomic::read(&path, REPORT_BYTES_MAX).ok().flatten());
-    let report = report.map(|bytes| redactor().redact(&bytes).into_owned());
+    let report = report.and_then(|report| report.read());
     Ok(TimedGuardRun { run, elapsed: Some(result.active), report, stage: RunStage::Program })
-}
-
-/// A path below a folder, if no link is on the way: a link in the candidate could lead anywhere.
-fn plain_path(folder: &Path, path: &str) -> Option<PathBuf> {
-    let mut current = folder.to_owned();
-    let mut parts = path.split('/').peekable();
-    while let Some(part) = parts.next() {
-        current.push(part);
-        let is_link = current.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
-        if is_link && parts.peek().is_some() {
-            return None;
-        }
-    }
-    Some(current)
 }

@@ -18,7 +18,7 @@ use super::session_files::read_left_file;
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::{EntryMode, Git, IndexEntry, PathSet, TreeEntry, path_of};
-use crate::room::Candidate;
+use crate::room::{Candidate, CheckFiles};
 
 /// The most bytes of a checks.toml that an agent writes.
 const CHECKS_BYTES_MAX: u64 = 1 << 20;
@@ -88,21 +88,6 @@ impl LaidFiles {
         self.lay_in(git.root())
     }
 
-    /// Writes the files below a folder, in the place of whatever is there.
-    pub(crate) fn lay_in(&self, root: &Path) -> Result<(), Error> {
-        for LaidFile { entry, bytes } in &self.files {
-            let path = root.join(path_of(&entry.path));
-            path.parent().map_or(Ok(()), |folder| atomic::create_folders(root, folder))?;
-            atomic::remove_any(&path)?;
-            fs::write(&path, bytes).map_err(Error::io("write", &path))?;
-            if entry.mode == EntryMode::Executable {
-                let mode = fs::Permissions::from_mode(0o755);
-                fs::set_permissions(&path, mode).map_err(Error::io("write", &path))?;
-            }
-        }
-        Ok(())
-    }
-
     /// Removes the files from the work tree.
     pub(crate) fn remove(&self, git: &Git) -> Result<(), Error> {
         for file in &self.files {
@@ -152,6 +137,26 @@ impl LaidFiles {
 
     fn index_entries(&self) -> Vec<IndexEntry> {
         self.files.iter().map(|file| IndexEntry::Put(file.entry.clone())).collect()
+    }
+}
+
+impl CheckFiles for LaidFiles {
+    fn destinations(&self) -> Vec<PathBuf> {
+        self.files.iter().map(|file| path_of(&file.entry.path).to_owned()).collect()
+    }
+
+    fn lay_in(&self, root: &Path) -> Result<(), Error> {
+        for LaidFile { entry, bytes } in &self.files {
+            let path = root.join(path_of(&entry.path));
+            path.parent().map_or(Ok(()), |folder| atomic::create_folders(root, folder))?;
+            atomic::remove_any(&path)?;
+            fs::write(&path, bytes).map_err(Error::io("write", &path))?;
+            if entry.mode == EntryMode::Executable {
+                let mode = fs::Permissions::from_mode(0o755);
+                fs::set_permissions(&path, mode).map_err(Error::io("write", &path))?;
+            }
+        }
+        Ok(())
     }
 }
 

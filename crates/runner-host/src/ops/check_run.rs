@@ -31,7 +31,7 @@ pub fn run_checks(
     let wanted = |check: &CheckName| name.is_none_or(|name| name == check);
     let mut steps = Vec::new();
     for check in task.checks.iter().filter(|check| wanted(&check.name)) {
-        let step = rerunner.run_check(&head, &config, &|root| laid.lay_in(root), check)?.green_step(check);
+        let step = rerunner.run_check(&head, &config, &laid, check)?.green_step(check);
         on_result(&step);
         steps.push(step);
     }

@@ -19,9 +19,10 @@ use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::fs::temp_dir::TempDir;
 use crate::git::{Git, lossy};
+use crate::iteration::check_report::CheckReport;
 use crate::redaction::output_filter;
 use crate::repo::commit_files::protection_at;
-use crate::room::{Candidate, Room, SetupNeed};
+use crate::room::{Candidate, CheckFiles, Room, SetupNeed};
 
 /// How a rerun ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,12 +107,13 @@ impl GuardRerunner {
         Ok(step(RerunPlace::Room, outcome, output))
     }
 
-    /// Runs a check of a task on a commit with the files that `lay` puts there, in a fresh room or in a temporary clone.
+    /// Runs a check of a task on a commit with its files, in a fresh room or in a temporary clone. A check that changes its own
+    /// files or protected ones has failed.
     pub(super) fn run_check(
         &self,
         commit: &CommitId,
         config: &Config,
-        lay: &dyn Fn(&Path) -> Result<(), Error>,
+        files: &dyn CheckFiles,
         check: &Check,
     ) -> Result<CheckRerun, Error> {
         // A check has a time limit of its own.
@@ -121,16 +123,7 @@ impl GuardRerunner {
         } else {
             self.room_at(commit, config).transpose()?
         };
-        let words = check.command.words();
-        let Some(mut place) = room else {
-            let dir = TempDir::create()?;
-            let clone = dir.path().join("work");
-            self.git.clone_at(&clone, commit)?;
-            lay(&clone)?;
-            let (outcome, output) = self.run_in_clone(dir.path(), &clone, words, &timed)?;
-            let report = report_of(&clone, check);
-            return Ok(CheckRerun { place: RerunPlace::Clone, outcome, output, report });
-        };
+        let Some(mut place) = room else { return self.run_check_in_clone(commit, &timed, files, check) };
         if let SetupNeed::Yes { command, .. } = place.room.setup_need(&self.git, &config.guard)? {
             let (outcome, output) = self.run_words(&place, config, command.words())?;
             if outcome != GuardRerunOutcome::Ended(GuardExit::Code(0)) {
@@ -138,11 +131,37 @@ impl GuardRerunner {
                 return Ok(CheckRerun { place: RerunPlace::Room, outcome, output, report: None });
             }
         }
-        lay(place.room.files())?;
-        let (outcome, output) = self.run_words(&place, &timed, words)?;
-        let report = report_of(place.room.files(), check);
-        place.room.leave(&self.git)?;
-        Ok(CheckRerun { place: RerunPlace::Room, outcome, output, report })
+        place.room.lay(files)?;
+        let report = report_of(place.room.files(), check)?;
+        let (outcome, output) = self.run_words(&place, &timed, check.command.words())?;
+        let report = report.and_then(|report| report.read());
+        let changed: Vec<String> = place.room.leave(&self.git)?.iter().map(|path| lossy(path)).collect();
+        let rerun = CheckRerun { place: RerunPlace::Room, outcome, output, report };
+        Ok(rerun.without_changes(&changed))
+    }
+
+    /// Nothing keeps a program in a clone from writing to the files of the check: they are compared afterwards.
+    fn run_check_in_clone(
+        &self,
+        commit: &CommitId,
+        config: &Config,
+        files: &dyn CheckFiles,
+        check: &Check,
+    ) -> Result<CheckRerun, Error> {
+        let dir = TempDir::create()?;
+        let clone = dir.path().join("work");
+        self.git.clone_at(&clone, commit)?;
+        files.lay_in(&clone)?;
+        let paths = files.destinations();
+        let content = |path: &PathBuf| atomic::read(&clone.join(path), FILE_BYTES_MAX).ok().flatten();
+        let before: Vec<Option<Vec<u8>>> = paths.iter().map(content).collect();
+        let report = report_of(&clone, check)?;
+        let (outcome, output) = self.run_in_clone(dir.path(), &clone, check.command.words(), config)?;
+        let report = report.and_then(|report| report.read());
+        let changed = paths.iter().zip(&before).filter(|(path, before)| content(path) != **before);
+        let changed: Vec<String> = changed.map(|(path, _)| path.display().to_string()).collect();
+        let rerun = CheckRerun { place: RerunPlace::Clone, outcome, output, report };
+        Ok(rerun.without_changes(&changed))
     }
 
     /// A fresh room with the files of a commit; none if the machine has none to offer and the configuration does not insist.
@@ -326,6 +345,18 @@ impl CheckRerun {
         })
     }
 
+    /// The same, failed if it changed files that it must not change.
+    fn without_changes(mut self, changed: &[String]) -> Self {
+        if changed.is_empty() || !matches!(self.outcome, GuardRerunOutcome::Ended(_)) {
+            return self;
+        }
+        let line = format!("the check changed protected files while it ran: {}\n", changed.join(", "));
+        self.output.extend(line.as_bytes());
+        self.report = None;
+        self.outcome = GuardRerunOutcome::Ended(GuardExit::Code(1));
+        self
+    }
+
     /// The step that repeats a check before the work.
     pub(super) fn red_step(self, check: &Check, recorded: RedKind) -> RerunStep {
         let report = reader::read(&self.output, self.report.as_deref());
@@ -360,14 +391,15 @@ impl CheckRerun {
     }
 }
 
-/// The JUnit report that a check wrote below a folder.
-fn report_of(folder: &Path, check: &Check) -> Option<Vec<u8>> {
-    let path = folder.join(check.junit.as_ref()?.as_str());
-    atomic::read(&path, REPORT_BYTES_MAX).ok().flatten()
+/// The JUnit report that a check is about to write below a folder. The commit may have one at its path.
+fn report_of(folder: &Path, check: &Check) -> Result<Option<CheckReport>, Error> {
+    let report = check.junit.as_ref().map(|path| CheckReport::new(folder, path.as_str()));
+    report.iter().try_for_each(CheckReport::remove_old)?;
+    Ok(report)
 }
 
-/// A larger report is not read.
-const REPORT_BYTES_MAX: u64 = 32 << 20;
+/// A larger check file counts as changed.
+const FILE_BYTES_MAX: u64 = 64 << 20;
 
 const GUARD_STEP: &str = "guard";
 

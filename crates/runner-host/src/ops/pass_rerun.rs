@@ -142,10 +142,10 @@ fn steps(
             };
             let laid = LaidFiles::of_task(git, &checks.node, task, &checks.parent)?;
             if let Some(before) = &checks.before_work {
-                let red = rerunner.run_check(before, config, &|root| laid.lay_in(root), check)?;
+                let red = rerunner.run_check(before, config, &laid, check)?;
                 steps.push(red.red_step(check, record.red));
             }
-            let green = rerunner.run_check(&pass.commit, config, &|root| laid.lay_in(root), check)?;
+            let green = rerunner.run_check(&pass.commit, config, &laid, check)?;
             steps.push(green.green_step(check));
             if steps.iter().any(|step| matches!(step.outcome, GuardRerunOutcome::Stopped(_))) {
                 return Ok(steps);
@@ -186,7 +186,7 @@ fn heldout_steps(
         }
         Err(error) => return Err(error),
     };
-    let run = |commit: &CommitId| rerunner.run_check(commit, config, &|root| files.lay_in(root), &check);
+    let run = |commit: &CommitId| rerunner.run_check(commit, config, &files, &check);
     let named = |step: RerunStep| RerunStep { name: format!("held-out {}", step.name), ..step };
     let mut steps = Vec::new();
     if let Some(before) = &heldout.before_work {

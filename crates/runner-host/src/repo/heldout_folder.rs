@@ -15,6 +15,7 @@ use crate::agent::sandbox::expand_home;
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::Git;
+use crate::room::CheckFiles;
 
 /// The most bytes of a checks.toml, and of a check file.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -135,13 +136,12 @@ impl HeldoutFolder {
     }
 }
 
-impl HeldoutFiles {
-    pub(crate) fn paths(&self) -> impl Iterator<Item = PathBuf> {
-        self.0.iter().map(|file| PathBuf::from(&file.path))
+impl CheckFiles for HeldoutFiles {
+    fn destinations(&self) -> Vec<PathBuf> {
+        self.0.iter().map(|file| PathBuf::from(&file.path)).collect()
     }
 
-    /// Writes the files below a folder, in the place of whatever is there. No link is followed.
-    pub(crate) fn lay_in(&self, root: &Path) -> Result<(), Error> {
+    fn lay_in(&self, root: &Path) -> Result<(), Error> {
         for HeldoutFile { path, bytes, mode } in &self.0 {
             let path = root.join(path);
             path.parent().map_or(Ok(()), |folder| atomic::create_folders(root, folder))?;

@@ -408,6 +408,44 @@ fn the_checks_of_a_task_can_be_run_at_any_time() {
     }
 }
 
+/// Code of the repository rewrites the file of a check while it is repeated.
+#[test]
+fn a_repeated_check_runs_its_frozen_files() {
+    let toml = GREETS.replace("t/greet.sh\"]", "run.sh\"]");
+    for keys in ["room = \"in-place\"", "room = \"require\""] {
+        let repo = checked()
+            .file(CHECKS, &toml)
+            .file("run.sh", "echo exit 0 > t/greet.sh; sh t/greet.sh\n")
+            .guard_keys(keys)
+            .start();
+        let ran = repo.runner(&["node", "check", "run", "root"]);
+        assert!(ran.stdout.contains("check=greets passed=false"), "{keys}: {}", ran.stdout);
+    }
+}
+
+/// Reports that are in the commit, and not written by the check.
+#[test]
+fn a_repeated_check_counts_only_a_report_that_it_wrote() {
+    let toml = "[[check]]\nname = \"reports\"\ncommand = [\"sh\", \"run.sh\"]\njunit = \"out/r.xml\"\n";
+    let report = "<testsuite tests=\"1\"><testcase name=\"a\"/></testsuite>\n";
+    let forged = [
+        ("committed", "out/r.xml", "true\n"),
+        ("linked while it runs", "reports/r.xml", "rm -rf out; ln -s reports out\n"),
+    ];
+    for keys in ["room = \"in-place\"", "room = \"require\""] {
+        for (name, path, script) in forged {
+            let builder = RunBuilder::new(RUNNER).file(CHECKS, toml).guard_keys(keys);
+            let repo = builder.file(path, report).file("run.sh", script).start();
+            let ran = repo.runner(&["node", "check", "run", "root"]);
+            assert!(ran.stdout.contains("check=reports passed=false"), "{keys} {name}: {}", ran.stdout);
+        }
+        let builder = RunBuilder::new(RUNNER).file(CHECKS, toml).guard_keys(keys).file("r.xml", report);
+        let repo = builder.file("run.sh", "mkdir -p out; cp r.xml out\n").start();
+        let ran = repo.runner(&["node", "check", "run", "root"]).ok().stdout;
+        assert!(ran.contains("check=reports passed=true"), "{keys}: {ran}");
+    }
+}
+
 /// A task with parts: its checks fail before the first session below it, and succeed at its milestone.
 #[test]
 fn checks_of_a_task_with_parts_are_red_before_the_first_session_below_it() {
