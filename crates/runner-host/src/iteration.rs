@@ -22,6 +22,7 @@ mod memory_files;
 mod notify;
 mod open_iteration;
 mod parallel;
+mod pinned_repo;
 pub(crate) mod program_runner;
 mod protected_paths;
 mod recheck;

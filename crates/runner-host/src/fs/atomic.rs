@@ -295,6 +295,11 @@ impl FileStamp {
         }
     }
 
+    /// Whether a later stamp of the same file shows a change of its permissions or links at most, as far as a stamp tells.
+    pub(crate) fn differs_in_time_of_change_only(&self, later: &Self) -> bool {
+        self.changed != later.changed && Self { changed: self.changed, ..*later } == *self
+    }
+
     /// Whether the file changed so long ago that another change now cannot have the same time.
     pub(crate) fn is_settled(&self) -> bool {
         let changed = u64::try_from(self.changed.0).map(|secs| UNIX_EPOCH + Duration::from_secs(secs));

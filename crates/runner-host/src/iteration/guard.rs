@@ -7,11 +7,14 @@ use std::time::Duration;
 use runner_core::config::GuardConfig;
 use runner_core::model::checks::{Check, CheckExit, CheckPath};
 use runner_core::model::repo_path::RepoPath;
-use runner_core::step::{CheckPhase, CheckRun, GuardExit, GuardPlace, GuardRun, Interruption, Job};
+use runner_core::step::{
+    CheckPhase, CheckRun, GuardExit, GuardPlace, GuardRun, Interruption, Job, MovedRef, RestoreReport,
+};
 use supervise::{ExitReason, OutputTarget, ProcessSpec, TimeLimits};
 
 use super::check_report::CheckReport;
 use super::open_iteration::OpenIteration;
+use super::pinned_repo::{PinnedRepo, RepoChanges};
 use super::program_runner::ProgramRunner;
 use crate::agent::command::{self, PreparedCommand};
 use crate::agent::sandbox::exit_inside_sandbox;
@@ -19,6 +22,7 @@ use crate::agent::user_sockets;
 use crate::error::Error;
 use crate::git::{Git, PathSet, lossy};
 use crate::repo::heldout_folder::HeldoutFiles;
+use crate::repo::repo_guard::SessionRef;
 use crate::room::{Candidate, GuardRoom, Room, SetupNeed};
 
 /// The file with the guard's output.
@@ -57,6 +61,8 @@ pub(super) struct GuardInputs<'a> {
     pub(super) guard: &'a GuardConfig,
     pub(super) output_bytes: u64,
     pub(super) candidate: &'a Candidate,
+    /// Where changes of the git directory belong that a guard in the work tree made.
+    pub(super) session: SessionRef<'a>,
     /// The protected files of the candidate.
     pub(super) protected: &'a PathSet,
     pub(super) log: &'a Path,
@@ -93,6 +99,7 @@ pub(super) fn run_for_iteration(
         guard: &job.guard,
         output_bytes: job.limits.guard_output_bytes,
         candidate: &candidate,
+        session: SessionRef::of_guard(&job.run_id, job.iteration, &iteration.setup.base),
         protected: &protected,
         log: &log,
         wall: iteration.setup.time_left,
@@ -124,6 +131,7 @@ pub(super) fn run_check_for_iteration(
         guard: &job.guard,
         output_bytes: job.limits.guard_output_bytes,
         candidate: &candidate,
+        session: SessionRef::of_guard(&job.run_id, job.iteration, &iteration.setup.base),
         protected: &iteration.protected_now,
         log: &log,
         wall: Duration::from_secs(u64::try_from(check.timeout_secs.get()).unwrap_or(u64::MAX)),
@@ -157,7 +165,7 @@ pub(super) fn run_check(
         report: check.junit.as_ref().map(CheckPath::as_str),
     };
     let timed = match room {
-        GuardRoom::InPlace { .. } => run_program(git, programs, None, inputs, &program, place.clone())?,
+        GuardRoom::InPlace { .. } => run_in_place(git, programs, inputs, &program, place.clone())?,
         GuardRoom::Room(room) => run_in_room(git, programs, room, inputs, &program, place.clone())?,
     };
     let log = || fs::read(inputs.log).unwrap_or_default();
@@ -191,7 +199,7 @@ pub(super) fn run(
         report: None,
     };
     match room {
-        GuardRoom::InPlace { .. } => run_program(git, programs, None, inputs, &program, place),
+        GuardRoom::InPlace { .. } => run_in_place(git, programs, inputs, &program, place),
         GuardRoom::Room(room) => run_in_room(git, programs, room, inputs, &program, place),
     }
 }
@@ -231,9 +239,56 @@ fn run_in_room(
     if changed.is_empty() || !matches!(result.run, GuardRun::Ended { .. }) {
         return with_socket_hint(result, guard, program.log);
     }
-    let names: Vec<String> = changed.iter().map(|path| lossy(path)).collect();
-    let why = format!("the guard changed protected files while it ran: {}\n", names.join(", "));
-    failed(inputs.log, &why, place)
+    failed(inputs.log, &changed_while_running(&changed), place)
+}
+
+/// Runs a program in the work tree. One that changes protected files has failed; what it changes in the git directory is
+/// restored.
+fn run_in_place(
+    git: &Git,
+    programs: &ProgramRunner,
+    inputs: &GuardInputs<'_>,
+    program: &GuardedProgram<'_>,
+    place: GuardPlace,
+) -> Result<TimedGuardRun, Error> {
+    let pinned = PinnedRepo::capture(git, inputs.session, inputs.candidate, inputs.protected)?;
+    let result = run_program(git, programs, None, inputs, program, place.clone());
+    let RepoChanges { restored, protected } = pinned.restore()?;
+    let mut result = result?;
+    if let Some(note) = restored_note(&restored) {
+        let output = with_line(inputs.log, &note)?;
+        if let GuardRun::Ended { output: shown, .. } = &mut result.run {
+            *shown = output;
+        }
+    }
+    if protected.is_empty() || !matches!(result.run, GuardRun::Ended { .. }) {
+        return Ok(result);
+    }
+    failed(inputs.log, &changed_while_running(&protected), place)
+}
+
+/// Why a run failed that changed protected files.
+fn changed_while_running(paths: &[Vec<u8>]) -> String {
+    let names: Vec<String> = paths.iter().map(|path| lossy(path)).collect();
+    format!("the guard changed protected files while it ran: {}\n", names.join(", "))
+}
+
+/// What the log of a guard says about changes of the git directory that were undone, and references that moved.
+fn restored_note(report: &RestoreReport) -> Option<String> {
+    let mut note = String::new();
+    let mut restored: Vec<&str> =
+        [&report.files, &report.refs, &report.set_aside].into_iter().flatten().map(String::as_str).collect();
+    restored.sort_unstable();
+    restored.dedup();
+    if !restored.is_empty() {
+        let names = restored.join(", ");
+        note.push_str(&format!("runner: the guard changed the git directory; restored: {names}\n"));
+    }
+    for MovedRef { name, saved, .. } in &report.moved_refs {
+        let old = saved.as_ref().map(|saved| format!("; its old value is {saved}")).unwrap_or_default();
+        note.push_str(&format!("runner: {name} moved while the guard ran{old}\n"));
+    }
+    (!note.is_empty()).then_some(note)
 }
 
 /// Adds the key that allows a socket to the log of a guard that failed and mentions it.
@@ -264,11 +319,17 @@ fn with_socket_hint(
 
 /// A run that failed for a reason that the guard itself did not report. The reason is in its log.
 fn failed(log: &Path, why: &str, place: GuardPlace) -> Result<TimedGuardRun, Error> {
-    let mut output = fs::read(log).unwrap_or_default();
-    output.extend(why.as_bytes());
-    fs::write(log, &output).map_err(Error::io("write", log))?;
+    let output = with_line(log, why)?;
     let run = GuardRun::Ended { exit: GuardExit::Code(1), output, place };
     Ok(TimedGuardRun { run, elapsed: None, report: None, stage: RunStage::Program })
+}
+
+/// Adds a line of the runner's to a log, and returns all of it.
+fn with_line(log: &Path, line: &str) -> Result<Vec<u8>, Error> {
+    let mut output = fs::read(log).unwrap_or_default();
+    output.extend(line.as_bytes());
+    fs::write(log, &output).map_err(Error::io("write", log))?;
+    Ok(output)
 }
 
 /// Runs one program to its end, in the room if there is one.

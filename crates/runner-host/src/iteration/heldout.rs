@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use runner_core::checks::{effective_exit, reader, red_kind};
 use runner_core::config::GuardConfig;
-use runner_core::model::id::RunId;
 use runner_core::step::{CheckRun, HeldoutId, HeldoutRun, Job, LoadedRun};
 
 use super::guard::{self, GuardInputs};
@@ -16,13 +15,14 @@ use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::{Git, PathSet};
 use crate::repo::heldout_folder::{HeldoutFolder, LoadedHeldout};
+use crate::repo::repo_guard::SessionRef;
 use crate::room::{Candidate, GuardRoom};
 
 /// One run of a held-out check.
 pub(super) struct HeldoutCheckRun<'a> {
     pub(super) git: &'a Git,
     pub(super) programs: &'a ProgramRunner,
-    pub(super) run: &'a RunId,
+    pub(super) session: SessionRef<'a>,
     pub(super) guard: &'a GuardConfig,
     pub(super) output_bytes: u64,
     pub(super) candidate: &'a Candidate,
@@ -33,12 +33,12 @@ pub(super) struct HeldoutCheckRun<'a> {
 
 impl HeldoutCheckRun<'_> {
     pub(super) fn run(&self, id: HeldoutId<'_>) -> Result<HeldoutRun, Error> {
-        let Self { git, run, guard, .. } = *self;
+        let Self { git, session, guard, .. } = *self;
         let name = guard.hidden.as_deref().unwrap_or_default();
         let folder = HeldoutFolder::open(git, name)?;
         let LoadedHeldout { check, files } = folder.load(id)?;
         let place = git.paths().heldout_room();
-        let mut room = GuardRoom::throwaway(git, run, guard, self.candidate, &place)?;
+        let mut room = GuardRoom::throwaway(git, session.run, guard, self.candidate, &place)?;
         if matches!(room, GuardRoom::InPlace { .. }) {
             let fix = bubblewrap_fix(&Bubblewrap::find(git.root()).err().unwrap_or_default());
             let why = "held-out checks run in a room only, and there is none here".to_owned();
@@ -49,13 +49,18 @@ impl HeldoutCheckRun<'_> {
             guard,
             output_bytes: self.output_bytes,
             candidate: self.candidate,
+            session,
             protected: self.protected,
             log: &log,
             wall: Duration::from_secs(u64::try_from(check.timeout_secs.get()).unwrap_or(u64::MAX)),
             laid: Some(&files),
         };
         let result = guard::run_check(git, self.programs, &mut room, &inputs, &check);
-        folder.keep_log(run.as_str(), &format!("{}-{}-{}.log", self.log_prefix, id.node, id.name), &log);
+        folder.keep_log(
+            session.run.as_str(),
+            &format!("{}-{}-{}.log", self.log_prefix, id.node, id.name),
+            &log,
+        );
         drop(room);
         atomic::remove_any(&place)?;
         Ok(match result? {
@@ -81,7 +86,7 @@ pub(super) fn run_for_iteration(
     let run = HeldoutCheckRun {
         git,
         programs,
-        run: &job.run_id,
+        session: SessionRef::of_guard(&job.run_id, job.iteration, &iteration.setup.base),
         guard: &job.guard,
         output_bytes: job.limits.guard_output_bytes,
         candidate: &candidate,
@@ -104,7 +109,7 @@ pub(super) fn run_at_tip(
     let run = HeldoutCheckRun {
         git,
         programs,
-        run: &snapshot.run_id,
+        session: SessionRef::of_guard(&snapshot.run_id, snapshot.state.next_iter, &run.commit),
         guard: &snapshot.config.guard,
         output_bytes: snapshot.config.guard_output_limit_bytes.as_u64(),
         candidate: &candidate,

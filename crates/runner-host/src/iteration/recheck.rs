@@ -20,6 +20,7 @@ use crate::fs::atomic;
 use crate::git::{Git, PathSet};
 use crate::repo::journal::PublishEntry;
 use crate::repo::publish;
+use crate::repo::repo_guard::SessionRef;
 use crate::repo::run_history::{RunSelector, run_history};
 use crate::room::{Candidate, GuardRoom};
 
@@ -49,6 +50,7 @@ impl Recheck<'_> {
             guard: &guard,
             output_bytes: job.limits.guard_output_bytes,
             candidate: &candidate,
+            session: SessionRef::of_guard(&job.run_id, run.snapshot.state.next_iter, &run.commit),
             protected: &protected,
             log: &log,
             wall: Duration::from_secs(u64::try_from(check.timeout_secs.get()).unwrap_or(u64::MAX)),

@@ -26,6 +26,7 @@ use crate::repo::commit_scope::check_scope;
 use crate::repo::documents::{commit_docs, store_docs};
 use crate::repo::journal::{self, JournalEntry, PublishEntry};
 use crate::repo::publish::{self, PreparedCommit};
+use crate::repo::repo_guard::SessionRef;
 use crate::repo::worktree::{self, WorktreeState};
 use crate::room::{Candidate, GuardRoom};
 
@@ -46,6 +47,7 @@ pub(super) fn run(world: &mut RepoWorld<'_>, run: &LoadedRun, job: &GuardJob) ->
         guard: &guard,
         output_bytes: job.limits.guard_output_bytes,
         candidate: &candidate,
+        session: SessionRef::of_guard(&job.run_id, run.snapshot.state.next_iter, &run.commit),
         protected: &protected,
         log: &log,
         wall: Duration::from_secs(job.limits.iteration_secs),

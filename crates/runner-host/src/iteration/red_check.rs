@@ -13,6 +13,7 @@ use crate::fs::atomic;
 use crate::git::{Git, PathSet};
 use crate::repo::journal::{self, JournalEntry, PublishEntry};
 use crate::repo::publish;
+use crate::repo::repo_guard::SessionRef;
 use crate::room::GuardRoom;
 
 /// What a run of a check before the work needs.
@@ -48,6 +49,7 @@ impl RedCheck<'_> {
             guard: &job.guard,
             output_bytes: job.limits.guard_output_bytes,
             candidate: &candidate,
+            session: SessionRef::of_guard(&job.run_id, job.iteration, &run.commit),
             protected: &protected,
             log: &log,
             wall,

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::sandbox_kind::SandboxKind;
 use crate::clock::boot_id;
 use crate::error::Error;
-use crate::fs::atomic;
+use crate::fs::atomic::{self, FileStamp};
 use crate::iteration::stored_attempt::StoredAttempt;
 use crate::repo::repo_guard::RepoSnapshot;
 
@@ -218,6 +218,28 @@ pub(crate) fn read(path: &Path) -> Result<JournalState, Error> {
         Decoded::Content(entry) => Ok(JournalState::Pending(entry)),
         Decoded::Damaged => Ok(JournalState::Damaged),
         Decoded::Newer => Err(Error::Journal { path: path.to_owned() }),
+    }
+}
+
+/// The journal as it was before a program ran that can write to it.
+#[derive(Debug)]
+pub(crate) struct JournalCopy {
+    stamp: Option<FileStamp>,
+    bytes: Option<Vec<u8>>,
+}
+
+impl JournalCopy {
+    pub(crate) fn read(path: &Path) -> Result<Self, Error> {
+        Ok(Self { stamp: atomic::stamp(path), bytes: atomic::read(path, BYTES_MAX)? })
+    }
+
+    /// Writes the journal again if it changed.
+    pub(crate) fn restore(&self, path: &Path) -> Result<(), Error> {
+        match &self.bytes {
+            Some(bytes) if atomic::stamp(path) != self.stamp => atomic::write_private(path, bytes),
+            None => atomic::remove_any(path),
+            Some(_) => Ok(()),
+        }
     }
 }
 

@@ -76,7 +76,7 @@ pub(crate) struct RepoSnapshot {
     reflogs: Reflogs,
 }
 
-/// The session whose changes are undone.
+/// The session whose changes are undone; for a program that runs in the work tree outside of one, the next session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionRef<'a> {
     pub(crate) run: &'a RunId,
@@ -84,6 +84,13 @@ pub(crate) struct SessionRef<'a> {
     /// The commit that the session began from.
     pub(crate) base: &'a CommitId,
     pub(crate) access: GitAccess,
+}
+
+impl<'a> SessionRef<'a> {
+    /// A guard in the work tree, which can write to the git directory.
+    pub(crate) fn of_guard(run: &'a RunId, iter: IterationNumber, base: &'a CommitId) -> Self {
+        Self { run, iter, base, access: GitAccess::Writable }
+    }
 }
 
 impl RepoSnapshot {
@@ -94,6 +101,15 @@ impl RepoSnapshot {
             GitAccess::Writable => Reflogs::capture(git)?,
         };
         Ok(Self { files: GuardedFiles::capture(git, access)?, refs: git.all_refs()?, reflogs })
+    }
+
+    /// Whether everything that the snapshot holds is as it was, and no operation or lock is left. References are read only where
+    /// the files that change what git does are unchanged. What cannot be read counts as changed.
+    pub(crate) fn is_unchanged(&self, git: &Git) -> bool {
+        self.files.are_unchanged(git)
+            && leftovers(git, GitAccess::Writable).is_empty()
+            && git.all_refs().is_ok_and(|refs| refs == self.refs)
+            && self.reflogs.are_complete(git)
     }
 
     /// Restores what the session must not change. No process of the session may be alive.
@@ -202,7 +218,10 @@ fn set_aside_leftovers(
     access: GitAccess,
     report: &mut RestoreReport,
 ) -> Result<(), Error> {
-    let git = aside.git;
+    leftovers(aside.git, access).iter().try_for_each(|path| aside.take(path, report))
+}
+
+fn leftovers(git: &Git, access: GitAccess) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = OPERATION_FILES.iter().map(|name| git.git_dir().join(name)).collect();
     paths.extend(COMMON_LOCKS.map(|name| git.common_dir().join(name)));
     collect_locks(&git.common_dir().join("refs"), &mut paths);
@@ -217,10 +236,8 @@ fn set_aside_leftovers(
             .filter(|path| path.symlink_metadata().is_ok_and(|found| !found.is_dir())),
     );
     paths.extend([git.paths().index()].into_iter().filter(|path| is_irregular(path)));
-    for path in paths.into_iter().filter(|path| path.symlink_metadata().is_ok()) {
-        aside.take(&path, report)?;
-    }
-    Ok(())
+    paths.retain(|path| path.symlink_metadata().is_ok());
+    paths
 }
 
 /// Collects the lock files of references below a folder. A lock is a lock, whatever kind of file it is.

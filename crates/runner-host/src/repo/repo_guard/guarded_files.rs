@@ -66,6 +66,12 @@ impl GuardedFiles {
         })
     }
 
+    /// Whether all files are as they were captured.
+    pub(super) fn are_unchanged(&self, git: &Git) -> bool {
+        let access = if self.hooks.is_some() { GitAccess::Writable } else { GitAccess::ReadOnly };
+        Self::capture(git, access).is_ok_and(|now| now == *self)
+    }
+
     pub(super) fn restore(
         &self,
         aside: &AsideFolder<'_>,

@@ -114,15 +114,7 @@ impl Reflogs {
     /// Adds every line again that is missing from a log, in front of the new ones. Lines that git would reject are left out.
     /// Called when the references are restored, because that adds lines.
     pub(super) fn restore(&self, git: &Git, report: &mut RestoreReport) -> Result<(), Error> {
-        let mut damaged = BTreeMap::new();
-        for name in self.names(git)? {
-            let before = self.before(git, &name)?;
-            let now = read_log(&log_path(git, &name))?.unwrap_or_default();
-            let log = DamagedLog { before, now };
-            if !log.missing().is_empty() {
-                damaged.insert(name, log);
-            }
-        }
+        let mut damaged = self.damaged(git)?;
         if damaged.is_empty() {
             return Ok(());
         }
@@ -138,6 +130,24 @@ impl Reflogs {
             }
         }
         Ok(())
+    }
+
+    /// Whether no log lost a line. What cannot be read counts as lost.
+    pub(super) fn are_complete(&self, git: &Git) -> bool {
+        self.damaged(git).is_ok_and(|damaged| damaged.is_empty())
+    }
+
+    fn damaged(&self, git: &Git) -> Result<BTreeMap<String, DamagedLog>, Error> {
+        let mut damaged = BTreeMap::new();
+        for name in self.names(git)? {
+            let before = self.before(git, &name)?;
+            let now = read_log(&log_path(git, &name))?.unwrap_or_default();
+            let log = DamagedLog { before, now };
+            if !log.missing().is_empty() {
+                damaged.insert(name, log);
+            }
+        }
+        Ok(damaged)
     }
 
     /// The logs that existed before the session.
