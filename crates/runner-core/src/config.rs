@@ -185,8 +185,8 @@ pub struct GuardConfig {
     /// Which ignored files the guard finds in the room: those that it made there itself ("room"), copies of those in the
     /// work tree ("worktree"), or "none".
     pub ignored: IgnoredFiles,
-    /// Ignored files and folders of yours that the guard needs, such as ".venv". They are copied into the room once, before
-    /// the first session of a run.
+    /// Ignored files and folders of yours that the guard needs, such as ".venv". They are copied once, before the first
+    /// session of a run, or the next one after you added them here; what is missing then is in no room.
     pub keep: Vec<String>,
     /// A command that prepares a new room, such as ["npm", "ci"].
     #[serde(skip_serializing_if = "Option::is_none")]

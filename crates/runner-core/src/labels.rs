@@ -314,6 +314,10 @@ pub fn annotation_text(annotation: &Annotation) -> String {
         Annotation::ConfirmedUnchanged => {
             "passed without a change: two independent sessions answered done".to_owned()
         }
+        Annotation::InPlace => "passed by a guard in the work tree, without a room".to_owned(),
+        Annotation::IgnoredWorktree => {
+            "passed by a guard that had the ignored files of the work tree".to_owned()
+        }
         Annotation::Unknown => "an annotation of a newer runner".to_owned(),
     }
 }

@@ -72,6 +72,11 @@ const ANNOTATIONS: [(&str, &str); 15] = [
         "the task passed without a change to any file: two independent sessions answered `done`",
     ),
     ("review-overruled", "the task passed without a review: the reviewer had refused it as often as it may"),
+    ("in-place", "the task passed by a guard that ran in the work tree, without a room"),
+    (
+        "ignored-worktree",
+        "the task passed by a guard that had the ignored files of the work tree, which are in no commit",
+    ),
 ];
 
 impl Trailer {

@@ -6,9 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attempt::ChangeScope;
+use super::guard_place::RoomLevel;
 use super::merge::EditKind;
 use super::outcome::{Outcome, OutcomeClass};
 use super::settle::Settling;
+use crate::config::IgnoredFiles;
 use crate::model::checks::{CheckFilePath, CheckName, CheckRed, RedKind};
 use crate::model::repo_path::RepoPath;
 
@@ -46,6 +48,10 @@ pub enum Annotation {
     ConfirmedUnchanged,
     /// The task passed without a review: the reviewer had refused it as often as it may.
     ReviewOverruled,
+    /// The task passed by a guard that ran in the work tree, without a room.
+    InPlace,
+    /// The task passed by a guard that had the ignored files of the work tree, which are in no commit.
+    IgnoredWorktree,
     /// An annotation that only a newer runner knows.
     #[serde(other)]
     #[schemars(skip)]
@@ -56,6 +62,11 @@ pub enum Annotation {
 const FILES_MAX: usize = 20;
 
 impl Annotation {
+    /// Whether it is about the place of the guard, which is the same for all passes of a loop: once is enough there.
+    pub fn is_about_place(&self) -> bool {
+        matches!(self, Self::InPlace | Self::IgnoredWorktree)
+    }
+
     /// The word that starts the trailer.
     fn kind(&self) -> &'static str {
         match self {
@@ -74,6 +85,8 @@ impl Annotation {
             Self::NothingChanged => "nothing-changed",
             Self::ConfirmedUnchanged => "confirmed-unchanged",
             Self::ReviewOverruled => "review-overruled",
+            Self::InPlace => "in-place",
+            Self::IgnoredWorktree => "ignored-worktree",
             Self::Unknown => "unknown",
         }
     }
@@ -103,6 +116,8 @@ impl Annotation {
             "nothing-changed" => Self::NothingChanged,
             "confirmed-unchanged" => Self::ConfirmedUnchanged,
             "review-overruled" => Self::ReviewOverruled,
+            "in-place" => Self::InPlace,
+            "ignored-worktree" => Self::IgnoredWorktree,
             _ => return None,
         };
         (parsed.to_string() == value).then_some(parsed)
@@ -150,6 +165,8 @@ impl fmt::Display for Annotation {
             | Self::NothingChanged
             | Self::ConfirmedUnchanged
             | Self::ReviewOverruled
+            | Self::InPlace
+            | Self::IgnoredWorktree
             | Self::Unknown => f.write_str(kind),
         }
     }
@@ -183,7 +200,20 @@ impl Settling<'_> {
         if self.decision.is_overruled {
             annotations.push(Annotation::ReviewOverruled);
         }
+        annotations.extend(self.weak_place());
         annotations
+    }
+
+    /// What a reader must know about the place in which the guard let the task pass.
+    fn weak_place(&self) -> Option<Annotation> {
+        if self.decision.outcome != Outcome::Passed {
+            return None;
+        }
+        match self.evidence.guard.place()?.room {
+            RoomLevel::InPlace => Some(Annotation::InPlace),
+            RoomLevel::Bubblewrap { ignored: IgnoredFiles::Worktree } => Some(Annotation::IgnoredWorktree),
+            RoomLevel::Bubblewrap { ignored: IgnoredFiles::Room | IgnoredFiles::None } => None,
+        }
     }
 
     /// Where the session wrote keys. A file that the runner restored is not in the commit.
@@ -286,6 +316,8 @@ mod tests {
             Annotation::NothingChanged,
             Annotation::ConfirmedUnchanged,
             Annotation::ReviewOverruled,
+            Annotation::InPlace,
+            Annotation::IgnoredWorktree,
         ] {
             assert_eq!(Annotation::parse(&annotation.to_string()), annotation);
         }

@@ -29,6 +29,18 @@ pub enum GuardOccasion {
     Final,
 }
 
+impl GuardOccasion {
+    /// Which ignored files the guard finds in its room. A final check has none, unless the configuration says that the guard
+    /// needs those of the work tree: then no pass of the run is without them.
+    pub fn ignored_files(self, guard: &GuardConfig) -> IgnoredFiles {
+        match (self, guard.ignored) {
+            (Self::Baseline | Self::Milestone, ignored) => ignored,
+            (Self::Final, IgnoredFiles::Worktree) => IgnoredFiles::Worktree,
+            (Self::Final, IgnoredFiles::Room | IgnoredFiles::None) => IgnoredFiles::None,
+        }
+    }
+}
+
 /// A guard run on the files of the last commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuardJob {
@@ -216,13 +228,13 @@ pub(crate) fn is_possible(occasion: GuardOccasion, record: &RecordedGuardRun, gu
     is_possible && record.room.is_none_or(|room| is_place_allowed(occasion, room, guard))
 }
 
-/// A final check in a room has a fresh checkout, whatever the configuration says about ignored files.
+/// Whether a guard can have run at this level on this occasion.
 pub(crate) fn is_place_allowed(occasion: GuardOccasion, room: RoomLevel, guard: &GuardConfig) -> bool {
     match (occasion, room) {
         (GuardOccasion::Baseline | GuardOccasion::Milestone, _)
         | (GuardOccasion::Final, RoomLevel::InPlace) => room.is_allowed(guard),
         (GuardOccasion::Final, RoomLevel::Bubblewrap { ignored }) => {
-            guard.room != RoomMode::InPlace && ignored == IgnoredFiles::None
+            guard.room != RoomMode::InPlace && ignored == occasion.ignored_files(guard)
         }
     }
 }
@@ -263,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_final_check_in_a_room_has_a_fresh_checkout() {
+    fn a_final_check_in_a_room_has_a_fresh_checkout_and_ignored_files_only_if_the_guard_needs_them() {
         let record = |ignored| RecordedGuardRun {
             guard: GuardResult::Pass,
             exit: "0".to_owned(),
@@ -271,6 +283,10 @@ mod tests {
             output: None,
             next_iter: IterationNumber::FIRST,
         };
+        let needs = GuardConfig { ignored: IgnoredFiles::Worktree, ..GuardConfig::default() };
+        for (ignored, allowed) in [(IgnoredFiles::Worktree, true), (IgnoredFiles::None, false)] {
+            assert_eq!(is_possible(GuardOccasion::Final, &record(ignored), &needs), allowed, "{ignored}");
+        }
         let config = |room| GuardConfig { room, ..GuardConfig::default() };
         for (ignored, mode, allowed) in [
             (IgnoredFiles::None, RoomMode::Auto, true),

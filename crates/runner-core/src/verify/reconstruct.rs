@@ -464,6 +464,8 @@ pub(super) fn restored_files(
             | Annotation::NothingChanged
             | Annotation::ConfirmedUnchanged
             | Annotation::ReviewOverruled
+            | Annotation::InPlace
+            | Annotation::IgnoredWorktree
             | Annotation::Unknown => continue,
         }
         files += 1;

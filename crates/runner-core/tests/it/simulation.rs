@@ -385,7 +385,8 @@ const BRANCHES: [&str; 16] = [
     "leaf_tokens",
     "leaf_usd",
 ];
-const ANNOTATIONS: [&str; 10] = [
+const ANNOTATIONS: [&str; 11] = [
+    "in-place",
     "review-overruled",
     "check-unproven",
     "confirmed-unchanged",

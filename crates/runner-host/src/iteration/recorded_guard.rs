@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use runner_core::config::{GuardConfig, IgnoredFiles};
+use runner_core::config::GuardConfig;
 use runner_core::layout::Doc;
 use runner_core::model::id::IterationNumber;
 use runner_core::model::object_id::CommitId;
@@ -104,12 +104,9 @@ fn remove_fresh_room(world: &mut RepoWorld<'_>) -> Result<(), Error> {
     }
 }
 
-/// How guard and checks run on this occasion: nothing but the commit's files is in a clean checkout.
+/// How guard and checks run on this occasion.
 pub(super) fn guard_config(job: &GuardJob) -> GuardConfig {
-    match job.occasion {
-        GuardOccasion::Baseline | GuardOccasion::Milestone => job.guard.clone(),
-        GuardOccasion::Final => GuardConfig { ignored: IgnoredFiles::None, ..job.guard.clone() },
-    }
+    GuardConfig { ignored: job.occasion.ignored_files(&job.guard), ..job.guard.clone() }
 }
 
 fn has_failed(guard: &GuardRun) -> bool {

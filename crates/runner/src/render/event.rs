@@ -388,6 +388,7 @@ impl FinishedIteration<'_> {
             styler.paint(role, &format!("{outcome:20}")),
             styler.paint(TextRole::Faint, &time)
         );
-        line + &indented_notes(self.annotations.iter().map(annotation_text), styler)
+        let notes = self.annotations.iter().filter(|annotation| !annotation.is_about_place());
+        line + &indented_notes(notes.map(annotation_text), styler)
     }
 }

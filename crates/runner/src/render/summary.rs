@@ -56,7 +56,12 @@ impl LoopSummary {
                 self.last = Some((*iter, *outcome));
                 self.failed_attempts += u32::from(*charge == AttemptCharge::Charged);
                 for annotation in annotations {
-                    self.annotations.push(format!("#{}: {}", iter.get(), annotation_text(annotation)));
+                    let text = annotation_text(annotation);
+                    let is_general = annotation.is_about_place();
+                    let note = if is_general { text } else { format!("#{}: {text}", iter.get()) };
+                    if !self.annotations.contains(&note) {
+                        self.annotations.push(note);
+                    }
                 }
                 if *outcome == Outcome::Passed {
                     self.passed.extend(self.session.as_ref().and_then(|session| session.node.clone()));

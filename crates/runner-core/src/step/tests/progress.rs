@@ -33,13 +33,13 @@ fn done_without_a_change_needs_a_second_session() {
     let confirmed = settled(&now, unchanged("done", now.tree.root()), &ended(0));
     assert_eq!(confirmed.outcome, Outcome::Passed);
     assert!(leaf(&confirmed.tree, "second").passes);
-    assert_eq!(annotations(&confirmed), ["nothing-changed", "confirmed-unchanged"]);
+    assert_eq!(annotations(&confirmed), ["nothing-changed", "confirmed-unchanged", "in-place"]);
     assert_eq!(confirmed.state.progress.unconfirmed, None);
 
     let red = settled(&now, unchanged("done", now.tree.root()), &ended(1));
     assert_eq!((red.outcome, red.meta.charge), (Outcome::GuardFailed, AttemptCharge::Charged));
     let worked = settled(&now, attempt("done", now.tree.root()), &ended(0));
-    assert_eq!((worked.outcome, annotations(&worked)), (Outcome::Passed, Vec::new()));
+    assert_eq!((worked.outcome, annotations(&worked)), (Outcome::Passed, vec!["in-place".to_owned()]));
 }
 
 #[test]
@@ -93,7 +93,10 @@ fn the_policy_decides_about_done_without_a_change() {
     let mut snapshot = snapshot();
     snapshot.config.accept.unchanged = UnchangedPolicy::Pass;
     let passed = settled(&snapshot, unchanged("done", snapshot.tree.root()), &ended(0));
-    assert_eq!((passed.outcome, annotations(&passed)), (Outcome::Passed, vec!["nothing-changed".to_owned()]));
+    assert_eq!(
+        (passed.outcome, annotations(&passed)),
+        (Outcome::Passed, vec!["nothing-changed".to_owned(), "in-place".to_owned()])
+    );
     snapshot.config.accept.unchanged = UnchangedPolicy::Retry;
     let retried = settled(&snapshot, unchanged("done", snapshot.tree.root()), &ended(0));
     assert_eq!((retried.outcome, retried.meta.charge), (Outcome::Unconfirmed, AttemptCharge::Charged));

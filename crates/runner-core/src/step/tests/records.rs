@@ -1,8 +1,10 @@
 //! What a step records about a session, and the bounds of it.
 
 use super::*;
+use crate::config::IgnoredFiles;
 use crate::model::cost::LeafSpending;
 use crate::model::object_id::TreeId;
+use crate::step::RoomLevel;
 use crate::step::next_state::{NOTES_MAX, guard_output};
 
 /// The findings about a session that ended like this and left no answer.
@@ -117,6 +119,26 @@ fn a_passed_node_that_gets_a_child_is_reported_with_that_child() {
     let reported: Vec<&String> = found.iter().filter(|line| line.contains("root/first")).collect();
     assert!(reported.iter().any(|line| line.contains("more")), "{found:?}");
     assert!(!reported.iter().any(|line| line.contains("part")), "{found:?}");
+}
+
+#[test]
+fn a_pass_is_annotated_if_its_guard_saw_more_than_the_commit() {
+    let snapshot = snapshot();
+    let in_room = |ignored| RoomLevel::Bubblewrap { ignored };
+    for (room, expected) in [
+        (RoomLevel::InPlace, vec![Annotation::InPlace]),
+        (in_room(IgnoredFiles::Worktree), vec![Annotation::IgnoredWorktree]),
+        (in_room(IgnoredFiles::Room), vec![]),
+        (in_room(IgnoredFiles::None), vec![]),
+    ] {
+        let annotations = |code| {
+            let place = GuardPlace { room, candidate: TreeId::none() };
+            let guard = GuardRun::Ended { exit: GuardExit::Code(code), output: Vec::new(), place };
+            settled(&snapshot, attempt("done", snapshot.tree.root()), &guard).meta.annotations
+        };
+        assert_eq!(annotations(0), expected, "{room}");
+        assert_eq!(annotations(1), [], "{room}: only a pass needs it");
+    }
 }
 
 #[test]

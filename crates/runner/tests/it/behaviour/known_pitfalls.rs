@@ -101,7 +101,7 @@ fn changed_guard_is_annotated_under_policy_flag() {
     assert_eq!(sandbox.runner(&["loop"]).ok().code, Some(0));
     assert_eq!(sandbox.outcomes(), ["passed"]);
     assert_eq!(sandbox.read("guard.sh"), "true\n");
-    assert_eq!(trailers(&sandbox, BRANCH, "Runner-Annotation"), "guard-file-changed guard.sh");
+    assert_eq!(trailers(&sandbox, BRANCH, "Runner-Annotation"), "guard-file-changed guard.sh|in-place");
     assert_sound(&sandbox);
 }
 

@@ -29,7 +29,7 @@ fn a_lazy_agent_needs_two_sessions_and_its_pass_is_annotated() {
     let ran = sandbox.runner(&["loop"]);
     assert_eq!(ran.code, Some(0), "{}", show(&ran));
     assert_eq!(sandbox.outcomes(), ["unconfirmed", "passed"]);
-    assert_eq!(annotations(&sandbox).trim(), "nothing-changed,confirmed-unchanged");
+    assert_eq!(annotations(&sandbox).trim(), "nothing-changed,confirmed-unchanged,in-place");
     assert_eq!((&sandbox.meta(1)["charge"], &sandbox.meta(1)["guard"]), (&"free".into(), &"pass".into()));
     let prompt = sandbox.iteration_file(2, "prompt.md");
     assert!(

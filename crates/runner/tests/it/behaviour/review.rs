@@ -50,7 +50,7 @@ fn a_refusal_costs_an_attempt_and_its_reasons_reach_the_next_session() {
     assert_eq!(trailers(&repo, 1, "Runner-Attempt"), "charged");
     assert!(trailers(&repo, 1, "Runner-Review").starts_with("refused 1/2 "));
     assert!(trailers(&repo, 2, "Runner-Review").starts_with("accepted 2/2 "));
-    assert_eq!(trailers(&repo, 2, "Runner-Annotation"), "");
+    assert_eq!(trailers(&repo, 2, "Runner-Annotation"), "in-place");
     let prompt = repo.iteration_file(2, "prompt.md");
     assert!(prompt.contains("a reviewer refused the work:\n\n- no test of the empty case"), "{prompt}");
     let brief = repo.iteration_file(1, "review.prompt.md");
@@ -70,7 +70,7 @@ fn a_reviewer_refuses_only_as_often_as_it_may() {
     let repo = unconfined(REFUSE).start();
     repo.runner(&["loop"]).ok();
     assert_eq!(repo.outcomes(), ["review_refused", "review_refused", "passed"]);
-    assert_eq!(trailers(&repo, 3, "Runner-Annotation"), "review-overruled");
+    assert_eq!(trailers(&repo, 3, "Runner-Annotation"), "review-overruled\nin-place");
     assert_eq!(trailers(&repo, 3, "Runner-Review"), "");
     assert!(!repo.path(".runner/iterations/demo/0003/review.prompt.md").exists(), "no review takes place");
     let shown = repo.runner(&["show", "3"]).ok().stdout;

@@ -98,7 +98,7 @@ fn a_committed_file_that_looks_like_a_key_is_annotated_and_told_at_once() {
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     assert!(output.stdout.contains("git log -p -- app.toml"), "{}", output.stdout);
     assert!(repo.read("app.toml").contains(&token()), "the file is the user's work");
-    assert_eq!(annotations(&repo), ["key-committed app.toml"]);
+    assert_eq!(annotations(&repo), ["key-committed app.toml", "in-place"]);
     assert!(!repo.iteration_file(1, "diff.patch").contains(CANARY));
     assert_sound(&repo);
     repo.runner(&["verify"]).ok();
