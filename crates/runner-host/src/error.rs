@@ -234,6 +234,8 @@ pub enum UserError {
     },
     #[error("`guard.keep` names `{0}`, which is not a path inside the repository")]
     KeepOutside(String),
+    #[error("`guard.keep` names `{0}`, and there is no copy of it from before the sessions")]
+    KeptUnknown(String),
     #[error("the held-out checks in `{path}` cannot be used: {why}")]
     Heldout {
         path: String,

@@ -12,6 +12,7 @@ mod checkout;
 mod cleaning;
 mod git_dir;
 mod home;
+mod kept;
 mod secrets;
 mod setup;
 mod tree_stamps;
@@ -31,9 +32,10 @@ use crate::fs::atomic;
 use crate::git::{Git, PathSet, path_of};
 use crate::repo::repo_guard::GitAccess;
 use accepted::AcceptedFiles;
+pub(crate) use caches::users_caches;
 pub(crate) use candidate_view::CandidateView;
 use checkout::Checkout;
-pub(crate) use caches::users_caches;
+pub(crate) use kept::{KeptFiles, KeptStore};
 pub(crate) use setup::SetupNeed;
 
 /// How many protected files are mounted read-only. The others are compared after the run.
@@ -74,7 +76,7 @@ impl GuardRoom {
         guard: &GuardConfig,
         base: &Candidate,
     ) -> Result<Self, Error> {
-        Self::choose_at(&git.paths().room(), git, run, guard, base)
+        Self::choose_at(&git.paths().room(), git, run, guard, base, None)
     }
 
     /// A place for one run of the guard in a clean checkout: nothing is there but the files of the commit, those that the
@@ -88,6 +90,18 @@ impl GuardRoom {
         Self::throwaway(git, run, guard, base, &git.paths().fresh_room())
     }
 
+    /// The same, with the kept files of the work tree as they are now: for a configuration that is only tried.
+    pub(crate) fn trial(
+        git: &Git,
+        run: &RunId,
+        guard: &GuardConfig,
+        base: &Candidate,
+    ) -> Result<Self, Error> {
+        let folder = git.paths().fresh_room();
+        atomic::remove_any(&folder)?;
+        Self::choose_at(&folder, git, run, guard, base, Some(KeptFiles::of_work_tree(git)))
+    }
+
     /// A place for one held-out check, in a folder that the caller removes.
     pub(crate) fn throwaway(
         git: &Git,
@@ -97,9 +111,7 @@ impl GuardRoom {
         folder: &Path,
     ) -> Result<Self, Error> {
         atomic::remove_any(folder)?;
-        setup::ensure_owner(folder, run)?;
-        setup::copy_kept_copies(&git.paths().room(), folder)?;
-        Self::choose_at(folder, git, run, guard, base)
+        Self::choose_at(folder, git, run, guard, base, None)
     }
 
     fn choose_at(
@@ -108,14 +120,20 @@ impl GuardRoom {
         run: &RunId,
         guard: &GuardConfig,
         base: &Candidate,
+        kept: Option<KeptFiles>,
     ) -> Result<Self, Error> {
         if guard.room == RoomMode::InPlace {
             return Ok(Self::InPlace { why: None });
         }
         setup::check_kept(&guard.keep)?;
-        let room = Bubblewrap::find(git.root()).and_then(|bubblewrap| {
-            Room::open(folder, git, run, guard, base, bubblewrap).map_err(|error| error.to_string())
-        });
+        let room = match Bubblewrap::find(git.root()) {
+            Ok(bubblewrap) => {
+                let kept = kept.map_or_else(|| kept_by_run(git, run, guard), Ok)?;
+                let place = RoomPlace { folder, kept, bubblewrap };
+                Room::open(git, run, guard, base, place).map_err(|error| error.to_string())
+            }
+            Err(why) => Err(why),
+        };
         match room {
             Ok(room) => Ok(Self::Room(Box::new(room))),
             Err(why) if guard.room == RoomMode::Require => {
@@ -140,6 +158,20 @@ impl GuardRoom {
             Self::Room(_) => RoomLevel::Bubblewrap { ignored: guard.ignored },
         }
     }
+}
+
+/// The kept files of a run. Those that are not copied yet are copied now.
+fn kept_by_run(git: &Git, run: &RunId, guard: &GuardConfig) -> Result<KeptFiles, Error> {
+    let store = KeptStore::of_run(git, run);
+    store.take(git, &guard.keep)?;
+    Ok(KeptFiles::of_store(git, store))
+}
+
+/// What a room is opened with.
+struct RoomPlace<'a> {
+    folder: &'a Path,
+    kept: KeptFiles,
+    bubblewrap: Bubblewrap,
 }
 
 /// The place that was chosen for a run, while this process works on it.
@@ -178,11 +210,15 @@ impl RoomSlot {
     }
 
     /// Removes what the last run of the guard left, beside a session. One that can write to the git directory can write to the
-    /// room: there it is for [`Self::end_session`] to do.
-    pub(crate) fn begin_session(&mut self, git: &Git, access: GitAccess) {
+    /// room: there it is for [`Self::end_session`] to do. From now on no file of the work tree is known to be the user's.
+    pub(crate) fn begin_session(&mut self, git: &Git, access: GitAccess) -> Result<(), Error> {
+        if let Some(chosen) = self.chosen.as_ref().filter(|chosen| !chosen.guard.keep.is_empty()) {
+            KeptStore::of_run(git, &chosen.run).close(git)?;
+        }
         if let (Some(room), GitAccess::ReadOnly) = (self.warm_room(), access) {
             room.checkout.begin_clean(git);
         }
+        Ok(())
     }
 
     /// Removes what the last run of the guard and the session left, beside other work.
@@ -232,6 +268,8 @@ pub(crate) struct Room {
     caches: Vec<home::Mount>,
     /// Folders with objects that the candidate may need.
     object_folders: Vec<PathBuf>,
+    /// Where the user's ignored files come from.
+    kept: KeptFiles,
     /// The ignored files and caches that later runs may find; none until the first run.
     accepted: Option<AcceptedFiles>,
     /// Whether the setup ran since they were accepted.
@@ -241,18 +279,17 @@ pub(crate) struct Room {
 impl Room {
     /// Opens the room of a run, or creates it, with the files of a commit.
     fn open(
-        folder: &Path,
         git: &Git,
         run: &RunId,
         guard: &GuardConfig,
         base: &Candidate,
-        bubblewrap: Bubblewrap,
+        place: RoomPlace<'_>,
     ) -> Result<Self, Error> {
-        setup::ensure_owner(folder, run)?;
+        setup::ensure_owner(place.folder, run)?;
         for name in ["tree", "cache"] {
-            atomic::create_folders(git.paths().git_dir(), &folder.join(name))?;
+            atomic::create_folders(git.paths().git_dir(), &place.folder.join(name))?;
         }
-        Self::open_in(git, folder, guard, base, bubblewrap)
+        Self::open_in(git, guard, base, place)
     }
 
     /// A room of its own in a new, empty folder. Nothing that another guard left is in it.
@@ -261,6 +298,7 @@ impl Room {
         folder: &Path,
         guard: &GuardConfig,
         base: &Candidate,
+        kept: KeptFiles,
     ) -> Result<Self, Error> {
         let no_room = |why: String| {
             let fix = bubblewrap_fix(&why);
@@ -271,19 +309,19 @@ impl Room {
         for name in ["tree", "cache"] {
             atomic::ensure_folder(&folder.join(name))?;
         }
-        Self::open_in(git, folder, guard, base, bubblewrap)
+        Self::open_in(git, guard, base, RoomPlace { folder, kept, bubblewrap })
     }
 
     fn open_in(
         git: &Git,
-        folder: &Path,
         guard: &GuardConfig,
         base: &Candidate,
-        bubblewrap: Bubblewrap,
+        place: RoomPlace<'_>,
     ) -> Result<Self, Error> {
+        let RoomPlace { folder, kept, bubblewrap } = place;
         let mut checkout = Checkout::new(folder);
         checkout.update(git, &base.tree)?;
-        setup::copy_kept(git, folder, &guard.keep)?;
+        kept.copy_new(folder, &guard.keep)?;
         let caches = caches::mounts(&canonical(git.root()), &checkout.names(git)?, &folder.join("cache"))?;
         let object_folders = git_dir::object_folders(git);
         Ok(Self {
@@ -294,6 +332,7 @@ impl Room {
             laid: Vec::new(),
             caches,
             object_folders,
+            kept,
             accepted: None,
             has_run_setup: false,
         })
@@ -316,7 +355,7 @@ impl Room {
         self.checkout.update(git, &candidate.tree)?;
         match guard.ignored {
             IgnoredFiles::Room => {}
-            IgnoredFiles::None => setup::restore_kept(&self.folder, &guard.keep)?,
+            IgnoredFiles::None => self.kept.copy_again(&self.folder, &guard.keep)?,
             IgnoredFiles::Worktree => setup::copy_ignored(git, &self.checkout)?,
         }
         let temporary = self.folder.join("tmp");
@@ -345,7 +384,7 @@ impl Room {
                 !accepted.is_complete(&target)
             };
             let damaged: Vec<String> = guard.keep.iter().filter(is_damaged).cloned().collect();
-            setup::restore_kept(&self.folder, &damaged)?;
+            self.kept.copy_again(&self.folder, &damaged)?;
             if self.has_run_setup || !damaged.is_empty() {
                 setup::forget(&self.folder)?;
             }
@@ -359,7 +398,7 @@ impl Room {
             atomic::remove_any(&cache)?;
             atomic::ensure_folder(&cache)?;
             self.caches = caches::mounts(&canonical(git.root()), &self.checkout.names(git)?, &cache)?;
-            setup::restore_kept(&self.folder, &guard.keep)?;
+            self.kept.copy_again(&self.folder, &guard.keep)?;
         }
         if is_stale {
             self.accepted = Some(AcceptedFiles::read(&self.changeable(git)?));

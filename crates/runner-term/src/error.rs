@@ -330,6 +330,10 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
         UserError::KeepOutside(_) => {
             advice("guard_keep", "fix `keep` under [guard] in the configuration, then run 'runner start'")
         }
+        UserError::KeptUnknown(path) => ErrorAdvice::new(
+            "guard_keep_unknown",
+            format!("check that `{path}` is yours, then copy it as it is now: runner start"),
+        ),
         UserError::NoSandbox { why, fix } => ErrorAdvice::new(
             "no_sandbox",
             format!(

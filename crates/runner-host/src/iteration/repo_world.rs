@@ -1,5 +1,6 @@
 //! The core's `World` in a real repository: it carries out each stage of a step and decides nothing.
 
+use runner_core::config::RoomMode;
 use runner_core::model::checks::Check;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::repo_path::RepoPath;
@@ -43,7 +44,7 @@ use crate::repo::locked_repo::{LockedRepo, UnrecoveredRepo};
 use crate::repo::recovery::Recovered;
 use crate::repo::repo_guard::GitAccess;
 use crate::repo::worktree::UserFiles;
-use crate::room::{Candidate, GuardRoom, RoomSlot};
+use crate::room::{Candidate, GuardRoom, KeptStore, RoomSlot};
 
 /// Reports why a loop is to stop after the current iteration, if it is.
 pub(crate) type RequestedStop<'a> = Box<dyn Fn() -> Option<StopReason> + 'a>;
@@ -266,6 +267,10 @@ impl World for RepoWorld<'_> {
     fn load(&mut self) -> Result<LoadedRun, Error> {
         let run = load_with_known(self.repo.git(), &mut self.known)?;
         let git = self.repo.git();
+        let guard = &run.snapshot.config.guard;
+        if guard.room != RoomMode::InPlace {
+            KeptStore::of_run(git, &run.snapshot.run_id).require(&guard.keep)?;
+        }
         let run_file = EventsFile::of_run(git.paths(), &run.snapshot.run_id);
         self.events.begin(run_file, &run.snapshot.config, &questions_in(git)?);
         Ok(LoadedRun { request: self.choices.request, ..run })
@@ -315,7 +320,7 @@ impl World for RepoWorld<'_> {
         )?;
         self.maintenance.begin(git, run, job);
         let access = GitAccess::of(kind);
-        self.room.begin_session(git, access);
+        self.room.begin_session(git, access)?;
         let ended = prepared.run(&mut env, job)?;
         self.room.end_session(git, access);
         // Before the work tree is staged: the rule for a restored file may be missing.

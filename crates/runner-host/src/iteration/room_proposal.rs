@@ -69,7 +69,7 @@ fn find(
         return Ok(None);
     }
     for config in candidates(&job.guard, &ignored_names(git)?) {
-        let mut room = GuardRoom::fresh(git, &job.run_id, &config, inputs.candidate)?;
+        let mut room = GuardRoom::trial(git, &job.run_id, &config, inputs.candidate)?;
         let trial = GuardInputs { guard: &config, ..*inputs };
         let result = guard::run(git, programs, &mut room, &trial)?;
         if has_succeeded(&result.run) {

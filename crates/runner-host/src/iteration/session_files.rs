@@ -91,6 +91,7 @@ impl SessionCheckpoint {
             paths.reflogs(),
             paths.answers(),
             paths.room(),
+            paths.all_kept(),
             index.to_owned(),
         ];
         for entry in fs::read_dir(&private).map_err(Error::io("look at", &private))?.flatten() {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use runner_core::config::Config;
 use runner_core::layout::Doc;
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::object_id::CommitId;
@@ -18,6 +19,7 @@ use crate::repo::journal::PublishEntry;
 use crate::repo::locked_repo::LockedRepo;
 use crate::repo::publish;
 use crate::repo::recovery::Recovered;
+use crate::room::KeptStore;
 
 /// The iteration that a fork continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +64,10 @@ pub fn fork(dir: &Path, from: ForkBase, name: Option<RunId>) -> Result<ForkResul
         git,
         &PublishEntry { run: run.clone(), old_tip: None, new_tip: commit.clone(), from: head.clone() },
     )?;
+    let config = Config::decode(&git.file_at(&commit, Doc::Config.path())?).unwrap_or_default();
+    let kept = KeptStore::of_run(git, &run);
+    kept.forget()?;
+    kept.begin(git, &config.guard.keep)?;
     Ok(ForkResult { run, commit, from, recovered })
 }
 

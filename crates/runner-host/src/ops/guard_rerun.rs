@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use runner_core::checks::{effective_exit, reader, red_kind};
 use runner_core::config::{Config, RoomMode};
+use runner_core::layout::Doc;
 use runner_core::model::checks::{Check, CheckExit, RedKind};
 use runner_core::model::object_id::CommitId;
+use runner_core::model::run_state::RunState;
 use runner_core::step::GuardExit;
 use supervise::signals::{ShutdownSignal, SignalListener};
 use supervise::{CancelHandle, ExitReason, OutputTarget, ProcessSpec, SupervisorSlot, TimeLimits};
@@ -22,7 +24,7 @@ use crate::git::{Git, lossy};
 use crate::iteration::check_report::CheckReport;
 use crate::redaction::output_filter;
 use crate::repo::commit_files::protection_at;
-use crate::room::{Candidate, CheckFiles, Room, SetupNeed};
+use crate::room::{Candidate, CheckFiles, KeptFiles, Room, SetupNeed};
 
 /// How a rerun ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,12 +166,23 @@ impl GuardRerunner {
         Ok(rerun.without_changes(&changed))
     }
 
+    /// What guards of this run's commits get of the files that the configuration keeps.
+    pub(super) fn kept_files(&self, commit: &CommitId) -> Result<KeptFiles, Error> {
+        let state = RunState::decode(&self.git.file_at(commit, Doc::RunState.path())?);
+        match state.ok().and_then(|state| state.run_id) {
+            Some(run) => KeptFiles::for_rerun(&self.git, &run),
+            None => Ok(KeptFiles::of_work_tree(&self.git)),
+        }
+    }
+
     /// A fresh room with the files of a commit; none if the machine has none to offer and the configuration does not insist.
     fn room_at(&self, commit: &CommitId, config: &Config) -> Option<Result<RerunRoom, Error>> {
         let open = || -> Result<RerunRoom, Error> {
             let dir = TempDir::create()?;
             let candidate = Candidate { tree: self.git.tree_of(commit)?, commit: commit.clone() };
-            let mut room = Room::fresh(&self.git, &dir.path().join("room"), &config.guard, &candidate)?;
+            let kept = self.kept_files(commit)?;
+            let folder = dir.path().join("room");
+            let mut room = Room::fresh(&self.git, &folder, &config.guard, &candidate, kept)?;
             let protection = protection_at(&self.git, commit, &config.guard)?;
             let protected = self.git.matching_paths(commit, &protection.files)?;
             room.enter(&self.git, &config.guard, &candidate, &protected)?;

@@ -25,6 +25,7 @@ use crate::git::{Git, RebaseResult, TreeEntry, lossy};
 use crate::repo::documents::{docs_at_commit, first_paths};
 use crate::repo::locked_repo::LockedRepo;
 use crate::repo::run_history::{RunSelector, resolve, run_history};
+use crate::room::KeptFiles;
 use crate::view::run_view::{IterationView, RunView};
 
 /// How many violations of the audit an error lists.
@@ -364,7 +365,7 @@ impl PreparedLand {
 
     /// Runs the guard on the new commits, in a temporary clone.
     pub fn check_guard(&self, dir: &Path) -> Result<(), Error> {
-        let check = CommitCheck { command: self.guard_words(), config: self.config.clone(), pinned: None };
+        let check = CommitCheck { command: self.guard_words()?, config: self.config.clone(), pinned: None };
         let (outcome, output) = GuardRerunner::begin(dir)?.check(&self.tip, &check)?;
         let how = match outcome {
             GuardRerunOutcome::Ended(exit) if exit.to_string() == "0" => return Ok(()),
@@ -377,22 +378,23 @@ impl PreparedLand {
     }
 
     /// The guard as words; with a setup or kept folders, a shell line that prepares the clone first.
-    fn guard_words(&self) -> Vec<String> {
+    fn guard_words(&self) -> Result<Vec<String>, Error> {
         let guard = &self.config.guard;
         let mut lines: Vec<String> = Vec::new();
+        let files = KeptFiles::for_rerun(self.repo.git(), &self.run)?;
         for path in guard.keep.iter().map(|path| path.trim_end_matches('/')) {
-            let kept = self.repo.git().root().join(path);
-            if kept.symlink_metadata().is_ok() {
-                let words = ["ln", "-s", &kept.to_string_lossy(), path].map(str::to_owned);
+            if let Some(kept) = files.path_of(path)? {
+                // A copy: the guard may write to it.
+                let words = ["cp", "-a", &kept.to_string_lossy(), path].map(str::to_owned);
                 lines.push(command_line(&words));
             }
         }
         lines.extend(guard.setup.as_ref().map(|setup| format!("({})", command_line(setup.words()))));
         if lines.is_empty() {
-            return guard.command.words().to_vec();
+            return Ok(guard.command.words().to_vec());
         }
         lines.push(command_line(guard.command.words()));
-        vec!["sh".to_owned(), "-c".to_owned(), lines.join(" && ")]
+        Ok(vec!["sh".to_owned(), "-c".to_owned(), lines.join(" && ")])
     }
 
     /// Creates the branch, or moves the base branch forward. Returns the landed commits, oldest first.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use runner_core::config::Config;
+use runner_core::config::{Config, IgnoredFiles, RoomMode};
 use runner_core::layout::Doc;
 use runner_core::model::heldout::HeldoutRecord;
 use runner_core::model::object_id::CommitId;
@@ -129,6 +129,10 @@ fn steps(
             output: Vec::new(),
         }]);
     };
+    if let Some(why) = unrepeatable(rerunner, pass, config)? {
+        unrepeated.push(why);
+        return Ok(Vec::new());
+    }
     let mut steps = Vec::new();
     if let Some(checks) = &pass.checks {
         let git = rerunner.git();
@@ -163,6 +167,27 @@ fn steps(
     }
     steps.push(rerunner.run_guard(&pass.commit, config)?);
     Ok(steps)
+}
+
+/// Why a pass cannot be repeated here, if its guard had files that are in no commit: without them, a failure says nothing.
+fn unrepeatable(
+    rerunner: &GuardRerunner,
+    pass: &PassingCommit,
+    config: &Config,
+) -> Result<Option<String>, Error> {
+    let guard = &config.guard;
+    if guard.room == RoomMode::InPlace {
+        return Ok(None);
+    }
+    if guard.ignored == IgnoredFiles::Worktree {
+        let why =
+            "its guard had ignored files of the work tree (ignored = \"worktree\"), which are in no commit";
+        return Ok(Some(format!("iteration {}: {why}", pass.iter)));
+    }
+    let missing = rerunner.kept_files(&pass.commit)?.missing(&guard.keep)?;
+    Ok(missing.map(|path| {
+        format!("iteration {}: its guard had a copy of `{path}` (keep), which is not here", pass.iter)
+    }))
 }
 
 /// Repeats a held-out check before the work and after it; or why that cannot be done here.

@@ -42,6 +42,7 @@ use crate::repo::locked_repo::LockedRepo;
 use crate::repo::paths::RUNNER_LOCAL;
 use crate::repo::publish;
 use crate::repo::recovery::Recovered;
+use crate::room::KeptStore;
 use crate::view::checks::{check_faults, checks_at_commit, checks_in_work_tree};
 use crate::view::inspect::tools_faults;
 
@@ -141,6 +142,7 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
     refuse_bad_checks(git, head, &composed)?;
     let new_tip = context.store_commit(&composed, options)?;
     context.publish(&new_tip)?;
+    context.keep_files(&composed, &runs)?;
     ignore_local_files(git);
     let kind = match &old_tip {
         None => StartKind::New,
@@ -338,6 +340,23 @@ impl StartContext<'_> {
         };
         let environment = environment(self.git, self.old_tip.unwrap_or(self.head), &config.guard)?;
         Ok(start::with_surroundings(composed, heldout, environment)?)
+    }
+
+    /// Asks for copies of the files that the configuration keeps, and removes those of runs that have no branch any more.
+    fn keep_files(&self, composed: &StartDocuments, others: &[RunId]) -> Result<(), Error> {
+        let config = composed.docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok());
+        let kept = KeptStore::of_run(self.git, self.run);
+        if self.old_tip.is_none() {
+            kept.forget()?;
+        }
+        kept.begin(self.git, &config.unwrap_or_default().guard.keep)?;
+        for entry in fs::read_dir(self.git.paths().all_kept()).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            if !others.iter().chain([self.run]).any(|run| name == run.as_str()) {
+                atomic::remove_any(&entry.path())?;
+            }
+        }
+        Ok(())
     }
 
     /// Stores the commit that the run continues from. If nothing changed, that is the branch's tip.

@@ -229,6 +229,15 @@ impl RepoPaths {
         self.private().join("room")
     }
 
+    /// Copies of the user's ignored files for the rooms, one folder per run.
+    pub(crate) fn all_kept(&self) -> PathBuf {
+        self.private().join("kept")
+    }
+
+    pub(crate) fn kept(&self, run: &str) -> PathBuf {
+        self.all_kept().join(run)
+    }
+
     /// A room for one held-out check.
     pub(crate) fn heldout_room(&self) -> PathBuf {
         self.private().join("heldout-room")

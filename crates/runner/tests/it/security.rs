@@ -6,6 +6,7 @@ pub(crate) mod forged_runs;
 pub(crate) mod guards_of_projects;
 pub(crate) mod hostile_agents;
 pub(crate) mod in_place;
+pub(crate) mod kept_files;
 pub(crate) mod planted_config;
 pub(crate) mod protection;
 pub(crate) mod redaction;
