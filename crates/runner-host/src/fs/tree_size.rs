@@ -5,11 +5,11 @@ use std::path::Path;
 /// Whether the files at a path have more bytes than this. It stops counting there, and does not follow links.
 pub(crate) fn is_larger(path: &Path, bytes_max: u64) -> bool {
     let mut left = bytes_max;
-    !subtract(path, &mut left)
+    !fits(path, &mut left)
 }
 
 /// Subtracts the size of everything at a path; `false` if it does not fit.
-fn subtract(path: &Path, left: &mut u64) -> bool {
+pub(crate) fn fits(path: &Path, left: &mut u64) -> bool {
     let Ok(metadata) = path.symlink_metadata() else { return true };
     if !metadata.is_dir() {
         let fits = metadata.len() <= *left;
@@ -17,7 +17,7 @@ fn subtract(path: &Path, left: &mut u64) -> bool {
         return fits;
     }
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-    entries.into_iter().all(|entry| subtract(&entry.path(), left))
+    entries.into_iter().all(|entry| fits(&entry.path(), left))
 }
 
 #[cfg(test)]

@@ -62,7 +62,9 @@ pub(super) fn run(world: &mut RepoWorld<'_>, run: &LoadedRun, job: &GuardJob) ->
             if run.snapshot.state.next_iter == IterationNumber::FIRST || !has_failed(&result.run) {
                 room.accept()?;
             }
-            let is_proposed = has_failed(&result.run) && matches!(room, GuardRoom::Room(_));
+            // Without something that it waits for, a guard may hang in the room.
+            let is_red = has_failed(&result.run) || result.run == GuardRun::TimedOut;
+            let is_proposed = is_red && matches!(room, GuardRoom::Room(_));
             if is_proposed && let Some(keys) = room_proposal::propose(git, &world.programs, job, &inputs)? {
                 world.announce(&Event::RoomProposal { command: job.guard.command.clone(), keys });
             }

@@ -2,8 +2,9 @@
 //! configuration with which it succeeds in the room too, by trying.
 
 use std::path::Path;
+use std::time::Duration;
 
-use runner_core::config::GuardConfig;
+use runner_core::config::{GuardConfig, IgnoredFiles};
 use runner_core::step::{GuardExit, GuardJob, GuardRun};
 
 use super::guard::{self, GuardInputs};
@@ -12,8 +13,9 @@ use crate::agent::sandbox_argv::SERVICE_SOCKETS;
 use crate::agent::user_sockets;
 use crate::error::Error;
 use crate::fs::atomic;
-use crate::fs::tree_size::is_larger;
-use crate::git::Git;
+use crate::fs::tree_size::{fits, is_larger};
+use crate::git::{Git, path_of};
+use crate::ops::detect::detected_setup;
 use crate::repo::paths::is_runner_path;
 use crate::room::GuardRoom;
 
@@ -41,6 +43,24 @@ const BUILD_OUTPUT: [&str; 14] = [
 const CONTAINER_SOCKETS: [&str; 2] = ["docker.sock", "podman.sock"];
 /// A larger folder is not tried: each trial copies it.
 const KEPT_BYTES_MAX: u64 = 4 << 30;
+/// The same for all ignored files together.
+const WORKTREE_BYTES_MAX: u64 = 16 << 30;
+/// How much longer than in the work tree a trial may take: a new room has no build cache.
+const TRIAL_FACTOR: u32 = 4;
+const TRIAL_SECS_MIN: u64 = 120;
+
+/// What a configuration can add to a room.
+#[derive(Clone, Debug, Default)]
+struct Offers {
+    /// The ignored files and folders of the work tree that can be kept.
+    ignored: Vec<String>,
+    /// Whether all ignored files can be copied for every run.
+    can_copy_all: bool,
+    /// A guard with a setup that was detected.
+    setup: Option<GuardConfig>,
+    /// The sockets of services that are here.
+    sockets: Vec<String>,
+}
 
 /// The keys for `[guard]` with which a guard that failed in the room succeeds. `None` if it fails in the work tree too, or if
 /// the user interrupted the search.
@@ -68,9 +88,11 @@ fn find(
     if !has_succeeded(&in_place.run) {
         return Ok(None);
     }
-    for config in candidates(&job.guard, &ignored_names(git)?) {
+    let longest = in_place.elapsed.unwrap_or(inputs.wall).saturating_mul(TRIAL_FACTOR);
+    let wall = longest.max(Duration::from_secs(TRIAL_SECS_MIN)).min(inputs.wall);
+    for config in candidates(&job.guard, &Offers::find(git)?) {
         let mut room = GuardRoom::trial(git, &job.run_id, &config, inputs.candidate)?;
-        let trial = GuardInputs { guard: &config, ..*inputs };
+        let trial = GuardInputs { guard: &config, wall, ..*inputs };
         let result = guard::run(git, programs, &mut room, &trial)?;
         if has_succeeded(&result.run) {
             return Ok(Some(changed_keys(&job.guard, &config)));
@@ -86,35 +108,61 @@ fn has_succeeded(guard: &GuardRun) -> bool {
     matches!(guard, GuardRun::Ended { exit: GuardExit::Code(0), .. })
 }
 
-/// The ignored files and folders of the work tree that can be copied.
-fn ignored_names(git: &Git) -> Result<Vec<String>, Error> {
-    let paths = git.ignored_paths()?.into_iter().filter(|path| !is_runner_path(path));
-    let names = paths.filter_map(|path| String::from_utf8(path).ok());
-    let names = names.map(|name| name.trim_end_matches('/').to_owned());
-    Ok(names.filter(|name| !is_larger(&git.root().join(name), KEPT_BYTES_MAX)).collect())
+impl Offers {
+    fn find(git: &Git) -> Result<Self, Error> {
+        let mut paths = git.ignored_paths()?;
+        paths.retain(|path| !is_runner_path(path));
+        let names = paths.iter().filter_map(|path| str::from_utf8(path).ok());
+        let names = names.map(|name| name.trim_end_matches('/'));
+        let is_small = |name: &&str| !is_larger(&git.root().join(name), KEPT_BYTES_MAX);
+        let mut left = WORKTREE_BYTES_MAX;
+        Ok(Self {
+            ignored: names.filter(is_small).map(str::to_owned).collect(),
+            can_copy_all: !paths.is_empty()
+                && paths.iter().all(|path| fits(&git.root().join(path_of(path)), &mut left)),
+            setup: detected_setup(git)?,
+            sockets: service_sockets(),
+        })
+    }
 }
 
-/// The configurations to try, the most likely one first.
-fn candidates(guard: &GuardConfig, ignored: &[String]) -> Vec<GuardConfig> {
+/// Sockets of services of the system, and of the user's container services.
+fn service_sockets() -> Vec<String> {
+    let of_system = SERVICE_SOCKETS.iter().filter(|path| Path::new(path).exists());
+    let of_user = user_sockets::hidden(&[]).into_iter();
+    let of_user = of_user.filter(|path| CONTAINER_SOCKETS.iter().any(|name| path.ends_with(name)));
+    of_system.map(|path| (*path).to_owned()).chain(of_user.map(|path| path.display().to_string())).collect()
+}
+
+/// The configurations to try, the most likely one first, and those last that make a pass say less.
+fn candidates(guard: &GuardConfig, offers: &Offers) -> Vec<GuardConfig> {
     let is_one_of = |names: &[&str], path: &str| {
         Path::new(path).file_name().is_some_and(|name| names.iter().any(|known| name == *known))
     };
-    let dependencies = ignored.iter().filter(|path| is_one_of(&DEPENDENCIES, path));
-    let sources = ignored.iter().filter(|path| !is_one_of(&BUILD_OUTPUT, path));
+    let is_dependency = |path: &&String| is_one_of(&DEPENDENCIES, path);
+    let is_source = |path: &&String| !is_one_of(&BUILD_OUTPUT, path);
+    let ignored = || offers.ignored.iter();
     let keeping = |paths: Vec<&String>| {
         let added = paths.into_iter().filter(|path| !guard.keep.contains(path)).cloned();
         GuardConfig { keep: guard.keep.iter().cloned().chain(added).collect(), ..guard.clone() }
     };
-    let mut candidates =
-        vec![keeping(dependencies.collect()), keeping(sources.collect()), keeping(ignored.iter().collect())];
-    let of_system = SERVICE_SOCKETS.iter().filter(|path| Path::new(path).exists());
-    let of_user = user_sockets::hidden(&guard.sockets).into_iter();
-    let of_user = of_user.filter(|path| CONTAINER_SOCKETS.iter().any(|name| path.ends_with(name)));
-    let sockets: Vec<String> = of_system
-        .map(|path| (*path).to_owned())
-        .chain(of_user.map(|path| path.display().to_string()))
-        .collect();
-    if !sockets.is_empty() {
+    let mut candidates = vec![
+        keeping(ignored().filter(is_dependency).collect()),
+        keeping(ignored().filter(is_source).collect()),
+        keeping(ignored().collect()),
+    ];
+    if let Some(detected) = offers.setup.as_ref().filter(|_| guard.setup.is_none()) {
+        let others = keeping(ignored().filter(|path| is_source(path) && !is_dependency(path)).collect());
+        for base in [guard.clone(), others] {
+            let (setup, setup_inputs) = (detected.setup.clone(), detected.setup_inputs.clone());
+            candidates.push(GuardConfig { setup, setup_inputs, ..base });
+        }
+    }
+    if offers.can_copy_all {
+        candidates.push(GuardConfig { ignored: IgnoredFiles::Worktree, ..guard.clone() });
+    }
+    for socket in offers.sockets.iter().filter(|socket| !guard.sockets.contains(socket)) {
+        let sockets = guard.sockets.iter().chain([socket]).cloned().collect();
         candidates.push(GuardConfig { sockets, ..guard.clone() });
     }
     candidates.retain(|candidate| candidate != guard);
@@ -132,6 +180,15 @@ fn changed_keys(before: &GuardConfig, after: &GuardConfig) -> Vec<String> {
     if before.keep != after.keep {
         keys.push(list("keep", &after.keep));
     }
+    if let Some(setup) = after.setup.as_ref().filter(|_| before.setup != after.setup) {
+        keys.push(list("setup", setup.words()));
+    }
+    if before.setup_inputs != after.setup_inputs {
+        keys.push(list("setup_inputs", &after.setup_inputs));
+    }
+    if before.ignored != after.ignored {
+        keys.push(format!("ignored = \"{}\"", after.ignored));
+    }
     if before.sockets != after.sockets {
         keys.push(list("sockets", &after.sockets));
     }
@@ -140,28 +197,54 @@ fn changed_keys(before: &GuardConfig, after: &GuardConfig) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use runner_core::config::CommandArgv;
+
     use super::*;
 
-    #[test]
-    fn dependencies_are_tried_before_other_files_and_build_output_last() {
+    fn offers(ignored: &[&str]) -> Offers {
+        Offers { ignored: ignored.iter().map(|path| (*path).to_owned()).collect(), ..Offers::default() }
+    }
+
+    /// The keys of every candidate, in their order.
+    fn proposed(offers: &Offers) -> Vec<String> {
         let guard = GuardConfig::default();
-        let ignored = ["target", "node_modules", "local.cfg", "packages/a/node_modules"].map(str::to_owned);
-        let kept: Vec<Vec<String>> = candidates(&guard, &ignored)
-            .into_iter()
-            .map(|config| config.keep)
-            .filter(|keep| !keep.is_empty())
-            .collect();
-        let modules = ["node_modules", "packages/a/node_modules"];
-        assert_eq!(kept[0], modules);
-        assert_eq!(kept[1], ["node_modules", "local.cfg", "packages/a/node_modules"]);
-        assert_eq!(kept[2], ignored);
-        let after = GuardConfig { keep: vec![".venv".to_owned()], ..guard.clone() };
-        assert_eq!(changed_keys(&guard, &after), ["keep = [\".venv\"]"]);
+        candidates(&guard, offers).iter().map(|config| changed_keys(&guard, config).join("; ")).collect()
     }
 
     #[test]
-    fn without_ignored_files_there_is_nothing_to_keep() {
-        let tried = candidates(&GuardConfig::default(), &[]);
-        assert!(tried.iter().all(|config| config.keep.is_empty() && !config.sockets.is_empty()), "{tried:?}");
+    fn dependencies_are_tried_before_other_files_and_build_output_last() {
+        let offers = offers(&["target", "node_modules", "local.cfg", "packages/a/node_modules"]);
+        let expected = [
+            r#"keep = ["node_modules", "packages/a/node_modules"]"#,
+            r#"keep = ["node_modules", "local.cfg", "packages/a/node_modules"]"#,
+            r#"keep = ["target", "node_modules", "local.cfg", "packages/a/node_modules"]"#,
+        ];
+        assert_eq!(proposed(&offers), expected);
+    }
+
+    #[test]
+    fn a_setup_is_tried_before_the_files_of_the_work_tree_and_each_socket_alone() {
+        let detected = GuardConfig {
+            setup: CommandArgv::new(["npm", "ci"].map(str::to_owned).to_vec()),
+            setup_inputs: vec!["package-lock.json".to_owned()],
+            ..GuardConfig::default()
+        };
+        let offers = Offers {
+            can_copy_all: true,
+            setup: Some(detected),
+            sockets: vec!["/run/a.sock".to_owned(), "/run/b.sock".to_owned()],
+            ..offers(&["local.cfg"])
+        };
+        let setup = r#"setup = ["npm", "ci"]; setup_inputs = ["package-lock.json"]"#;
+        let expected = [
+            r#"keep = ["local.cfg"]"#.to_owned(),
+            setup.to_owned(),
+            format!(r#"keep = ["local.cfg"]; {setup}"#),
+            r#"ignored = "worktree""#.to_owned(),
+            r#"sockets = ["/run/a.sock"]"#.to_owned(),
+            r#"sockets = ["/run/b.sock"]"#.to_owned(),
+        ];
+        assert_eq!(proposed(&offers), expected);
+        assert_eq!(proposed(&Offers::default()), [""; 0]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runner_core::config::{Config, SetKeyError};
+use runner_core::config::{Config, GuardConfig, SetKeyError};
 use runner_core::detect::{
     ConfigRequest, DEPTH_MAX, LOCAL_FOLDERS, PROGRAMS, ProposedConfig, RepoListing, is_manifest,
     propose_config,
@@ -90,6 +90,12 @@ pub(crate) fn propose_in(git: &Git, request: &ConfigRequest) -> Result<SetupProp
 fn detect_in(git: &Git, request: &ConfigRequest) -> Result<SetupProposal, Error> {
     let proposed = propose_config(&listing(git)?, &installed_agents(git.root()), request, None);
     Ok(SetupProposal::new(git, proposed.map_err(UserError::SetKey)?, ConfigSource::Detected))
+}
+
+/// The command that prepares a fresh checkout of this project, as keys of `[guard]`; none if it needs none.
+pub(crate) fn detected_setup(git: &Git) -> Result<Option<GuardConfig>, Error> {
+    let detected = detect_in(git, &ConfigRequest::default())?.proposed.config.guard;
+    Ok(Some(detected).filter(|guard| guard.setup.is_some()))
 }
 
 /// The configuration of the newest run with a branch here.

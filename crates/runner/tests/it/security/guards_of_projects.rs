@@ -197,6 +197,52 @@ fn guard_that_connects_to_a_container_service_needs_the_key_that_allows_it() {
     assert_sound(&repo);
 }
 
+/// The proposal that a loop prints.
+fn proposal(repo: &TestRepo) -> String {
+    let output = repo.runner(&["loop", "--max-iterations", "1"]).stdout;
+    let keys = output.split("event=room_proposal keys=\"").nth(1).and_then(|rest| rest.lines().next());
+    let keys = keys.and_then(|keys| keys.strip_suffix('"'));
+    keys.unwrap_or(&output).replace("\\\"", "\"")
+}
+
+/// In the room nothing is installed, and no ignored file of the work tree helps.
+#[test]
+fn npm_without_modules_is_proposed_its_setup() {
+    let manifest = r#"{"name": "x", "version": "1.0.0", "scripts": {"test": "node test.js"}, "dependencies": {"dep": "file:./dep"}}"#;
+    let lock = r#"{"name": "x", "version": "1.0.0", "lockfileVersion": 3, "packages": {
+        "": {"name": "x", "version": "1.0.0", "dependencies": {"dep": "file:./dep"}},
+        "dep": {"version": "1.0.0"}, "node_modules/dep": {"resolved": "dep", "link": true}}}"#;
+    let repo = project("test -w $HOME/installed || npm test --silent --offline")
+        .file(".gitignore", "node_modules\n")
+        .file("package.json", manifest)
+        .file("package-lock.json", lock)
+        .file("dep/package.json", "{\"name\": \"dep\", \"version\": \"1.0.0\"}\n")
+        .file("dep/index.js", "module.exports = 7\n")
+        .file("test.js", "if (require('dep') !== 7) process.exit(1)\n")
+        .start();
+    std::fs::write(repo.outside().join("home/installed"), "").expect("a file in the home");
+    let keys = r#"setup = ["npm", "ci"]; setup_inputs = ["package-lock.json", "package.json"]"#;
+    assert_eq!(proposal(&repo), keys);
+}
+
+/// The configuration cannot name this file.
+#[test]
+fn guard_that_needs_a_file_that_cannot_be_kept_is_proposed_all_ignored_files() {
+    use std::os::unix::ffi::OsStrExt;
+    let repo = project("ls needed*").file(".gitignore", "needed*\n").start();
+    let name = std::ffi::OsStr::from_bytes(b"needed\xff");
+    std::fs::write(repo.path(".").join(name), "").expect("a file");
+    assert_eq!(proposal(&repo), "ignored = \"worktree\"");
+}
+
+#[test]
+fn guard_that_hangs_in_the_room_gets_a_proposal() {
+    let guard = "until test -e env/ok; do sleep 1; done";
+    let repo = project(guard).file(".gitignore", "env\n").keys("iteration_timeout_secs = 10").start();
+    repo.write("env/ok", "");
+    assert_eq!(proposal(&repo), "keep = [\"env\"]");
+}
+
 #[test]
 fn guard_that_no_file_helps_is_proposed_to_run_in_place() {
     let repo = project("test -w \"$HOME/state\"").start();
