@@ -150,7 +150,9 @@ pub(super) fn after_stop(reason: &StopReason, run: Option<RunRef<'_>>) -> Vec<Ne
         ],
         StopReason::LoopBudget { spent: None, .. } => vec![
             command("runner log @", "see what the agent reported"),
-            command("runner loop", "continue without that limit"),
+            edit(Doc::Config, "add [prices] for its tokens, or remove the limit under [budget]"),
+            start_after_edit(),
+            command("runner loop", "continue, without an option that sets the limit"),
         ],
         StopReason::LoopIterations { .. }
         | StopReason::LoopBudget { .. }

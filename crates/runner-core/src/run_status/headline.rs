@@ -94,7 +94,12 @@ fn loop_budget(limit: BudgetLimit, spent: Option<u64>, max: u64) -> String {
                 amount(limit, max)
             )
         }
-        None => format!("{option} cannot be enforced: the last session did not report what it {verb}"),
+        None => {
+            let unit = if limit.is_money() { "dollars" } else { "tokens" };
+            format!(
+                "a limit in {unit} ([budget] or {option}) cannot be enforced: the last session did not report what it {verb}"
+            )
+        }
     }
 }
 

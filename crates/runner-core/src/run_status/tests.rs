@@ -139,7 +139,7 @@ fn stops_and_advice() -> Vec<(Value, &'static str, &'static str)> {
         ),
         (
             json!({ "reason": "loop_budget", "limit": "run_tokens", "spent": null, "max": 5 }),
-            "--max-tokens cannot be enforced: the last session did not report what it used",
+            "a limit in tokens ([budget] or --max-tokens) cannot be enforced: the last session did not report what it used",
             "runner log @",
         ),
         (

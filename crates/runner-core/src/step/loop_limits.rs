@@ -28,17 +28,32 @@ impl LoopLimits {
     /// reaches every limit on it: the limit must hold, and nothing shows whether it does.
     pub(super) fn reached(&self, began: &RunSpending, now: &RunSpending) -> Option<StopReason> {
         let spent = now.since(began);
-        for limit in [BudgetLimit::RunTokens, BudgetLimit::RunUsd] {
-            let Some(max) = limit.of(&self.budget) else { continue };
-            let unknown =
-                if limit.is_money() { spent.sessions_without_cost } else { spent.sessions_without_tokens };
-            if number(unknown) > 0 {
-                return Some(StopReason::LoopBudget { limit, spent: None, max });
-            }
+        if let Some(stop) = unmeasured(&self.budget, &spent, 1) {
+            return Some(stop);
         }
         let ReachedLimit { limit, spent, max } = reached(&self.budget, &spent, None)?;
         Some(StopReason::LoopBudget { limit, spent: Some(spent), max })
     }
+}
+
+/// The configured limit that does not hold, because two sessions of the loop did not report what it limits. One may be killed
+/// before it reports anything.
+pub(super) fn unmeasured_budget(
+    budget: &Budget,
+    began: &RunSpending,
+    now: &RunSpending,
+) -> Option<StopReason> {
+    unmeasured(budget, &now.since(began), 2)
+}
+
+/// The first limit on what this many sessions did not report.
+fn unmeasured(budget: &Budget, spent: &RunSpending, sessions: u64) -> Option<StopReason> {
+    BudgetLimit::ALL.into_iter().find_map(|limit| {
+        let max = limit.of(budget)?;
+        let unknown =
+            if limit.is_money() { spent.sessions_without_cost } else { spent.sessions_without_tokens };
+        (number(unknown) >= sessions).then_some(StopReason::LoopBudget { limit, spent: None, max })
+    })
 }
 
 #[cfg(test)]
@@ -63,6 +78,19 @@ mod tests {
         assert_eq!(limits.reached(&began, &below), None);
         let stop = StopReason::LoopBudget { limit: BudgetLimit::RunUsd, spent: Some(5), max: 5 };
         assert_eq!(limits.reached(&began, &below.with(cost(None, Some(1)))), Some(stop));
+    }
+
+    #[test]
+    fn two_sessions_of_unknown_cost_end_a_loop_with_a_configured_limit_on_it() {
+        let budget = Budget { leaf_usd: Some(Usd::of_microdollars(5)), ..Budget::default() };
+        let began = RunSpending::default().with(cost(None, None));
+        let one = began.with(cost(Some(1), None));
+        assert_eq!(unmeasured_budget(&budget, &began, &one), None);
+        let two = one.with(cost(Some(1), None));
+        let stop = StopReason::LoopBudget { limit: BudgetLimit::LeafUsd, spent: None, max: 5 };
+        assert_eq!(unmeasured_budget(&budget, &began, &two), Some(stop));
+        let tokens = Budget { run_tokens: BoundedInt::new(7), ..Budget::default() };
+        assert_eq!(unmeasured_budget(&tokens, &began, &two), None, "tokens are known");
     }
 
     #[test]

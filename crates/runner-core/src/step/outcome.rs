@@ -369,9 +369,9 @@ pub enum StopReason {
     MaxIterations { max: u32 },
     /// The command reached `--max-iterations`.
     LoopIterations { max: u32 },
-    /// The command reached `--max-usd` or `--max-tokens`.
+    /// The command reached `--max-usd` or `--max-tokens`, or sessions do not report what a limit is about.
     LoopBudget {
-        /// The limit of the run that corresponds to it.
+        /// The limit of the configuration, or the one that corresponds to the option.
         limit: BudgetLimit,
         /// What this loop used, in tokens or millionths of a dollar; none if a session did not report it.
         spent: Option<u64>,

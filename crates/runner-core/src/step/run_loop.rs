@@ -1,5 +1,6 @@
 //! The loop over steps: waits, limits of the loop, and what stops it.
 
+use super::loop_limits::unmeasured_budget;
 use super::recheck::RecordedEnd;
 use super::{
     Event, LoadedRun, LoopLimits, LoopWait, LoopWorld, NextAction, NextStep, SessionRequest, Snapshot,
@@ -49,7 +50,9 @@ pub fn run_loop<W: LoopWorld>(
             }
             StepResult::Iterated(iterated) => {
                 outage = ContinuedOutage::default();
-                reached = limits.reached(&began, &iterated.transition.state.spent);
+                let spent = &iterated.transition.state.spent;
+                let budget = &run.snapshot.config.budget;
+                reached = limits.reached(&began, spent).or_else(|| unmeasured_budget(budget, &began, spent));
                 let outages_before = run.snapshot.state.progress.outages;
                 completed += u32::from(iterated.transition.state.progress.outages == outages_before);
                 iterated.transition.next

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use runner_core::agents::{AgentSandbox, AgentSpec};
+use runner_core::agents::{AgentSandbox, AgentSpec, ReportedUsage};
 use runner_core::config::{Budget, Config, Executor, RoomMode, SandboxMode};
 use runner_core::detect::{AgentPresence, LoginState, login_places};
 use runner_core::layout::{Doc, RUNNER_DIR};
-use runner_core::model::cost::{RunSpending, unenforceable_limits};
+use runner_core::model::cost::{BudgetLimit, RunSpending, unenforceable_limits};
 use runner_core::model::goal::Goal;
 use runner_core::runs::start::DocSet;
 use supervise::executables;
@@ -213,31 +213,49 @@ pub(crate) fn guard_problem(root: &Path, config: &Config, stage: SetupStage) -> 
     problem(format!("`{program}` is not on PATH"), fix)
 }
 
-/// Limits on money that nothing can measure, because an agent is known not to report its cost.
+/// Limits of the configuration on what an agent is known not to report.
 fn limit_problem(config: &Config) -> Option<PreflightProblem> {
-    let spent = RunSpending::default();
-    let mut limits = config.agents().map(|agent| (agent, unenforceable_limits(config, &spent, agent)));
-    let (agent, limits) = limits.find(|(_, limits)| !limits.is_empty())?;
-    let keys: Vec<String> = limits.iter().map(|limit| format!("budget.{}", limit.as_str())).collect();
-    Some(unenforceable(agent, &keys.join(" and "), "budget.run_tokens"))
+    let name = |limit: BudgetLimit| format!("budget.{}", limit.as_str());
+    unenforceable(config, config.budget, &name, "budget.run_tokens")
 }
 
-/// The same for `--max-usd`.
+/// The same for the options of a loop.
 fn loop_limit_problem(config: &Config, loop_budget: &Budget) -> Option<PreflightProblem> {
-    let limited = Config { budget: *loop_budget, ..config.clone() };
-    let (spent, agents) = (RunSpending::default(), config.agents());
-    let mut agents = agents.filter(|agent| !unenforceable_limits(&limited, &spent, agent).is_empty());
-    Some(unenforceable(agents.next()?, "--max-usd", "--max-tokens"))
+    let name = |limit: BudgetLimit| if limit.is_money() { "--max-usd" } else { "--max-tokens" }.to_owned();
+    unenforceable(config, *loop_budget, &name, "--max-tokens")
 }
 
-fn unenforceable(agent: &Executor, limit: &str, instead: &str) -> PreflightProblem {
-    let fix = format!(
-        "add [prices.\"{}\"] to {} and run 'runner start', or limit tokens instead: {instead}",
-        agent.priced_as(),
-        Doc::Config.path()
-    );
-    let found = format!("{limit} cannot be enforced: {} does not report its cost", agent.label());
-    PreflightProblem::new("limits", found, fix)
+/// The limits of a budget that cannot be measured for one of the agents, and what to set instead for an agent that reports its
+/// tokens.
+fn unenforceable(
+    config: &Config,
+    budget: Budget,
+    name: &dyn Fn(BudgetLimit) -> String,
+    instead: &str,
+) -> Option<PreflightProblem> {
+    let spent = RunSpending::default();
+    // Each agent is looked at by itself, the reviewer too.
+    let limited = Config { budget, review: None, ..config.clone() };
+    let mut limits = config.agents().map(|agent| (agent, unenforceable_limits(&limited, &spent, agent)));
+    let (agent, limits) = limits.find(|(_, limits)| !limits.is_empty())?;
+    let names = limits.into_iter().map(name).collect::<Vec<_>>().join(" and ");
+    let reports_nothing = agent.agent().is_some_and(|agent| agent.reports == ReportedUsage::Nothing);
+    let (why, fix) = if reports_nothing {
+        let fix = format!(
+            "choose an agent that reports them, or remove {names} and limit iterations or time: \
+             runner loop --max-iterations N --until HH:MM"
+        );
+        ("reports neither tokens nor cost", fix)
+    } else {
+        let fix = format!(
+            "add [prices.\"{}\"] to {} and run 'runner start', or limit tokens instead: {instead}",
+            agent.priced_as(),
+            Doc::Config.path()
+        );
+        ("does not report its cost", fix)
+    };
+    let found = format!("{names} cannot be enforced: {} {why}", agent.label());
+    Some(PreflightProblem::new("limits", found, fix))
 }
 
 /// A sandbox that the configuration requires and that does not work here.

@@ -45,7 +45,44 @@ fn limit_that_cannot_be_measured_stops_the_loop() {
     let sandbox = four_tasks("echo $RUNNER_ITER > work; answer done");
     let stopped = sandbox.runner(&["loop", "--max-usd", "5"]);
     assert_eq!((stopped.code, sandbox.outcomes().len()), (Some(4), 1));
-    assert!(stopped.stdout.contains("--max-usd cannot be enforced"), "{}", stopped.stdout);
+    assert!(stopped.stdout.contains("--max-usd) cannot be enforced"), "{}", stopped.stdout);
+}
+
+#[test]
+fn configured_limit_that_cannot_be_measured_stops_the_loop_at_the_second_session() {
+    for limit in ["run_usd = 5", "leaf_usd = 5", "run_tokens = 5000"] {
+        let sandbox = RunBuilder::new(RUNNER)
+            .agent("echo $RUNNER_ITER > work; answer done")
+            .config_tables(&format!("[budget]\n{limit}"))
+            .start();
+        sandbox.runner(&["node", "split", "root", "--into", "A", "--into", "B", "--into", "C"]).ok();
+        let stopped = sandbox.runner(&["loop"]);
+        assert_eq!((stopped.code, sandbox.outcomes().len()), (Some(4), 2), "{limit}: {}", stopped.stdout);
+        assert!(stopped.stdout.contains("([budget] or --max-"), "{limit}: {}", stopped.stdout);
+        assert!(stopped.stdout.contains("event=end stop=loop_budget"), "{limit}: {}", stopped.stdout);
+        assert_sound(&sandbox);
+    }
+}
+
+#[test]
+fn limit_on_what_copilot_does_not_report_is_refused_by_its_own_name() {
+    let sandbox = RunBuilder::new(RUNNER)
+        .executor("kind = \"command\"\npreset = \"copilot\"\nprogram = \"/bin/true\"")
+        .executor_keys("")
+        .start();
+    for (arguments, limit) in [(["--max-tokens", "5000"], "--max-tokens"), (["--max-usd", "5"], "--max-usd")]
+    {
+        let refused = sandbox.runner(&[&["loop"], &arguments[..]].concat()).refused(2);
+        let found = format!("{limit} cannot be enforced: copilot reports neither tokens nor cost");
+        assert!(refused.contains(&found) && !refused.contains("[prices"), "{refused}");
+        assert!(refused.contains("--max-iterations"), "{refused}");
+    }
+    let config = sandbox.read(".runner/state/config.toml");
+    sandbox.write(".runner/state/config.toml", format!("{config}\n[budget]\nrun_tokens = 5\nrun_usd = 5\n"));
+    let refused = sandbox.runner(&["loop"]).refused(2);
+    let found =
+        "budget.run_tokens and budget.run_usd cannot be enforced: copilot reports neither tokens nor cost";
+    assert!(refused.contains(found), "{refused}");
 }
 
 #[test]
