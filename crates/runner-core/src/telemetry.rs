@@ -109,7 +109,7 @@ impl IterationTrace {
         }
     }
 
-    /// The agent's name, without its model: `codex` of `codex:gpt-5.5`.
+    /// The agent's name, without its model: `codex` of `codex:gpt-6.1-sol`.
     fn agent_name(&self) -> &str {
         self.agent.split(':').next().unwrap_or_default()
     }
@@ -128,6 +128,7 @@ impl IterationTrace {
             let counts = [
                 ("gen_ai.usage.input_tokens", usage.input_tokens),
                 ("gen_ai.usage.cache_read.input_tokens", usage.cached_input_tokens),
+                ("gen_ai.usage.cache_creation.input_tokens", usage.cache_write_input_tokens),
                 ("gen_ai.usage.output_tokens", usage.output_tokens),
             ];
             attributes.extend(counts.into_iter().filter_map(|(key, count)| Some(number(key, count?))));

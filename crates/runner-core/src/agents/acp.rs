@@ -257,13 +257,15 @@ fn add_cost(update: &Value, session: &mut ParsedSession) {
 fn add_tokens(usage: &Value, session: &mut ParsedSession) {
     let thoughts = number(usage, "thoughtTokens");
     let cached = number(usage, "cachedReadTokens");
+    let cache_write = number(usage, "cachedWriteTokens");
     let input = number(usage, "inputTokens").map(|input| {
-        let caches = cached.unwrap_or(0).saturating_add(number(usage, "cachedWriteTokens").unwrap_or(0));
+        let caches = cached.unwrap_or(0).saturating_add(cache_write.unwrap_or(0));
         input.saturating_add(caches)
     });
     session.usage = Usage {
         input_tokens: input,
         cached_input_tokens: cached,
+        cache_write_input_tokens: cache_write,
         output_tokens: number(usage, "outputTokens")
             .map(|output| output.saturating_add(thoughts.unwrap_or(0))),
         reasoning_tokens: thoughts,

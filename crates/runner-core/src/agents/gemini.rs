@@ -139,6 +139,7 @@ fn result(line: &Value, session: &mut ParsedSession) -> Vec<AgentEvent> {
     let count = TokenCount {
         input: tokens("input_tokens"),
         cached_input: tokens("cached"),
+        cache_write: None,
         output: tokens("output_tokens"),
     };
     add_usage(session, count, None);

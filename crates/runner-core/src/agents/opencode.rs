@@ -121,6 +121,7 @@ fn step_finish(part: &Value, session: &mut ParsedSession) -> Vec<AgentEvent> {
     let count = TokenCount {
         input: tokens("input") + cached_input + tokens("cache/write"),
         cached_input,
+        cache_write: Some(tokens("cache/write")),
         output: tokens("output") + tokens("reasoning"),
     };
     add_usage(session, count, part.get("cost"));

@@ -114,6 +114,7 @@ impl PiParser {
         let count = TokenCount {
             input: tokens("input") + tokens("cacheRead") + tokens("cacheWrite"),
             cached_input: tokens("cacheRead"),
+            cache_write: Some(tokens("cacheWrite")),
             output: tokens("output"),
         };
         add_usage(session, count, line.pointer("/usage/cost/total"));

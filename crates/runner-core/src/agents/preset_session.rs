@@ -31,6 +31,8 @@ pub(super) struct TokenCount {
     /// All input tokens, cached ones included.
     pub(super) input: u64,
     pub(super) cached_input: u64,
+    /// The input tokens that were written to a cache; none if the program does not report them.
+    pub(super) cache_write: Option<u64>,
     pub(super) output: u64,
 }
 
@@ -98,6 +100,10 @@ pub(super) fn add_usage(session: &mut ParsedSession, tokens: TokenCount, cost: O
     session.usage = Usage {
         input_tokens: plus(sum.input_tokens, tokens.input),
         cached_input_tokens: plus(sum.cached_input_tokens, tokens.cached_input),
+        cache_write_input_tokens: match tokens.cache_write {
+            Some(written) => plus(sum.cache_write_input_tokens, written),
+            None => sum.cache_write_input_tokens,
+        },
         output_tokens: plus(sum.output_tokens, tokens.output),
         reasoning_tokens: None,
         cost_microdollars: total_cost,

@@ -46,6 +46,10 @@ pub struct TokenPrice {
     #[schemars(extend("examples" = [0.125]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_input: Option<Usd>,
+    /// US dollars per million input tokens that are written to a cache [default: the price of `input`].
+    #[schemars(extend("examples" = [1.5625]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<Usd>,
     /// US dollars per million output tokens.
     #[schemars(extend("examples" = [10.0]))]
     pub output: Usd,
@@ -115,7 +119,7 @@ impl TokenPrice {
     pub(super) fn take(table: &mut TomlTable<'_>) -> Self {
         let mut price = Self::default();
         read_keys!(table, price: input, output);
-        read_optional_keys!(table, price: cached_input);
+        read_optional_keys!(table, price: cached_input, cache_write);
         price
     }
 }

@@ -10,6 +10,7 @@ struct ModelPrice {
     model: &'static str,
     input: u64,
     cached_input: u64,
+    cache_write: u64,
     output: u64,
 }
 
@@ -19,9 +20,27 @@ const CODEX_MODEL: &str = "gpt-6.1-sol";
 /// Standard prices. A request with more than 272,000 input tokens costs up to twice as much, which the totals of a session do
 /// not show.
 const DEFAULT_PRICES: [ModelPrice; 3] = [
-    ModelPrice { model: CODEX_MODEL, input: 2_000_000, cached_input: 100_000, output: 10_000_000 },
-    ModelPrice { model: "gpt-6-sol", input: 2_000_000, cached_input: 200_000, output: 10_000_000 },
-    ModelPrice { model: "gpt-6-luna", input: 100_000, cached_input: 10_000, output: 500_000 },
+    ModelPrice {
+        model: CODEX_MODEL,
+        input: 2_000_000,
+        cached_input: 100_000,
+        cache_write: 2_500_000,
+        output: 10_000_000,
+    },
+    ModelPrice {
+        model: "gpt-6-sol",
+        input: 2_000_000,
+        cached_input: 200_000,
+        cache_write: 2_500_000,
+        output: 10_000_000,
+    },
+    ModelPrice {
+        model: "gpt-6-luna",
+        input: 100_000,
+        cached_input: 10_000,
+        cache_write: 125_000,
+        output: 500_000,
+    },
 ];
 
 impl Config {
@@ -42,6 +61,7 @@ fn default_price(agent: &Executor) -> Option<TokenPrice> {
     Some(TokenPrice {
         input: Usd::of_microdollars(price.input),
         cached_input: Some(Usd::of_microdollars(price.cached_input)),
+        cache_write: Some(Usd::of_microdollars(price.cache_write)),
         output: Usd::of_microdollars(price.output),
     })
 }

@@ -69,7 +69,9 @@ fn estimate(usage: Usage, price: TokenPrice) -> u64 {
     let input = usage.input_tokens.unwrap_or(0);
     let cached = usage.cached_input_tokens.unwrap_or(0).min(input);
     let cost = |tokens: u64, price: Usd| u128::from(tokens) * u128::from(price.microdollars());
-    let sum = cost(input - cached, price.input)
+    let written = usage.cache_write_input_tokens.unwrap_or(0).min(input - cached);
+    let sum = cost(input - cached - written, price.input)
+        + cost(written, price.cache_write.unwrap_or(price.input))
         + cost(cached, price.cached_input.unwrap_or(price.input))
         + cost(usage.output_tokens.unwrap_or(0), price.output);
     u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)
@@ -326,7 +328,12 @@ mod tests {
 
     fn price() -> TokenPrice {
         let usd = Usd::of_microdollars;
-        TokenPrice { input: usd(1_250_000), cached_input: Some(usd(125_000)), output: usd(10_000_000) }
+        TokenPrice {
+            input: usd(1_250_000),
+            cached_input: Some(usd(125_000)),
+            cache_write: Some(usd(2_000_000)),
+            output: usd(10_000_000),
+        }
     }
 
     #[test]
@@ -342,6 +349,11 @@ mod tests {
             estimated,
             SessionCost { tokens: Some(1050), microdollars: Some(1638), basis: CostSource::Estimated }
         );
+        // The same with 200 of the 900 at 2 dollars a million: 150 millionths more.
+        let written = Usage { cache_write_input_tokens: Some(200), ..usage(1000, 100, 50, None) };
+        assert_eq!(SessionCost::of(&ENDED, written, Some(price())).microdollars, Some(1788));
+        let without_price = TokenPrice { cache_write: None, ..price() };
+        assert_eq!(SessionCost::of(&ENDED, written, Some(without_price)).microdollars, Some(1638));
         let unknown = SessionCost::of(&ENDED, usage(10, 0, 5, None), None);
         assert_eq!((unknown.microdollars, unknown.basis), (None, CostSource::Unknown));
         assert_eq!(SessionCost::of(&ENDED, Usage::default(), Some(price())).basis, CostSource::Unknown);

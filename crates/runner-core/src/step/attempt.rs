@@ -266,6 +266,9 @@ pub struct Usage {
     pub input_tokens: Option<u64>,
     /// The input tokens that were read from a cache.
     pub cached_input_tokens: Option<u64>,
+    /// The input tokens that were written to a cache, if the agent reports them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write_input_tokens: Option<u64>,
     /// All output tokens, reasoning included.
     pub output_tokens: Option<u64>,
     /// The output tokens spent on reasoning, if the agent reports them.

@@ -140,6 +140,7 @@ fn budget(random: &mut Random) -> (Budget, Prices) {
     let price = TokenPrice {
         input: Usd::of_microdollars(1_250_000),
         cached_input: random.percent(50).then_some(Usd::of_microdollars(125_000)),
+        cache_write: None,
         output: Usd::of_microdollars(10_000_000),
     };
     let priced = ["codex", "large"].into_iter().filter(|_| random.percent(50));

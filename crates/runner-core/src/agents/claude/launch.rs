@@ -16,13 +16,15 @@ use crate::model::tools::ToolName;
 /// A fresh session that prints its events, stores nothing and asks no questions. Without setting sources, neither the
 /// repository's nor the user's hooks run, and no CLAUDE.md is read: the prompt is the agent's only instruction. No skills
 /// and no commands.
-const FLAGS: [&str; 11] = [
+const FLAGS: [&str; 13] = [
     "--print",
     "--output-format",
     "stream-json",
     "--verbose",
     "--permission-mode",
     "bypassPermissions",
+    "--permission-prompts",
+    "none",
     "--no-session-persistence",
     "--setting-sources",
     "",

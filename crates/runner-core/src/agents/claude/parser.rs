@@ -40,7 +40,11 @@ pub(in crate::agents) enum CacheTokens {
 impl LineParser for ClaudeParser {
     fn parse_line(&mut self, line: &Value, session: &mut ParsedSession) -> Vec<AgentEvent> {
         let mut events = match text(line, "type") {
-            "system" => system(line, session).into_iter().map(AgentEvent::new).collect(),
+            "system" if text(line, "subtype") == "init" => {
+                let entered = entered(line).into_iter().map(|text| AgentEventKind::Warning { text });
+                std::iter::once(init(line, session)).chain(entered).map(AgentEvent::new).collect()
+            }
+            "system" => system(line).into_iter().map(AgentEvent::new).collect(),
             "assistant" => self.assistant(line, session),
             "user" => self.user(line),
             "result" => self.result(line, session),
@@ -115,6 +119,11 @@ impl ClaudeParser {
                 sum.cached_input_tokens,
                 counted.cached_input_tokens,
                 usage.cached_input_tokens,
+            ),
+            cache_write_input_tokens: replaced(
+                sum.cache_write_input_tokens,
+                counted.cache_write_input_tokens,
+                usage.cache_write_input_tokens,
             ),
             output_tokens: replaced(sum.output_tokens, counted.output_tokens, usage.output_tokens),
             ..sum
@@ -191,9 +200,8 @@ impl ClaudeParser {
     }
 }
 
-fn system(line: &Value, session: &mut ParsedSession) -> Option<AgentEventKind> {
+fn system(line: &Value) -> Option<AgentEventKind> {
     Some(match text(line, "subtype") {
-        "init" => init(line, session),
         "api_retry" => AgentEventKind::Retry {
             text: some_text(line, "error").unwrap_or_else(|| "the request failed".to_owned()),
             attempt: number(line, "attempt"),
@@ -233,6 +241,37 @@ fn init(line: &Value, session: &mut ParsedSession) -> AgentEventKind {
     }
 }
 
+/// What takes part in the session besides the prompt, by the program's own account. The runner switches all of it off, so each
+/// is worth a warning: another version of the program may ignore a switch. Its built-in plugins are part of the program, and it
+/// names its socket for messages also if it refuses them.
+fn entered(line: &Value) -> Vec<String> {
+    let facts = [
+        ("plugins", "plugins take part in this session"),
+        ("skills", "skills take part in this session"),
+        ("memory_paths", "memory of other sessions takes part in this session"),
+        ("mcp_server_errors", "MCP servers failed"),
+    ];
+    let named = facts.into_iter().map(|(key, fact)| (fact, names(line.get(key).unwrap_or(&Value::Null))));
+    let named = named.filter(|(_, names)| !names.is_empty());
+    named.map(|(fact, names)| truncate::name(&format!("{fact}: {}", names.join(", ")))).collect()
+}
+
+/// The texts of a list or an object, or the names of the objects in it.
+fn names(value: &Value) -> Vec<String> {
+    let entries: Vec<&Value> = match value {
+        Value::Array(entries) => entries.iter().collect(),
+        Value::Object(entries) => entries.values().collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    };
+    let entries = entries.into_iter().filter(|entry| text(entry, "path") != "builtin");
+    let name = |entry: &Value| match entry {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(some_text(other, "name").unwrap_or_else(|| other.to_string())),
+    };
+    entries.filter_map(name).collect()
+}
+
 /// A tool's result: a text, or a list of blocks, some of which have text.
 fn result_text(content: &Value) -> String {
     match content {
@@ -254,13 +293,15 @@ fn exit_code(result: &str) -> Option<i64> {
 fn message_usage(usage: &Value, cache_tokens: CacheTokens) -> Usage {
     let tokens = |key: &str| number(usage, key).unwrap_or(0);
     let cached = tokens("cache_read_input_tokens");
-    let input = tokens("input_tokens") + tokens("cache_creation_input_tokens");
+    let cache_write = tokens("cache_creation_input_tokens");
+    let input = tokens("input_tokens") + cache_write;
     Usage {
         input_tokens: Some(match cache_tokens {
             CacheTokens::Separate => input + cached,
             CacheTokens::Included => input,
         }),
         cached_input_tokens: Some(cached),
+        cache_write_input_tokens: Some(cache_write),
         output_tokens: number(usage, "output_tokens"),
         reasoning_tokens: None,
         cost_microdollars: None,
@@ -275,9 +316,11 @@ fn total_usage(line: &Value, cache_tokens: CacheTokens) -> Option<Usage> {
         Some(models) => {
             let sum = |key: &str| models.values().filter_map(|model| number(model, key)).sum::<u64>();
             let cached = sum("cacheReadInputTokens");
+            let cache_write = sum("cacheCreationInputTokens");
             Usage {
-                input_tokens: Some(sum("inputTokens") + sum("cacheCreationInputTokens") + cached),
+                input_tokens: Some(sum("inputTokens") + cache_write + cached),
                 cached_input_tokens: Some(cached),
+                cache_write_input_tokens: Some(cache_write),
                 output_tokens: Some(sum("outputTokens")),
                 ..Usage::default()
             }

@@ -46,11 +46,12 @@ fn thread_started(line: &Value, session: &mut ParsedSession) -> AgentEventKind {
     AgentEventKind::Session { session_id, model: None, version: None, tools: Vec::new() }
 }
 
-/// Codex includes cached tokens in the input, and reasoning in the output.
+/// Codex includes tokens read from and written to a cache in the input, and reasoning in the output.
 fn token_usage(usage: &Value) -> Usage {
     Usage {
         input_tokens: number(usage, "input_tokens"),
         cached_input_tokens: number(usage, "cached_input_tokens"),
+        cache_write_input_tokens: number(usage, "cache_write_input_tokens"),
         output_tokens: number(usage, "output_tokens"),
         reasoning_tokens: number(usage, "reasoning_output_tokens"),
         cost_microdollars: None,

@@ -171,6 +171,7 @@ fn cost(job: &Job, transition: &Transition, config: &Config, seen: &mut Branches
     let default_price = TokenPrice {
         input: dollars(2_000_000),
         cached_input: Some(dollars(100_000)),
+        cache_write: Some(dollars(2_500_000)),
         output: dollars(10_000_000),
     };
     let price = config.prices.get(model.unwrap_or("codex")).copied();
