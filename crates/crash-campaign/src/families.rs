@@ -114,7 +114,8 @@ mod tests {
         let script = include_str!("../../../scripts/crash-mutants");
         let (_, rows) = script.split_once("sweeps_of() {").unwrap();
         let (rows, _) = rows.split_once("esac").unwrap();
-        let swept: Vec<_> = all().iter().map(|family| family.name).filter(|name| sweep_of(name).is_some()).collect();
+        let swept: Vec<_> =
+            all().iter().map(|family| family.name).filter(|name| sweep_of(name).is_some()).collect();
         assert!(swept.len() >= 3, "{swept:?}");
         for family in swept {
             assert!(rows.contains(&format!("--family {family}\"")), "no sweep of {family} in: {rows}");

@@ -237,7 +237,10 @@ mod tests {
     #[test]
     fn every_class_has_the_calls_that_can_fail_in_its_way() {
         for (class, expected) in [
-            (CallClass::Mutating, "write pwritev pwritev2 openat2 mknod fchown utimes unlink renameat2 setxattr"),
+            (
+                CallClass::Mutating,
+                "write pwritev pwritev2 openat2 mknod fchown utimes unlink renameat2 setxattr",
+            ),
             (
                 CallClass::Opening,
                 "open openat openat2 pipe pipe2 socket socketpair dup fcntl epoll_create1 eventfd2 pidfd_open memfd_create",

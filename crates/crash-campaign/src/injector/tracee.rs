@@ -54,7 +54,9 @@ impl StoppedCall {
             PathArguments::Descriptor(at) => vec![self.descriptor_path(self.descriptor(at))],
             PathArguments::Path(at) => vec![self.path(working_dir, at)],
             PathArguments::PathAt(at) => vec![self.path(self.descriptor(at), at + 1)],
-            PathArguments::Open(at) if class.counts_open(self.argument(at + 1)) => vec![self.path(working_dir, at)],
+            PathArguments::Open(at) if class.counts_open(self.argument(at + 1)) => {
+                vec![self.path(working_dir, at)]
+            }
             PathArguments::OpenAt(at) if class.counts_open(self.argument(at + 2)) => {
                 vec![self.path(self.descriptor(at), at + 1)]
             }

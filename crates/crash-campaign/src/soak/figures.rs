@@ -125,7 +125,9 @@ impl LoopFigures {
         let ratio = self.ratio(early, late).own;
         let is_too_slow = self.iterations() >= late && ratio > GROWTH_MAX;
         is_too_slow.then(|| {
-            format!("iteration {late} takes {ratio:.2} times as long as iteration {early}, more than {GROWTH_MAX}")
+            format!(
+                "iteration {late} takes {ratio:.2} times as long as iteration {early}, more than {GROWTH_MAX}"
+            )
         })
     }
 
@@ -233,7 +235,8 @@ mod tests {
 
     #[test]
     fn a_command_that_fails_or_needs_much_memory_fails_the_soak() {
-        let figures = |code, peak_megabytes| CommandFigures { code: Some(code), seconds: 1.0, peak_megabytes };
+        let figures =
+            |code, peak_megabytes| CommandFigures { code: Some(code), seconds: 1.0, peak_megabytes };
         assert_eq!(figures(0, 199.0).violation("verify"), None);
         let violation = figures(0, 201.0).violation("verify");
         assert_eq!(violation.as_deref(), Some("`runner verify` used 201 MB, more than 200"));

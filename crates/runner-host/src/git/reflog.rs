@@ -27,7 +27,10 @@ impl Git {
     }
 
     /// Those of the lines that are complete and name only objects that exist.
-    pub(crate) fn sound_reflog_lines<'l>(&self, lines: BTreeSet<&'l [u8]>) -> Result<BTreeSet<&'l [u8]>, Error> {
+    pub(crate) fn sound_reflog_lines<'l>(
+        &self,
+        lines: BTreeSet<&'l [u8]>,
+    ) -> Result<BTreeSet<&'l [u8]>, Error> {
         let ids = lines.iter().flat_map(|line| self.ids_of(line)).collect();
         let lost = self.missing_objects(&ids)?;
         let is_sound =
@@ -55,8 +58,10 @@ impl Git {
             return Ok(BTreeSet::new());
         }
         let request: String = ids.iter().map(|id| format!("{id}\n")).collect();
-        let output =
-            self.call(&["cat-file", "--batch-check=%(objecttype)", "--buffer"]).input(request.as_bytes()).run()?;
+        let output = self
+            .call(&["cat-file", "--batch-check=%(objecttype)", "--buffer"])
+            .input(request.as_bytes())
+            .run()?;
         let output = lossy(&output);
         Ok(output.lines().filter_map(|line| line.strip_suffix(" missing")).map(str::to_owned).collect())
     }

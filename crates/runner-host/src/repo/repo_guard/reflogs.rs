@@ -101,11 +101,10 @@ impl Reflogs {
             }
             let Some(found) = metadata(&path)? else { continue };
             // A folder may have the logs of branches below the name of one that is gone.
-            let is_foreign = !found.is_file() && !(found.is_dir() && has_ref_below(&name));
-            if is_foreign {
-                aside.take(&path, report)?;
-            } else if found.is_file() {
+            if found.is_file() {
                 make_writable(&path, found.permissions().mode());
+            } else if !found.is_dir() || !has_ref_below(&name) {
+                aside.take(&path, report)?;
             }
         }
         Ok(())
@@ -232,11 +231,7 @@ fn list_copies(folder: &Path) -> Result<BTreeMap<String, fs::Metadata>, Error> {
 }
 
 /// Collects the regular files at and below a path. A name that is not text is left out.
-fn collect_files(
-    root: &Path,
-    name: &str,
-    files: &mut BTreeMap<String, fs::Metadata>,
-) -> Result<(), Error> {
+fn collect_files(root: &Path, name: &str, files: &mut BTreeMap<String, fs::Metadata>) -> Result<(), Error> {
     let path = root.join(name);
     let Some(found) = metadata(&path)? else { return Ok(()) };
     if found.is_file() {
@@ -255,7 +250,9 @@ fn collect_files(
 fn metadata(path: &Path) -> Result<Option<fs::Metadata>, Error> {
     match path.symlink_metadata() {
         Ok(found) => Ok(Some(found)),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
         Err(error) => Err(Error::io("read", path)(error)),
     }
 }

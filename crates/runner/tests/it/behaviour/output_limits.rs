@@ -88,7 +88,16 @@ fn thousands_of_files_are_committed_in_one_iteration() {
 fn count_syncs(sandbox: &TestRepo) -> usize {
     let log = sandbox.outside().join("syncs");
     let mut strace = sandbox.command("strace");
-    strace.args(["-f", "-qq", "-e", "trace=fsync,fdatasync,syncfs,sync,msync,sync_file_range", "-o"]).arg(&log);
+    strace
+        .args([
+            "-f",
+            "--seccomp-bpf",
+            "-qq",
+            "-e",
+            "trace=fsync,fdatasync,syncfs,sync,msync,sync_file_range",
+            "-o",
+        ])
+        .arg(&log);
     let output = run(strace.arg(RUNNER).arg("step"));
     assert_eq!(output.code, Some(0), "this test needs `strace`: {}", output.stderr);
     let trace = std::fs::read_to_string(log).unwrap();
@@ -104,7 +113,10 @@ fn three_thousand_new_files_cost_few_syncs() {
         let sandbox = setup.guard_keys(&format!("room = \"{room}\"")).start();
         let syncs = count_syncs(&sandbox);
         assert_eq!(sandbox.outcomes(), ["passed"], "{room}");
-        assert_eq!(sandbox.git(&["ls-tree", "-r", "--name-only", "HEAD", "--", "many"]).lines().count(), 3000);
+        assert_eq!(
+            sandbox.git(&["ls-tree", "-r", "--name-only", "HEAD", "--", "many"]).lines().count(),
+            3000
+        );
         assert!((3..=50).contains(&syncs), "{room}: {syncs}");
         assert_sound(&sandbox);
     }

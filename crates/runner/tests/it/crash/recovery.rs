@@ -378,8 +378,12 @@ fn edits_of_the_runs_files_during_a_session_are_kept_and_offered() {
         "the session ran with the old goal"
     );
     let notices = repo.meta(1)["file_notices"].as_array().unwrap().clone();
-    let edited =
-        [".runner/GOAL.md", ".runner/prompts/mine.md", ".runner/state/config.toml", ".runner/nodes/root/tools.json"];
+    let edited = [
+        ".runner/GOAL.md",
+        ".runner/prompts/mine.md",
+        ".runner/state/config.toml",
+        ".runner/nodes/root/tools.json",
+    ];
     for path in edited {
         let notice = notices.iter().find(|notice| notice["path"] == path).unwrap();
         assert_eq!(notice["action"], "edit_kept");

@@ -38,7 +38,12 @@ fn reflog_lines(repo: &TestRepo) -> BTreeSet<String> {
 fn assert_kept(before: &BTreeSet<String>, repo: &TestRepo) {
     let now = reflog_lines(repo);
     let lost: Vec<_> = before.difference(&now).take(5).collect();
-    assert!(lost.is_empty(), "{} of {} lines are lost: {lost:?}", before.difference(&now).count(), before.len());
+    assert!(
+        lost.is_empty(),
+        "{} of {} lines are lost: {lost:?}",
+        before.difference(&now).count(),
+        before.len()
+    );
     assert!(before.len() >= 5, "{before:?}");
 }
 
@@ -52,7 +57,11 @@ fn reflogs_survive_an_agent_that_destroys_them() {
             let before = reflog_lines(&repo);
             repo.runner(&["loop"]).ok();
             assert_kept(&before, &repo);
-            assert_eq!(repo.git(&["reflog", "show", "dev", "--format=%gs"]).lines().count(), lines, "{damage}");
+            assert_eq!(
+                repo.git(&["reflog", "show", "dev", "--format=%gs"]).lines().count(),
+                lines,
+                "{damage}"
+            );
             assert_sound(&repo);
         }
     }

@@ -95,7 +95,8 @@ fn assert_no_ref_is_lost(sandbox: &TestRepo, before: &BTreeSet<String>) {
 fn reflog_lines(sandbox: &TestRepo) -> BTreeSet<String> {
     let names = ["HEAD", "refs/heads/main", "refs/heads/other", "refs/heads/runner/demo"];
     let read = |name: &str| std::fs::read_to_string(sandbox.path(&format!(".git/logs/{name}")));
-    let lines = |name: &str| read(name).unwrap_or_default().lines().map(|line| format!("{name} {line}")).collect();
+    let lines =
+        |name: &str| read(name).unwrap_or_default().lines().map(|line| format!("{name} {line}")).collect();
     names.iter().flat_map(|name| -> Vec<String> { lines(name) }).collect()
 }
 
