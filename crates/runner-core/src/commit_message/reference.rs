@@ -44,7 +44,7 @@ pub(super) const SUBJECTS: [(&str, &str); 9] = [
 ];
 
 /// The annotations as their trailer has them, and what they mean.
-const ANNOTATIONS: [(&str, &str); 15] = [
+const ANNOTATIONS: [(&str, &str); 17] = [
     ("guard-file-restored <path>", "the agent changed a protected file; the runner restored it"),
     ("guard-file-changed <path>", "the agent changed a protected file; `protect = \"flag\"` allows it"),
     ("guard-file-created <path>", "the agent created a guard file; it is pinned from this pass on"),
