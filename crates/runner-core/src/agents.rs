@@ -39,8 +39,8 @@ pub use launch::{
 pub use preset::Preset;
 pub use provider_error::ProcessFacts;
 pub use spec::{
-    AgentLogin, AgentProvider, AgentSandbox, AgentSpec, NativeAgent, NativeFeatures, OutputFormat,
-    ProviderRoute, ReportedUsage, Surroundings, ToolControl, ToolSwitch,
+    AgentLogin, AgentProvider, AgentSandbox, AgentSpec, MovableFolder, NativeAgent, NativeFeatures,
+    OutputFormat, PresetLogin, ProviderRoute, ReportedUsage, Surroundings, ToolControl, ToolSwitch,
 };
 pub use transcript::{SessionIdentity, SessionResult, Transcript};
 

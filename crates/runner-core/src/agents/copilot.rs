@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::event::{AgentEvent, AgentEventKind};
 use super::launch::{CommandLine, LaunchRequest};
-use super::preset::{AgentHome, set_key, use_own_home};
+use super::preset::{add_settings_file, set_key, use_own_home};
 use super::preset_session::{CallEnd, PresetSession, fail, finish, message, reasoning, single};
 use super::provider_error::classify_by_status;
-use super::spec::{AgentSpec, OutputFormat, ReportedUsage, Surroundings};
+use super::spec::{AgentSpec, MovableFolder, OutputFormat, PresetLogin, ReportedUsage, Surroundings};
 use super::transcript::{FailureInfo, LineParser, ParsedSession};
 use super::truncate::{self, number, some_text, text};
 
@@ -17,11 +17,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "@github/copilot",
     npm_program: "@github/copilot-*/copilot",
     tested_versions: &["1.0.102"],
-    surroundings: Surroundings {
-        state_dirs: &[".copilot", ".cache/copilot"],
-        login_files: &[".copilot/config.json"],
-        ..Surroundings::NONE
-    },
+    surroundings: Surroundings { login: LOGIN, state_dirs: &[".cache/copilot"], ..Surroundings::NONE },
     native: None,
     complete,
     reports: ReportedUsage::Nothing,
@@ -32,15 +28,44 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     },
 };
 
-const HOME: AgentHome = AgentHome { variable: "COPILOT_HOME", folder: ".copilot", login_file: "config.json" };
+const LOGIN: PresetLogin = PresetLogin {
+    key_variables: &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"],
+    variables: &["GH_HOST"],
+    folder: Some(MovableFolder { variable: "COPILOT_HOME", in_home: ".copilot" }),
+    files: &[CONFIG],
+    file_text: Some("oggedInUser"),
+    read_files: &[CONFIG],
+    command: "copilot login",
+    ..PresetLogin::NONE
+};
+
+/// The file with the login, among other settings.
+const CONFIG: &str = ".copilot/config.json";
+
+/// The keys of that file that are the login.
+const LOGIN_KEYS: [&str; 6] = [
+    "copilotTokens",
+    "copilot_tokens",
+    "lastLoggedInUser",
+    "last_logged_in_user",
+    "loggedInUsers",
+    "logged_in_users",
+];
+
+/// The descriptions of these tools list the skills and sub-agents of home and repository.
+const EXCLUDED_TOOLS: [&str; 5] = ["skill", "task", "list_agents", "read_agent", "write_agent"];
+const WEB_TOOLS: [&str; 2] = ["web_fetch", "web_search"];
 
 fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     line.args(["--allow-all-tools", "--output-format", "json", "--disable-builtin-mcps", "--no-auto-update"]);
     line.args(["--no-custom-instructions", "--no-ask-user", "--no-remote"]);
-    // The descriptions of these tools list the skills and sub-agents of home and repository.
-    line.args(["--excluded-tools", "skill,task,list_agents,read_agent,write_agent"]);
+    let web = WEB_TOOLS.into_iter().filter(|_| request.has_no_web());
+    line.args(["--excluded-tools", &EXCLUDED_TOOLS.into_iter().chain(web).collect::<Vec<_>>().join(",")]);
     line.set("COPILOT_AUTO_UPDATE", "false");
-    use_own_home(line, request, &HOME);
+    use_own_home(line, request, &LOGIN);
+    if let Some(login) = login(request) {
+        add_settings_file(line, request, "home/config.json", &login);
+    }
     if let Some(model) = &request.executor.model {
         line.set("COPILOT_MODEL", model);
     }
@@ -49,6 +74,15 @@ fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
         line.set("COPILOT_PROVIDER_BASE_URL", base_url);
         set_key(line, "COPILOT_PROVIDER_API_KEY", request);
     }
+}
+
+/// The login without the other settings of its file, which has lines of comments. A provider of the configuration needs none.
+fn login(request: &LaunchRequest<'_>) -> Option<Value> {
+    let text = request.login_file(CONFIG).filter(|_| request.executor.base_url.is_none())?;
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let Value::Object(mut config) = serde_json::from_str(&lines.concat()).ok()? else { return None };
+    config.retain(|key, _| LOGIN_KEYS.contains(&key.as_str()));
+    Some(Value::Object(config))
 }
 
 #[derive(Debug, Default)]

@@ -1,16 +1,14 @@
 //! gemini (`gemini -o stream-json`), a preset. It exits with 145 when not logged in, and retries silently for a long
 //! time when the provider fails.
 
-use std::path::PathBuf;
-
 use serde_json::{Value, json};
 
 use super::event::{AgentEvent, AgentEventKind};
-use super::launch::{CommandLine, LaunchRequest, SetupFile, SetupLink};
-use super::preset::{add_model, add_settings_file, insert, set_key};
+use super::launch::{CommandLine, LaunchRequest, SetupFile};
+use super::preset::{add_model, add_settings_file, insert, set_key, use_own_home};
 use super::preset_session::{CallEnd, PresetSession, TokenCount, add_usage, fail, finish, message, single};
 use super::provider_error::classify_by_status;
-use super::spec::{AgentSpec, OutputFormat, ReportedUsage, Surroundings};
+use super::spec::{AgentSpec, MovableFolder, OutputFormat, PresetLogin, ReportedUsage, Surroundings};
 use super::transcript::{FailureInfo, LineParser, ParsedSession};
 use super::truncate::{self, some_text, text};
 
@@ -31,25 +29,36 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     },
 };
 
-const SURROUNDINGS: Surroundings = Surroundings {
-    node_min: Some(20),
-    login_settings: Some(".gemini/settings.json"),
-    login_files: &[
-        ".gemini/settings.json",
-        ".gemini/.env",
+const SURROUNDINGS: Surroundings = Surroundings { login: LOGIN, node_min: Some(20), ..Surroundings::NONE };
+
+/// It finds a folder `.gemini` in the folder that the variable names.
+const LOGIN: PresetLogin = PresetLogin {
+    key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    variables: &[
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "GOOGLE_CLOUD_LOCATION",
+        "GOOGLE_CLOUD_PROJECT",
+        "GOOGLE_GENAI_USE_GCA",
+        "GOOGLE_GENAI_USE_VERTEXAI",
+    ],
+    folder: Some(MovableFolder { variable: "GEMINI_CLI_HOME", in_home: "" }),
+    files: &[".gemini/oauth_creds.json", ".gemini/gemini-credentials.json"],
+    file_text: None,
+    renewed_files: &[
         ".gemini/oauth_creds.json",
         ".gemini/google_accounts.json",
         ".gemini/gemini-credentials.json",
     ],
-    state_dirs: &[".gemini"],
-    ..Surroundings::NONE
+    read_files: &[SETTINGS, VARIABLES],
+    command: "gemini",
 };
 
-/// Its folder in the home.
-const FOLDER: &str = ".gemini";
+/// The user's settings, which say how they log in.
+const SETTINGS: &str = ".gemini/settings.json";
+/// The user's file of variables, which may hold the key.
+const VARIABLES: &str = ".gemini/.env";
 
-/// The files of a login in that folder.
-const LOGIN_FILES: [&str; 3] = ["oauth_creds.json", "google_accounts.json", "gemini-credentials.json"];
+const WEB_TOOLS: [&str; 2] = ["google_web_search", "web_fetch"];
 
 /// In a folder that is not trusted it reads no GEMINI.md, settings, skills and variables of the repository, and asks before each
 /// tool. This rule answers; the sandbox confines the tools.
@@ -85,29 +94,42 @@ fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
         if let Some(kind) = login_kind(request) {
             insert(&mut security, "auth", json!({ "selectedType": kind }));
         }
-        link_login(line, request);
+        add_login_variables(line, request);
     }
     insert(&mut settings, "security", security);
+    if request.has_no_web() {
+        insert(&mut settings, "tools", json!({ "exclude": WEB_TOOLS }));
+    }
     // Its own home: no GEMINI.md, settings, extensions and sub-agents of the user. A file of system-wide settings would be
     // skipped where others may write to a folder above it.
-    add_settings_file(line, request, &format!("home/{FOLDER}/settings.json"), &settings);
-    line.set("GEMINI_CLI_HOME", request.context.settings_dir.join("home"));
+    use_own_home(line, request, &LOGIN);
+    add_settings_file(line, request, &format!("home/{SETTINGS}"), &settings);
 }
 
 /// How the user logs in, by their settings.
 fn login_kind(request: &LaunchRequest<'_>) -> Option<String> {
-    let settings: Value = serde_json::from_str(request.context.user.login_settings?).ok()?;
+    let settings: Value = serde_json::from_str(request.login_file(SETTINGS)?).ok()?;
     settings.pointer("/security/auth/selectedType")?.as_str().map(str::to_owned)
 }
 
-/// Links the user's login into the session's home. Of the variables in `.env`, it takes only keys and project names.
-fn link_login(line: &mut CommandLine, request: &LaunchRequest<'_>) {
-    let path = |name: &str| request.user_variable(name).map(PathBuf::from);
-    let Some(users) = path("GEMINI_CLI_HOME").or_else(|| path("HOME")) else { return };
-    let home = request.context.settings_dir.join("home");
-    let links = LOGIN_FILES.map(|file| (home.join(FOLDER).join(file), users.join(FOLDER).join(file)));
-    let env = (home.join(".env"), users.join(FOLDER).join(".env"));
-    line.links.extend(links.into_iter().chain([env]).map(|(path, target)| SetupLink { path, target }));
+/// Sets the keys and project names of the user's file of variables, and nothing else of it. A variable that is set comes first.
+fn add_login_variables(line: &mut CommandLine, request: &LaunchRequest<'_>) {
+    for (name, value) in request.login_file(VARIABLES).into_iter().flat_map(str::lines).filter_map(assignment)
+    {
+        let is_of_login = LOGIN.key_variables.iter().chain(LOGIN.variables).any(|known| *known == name);
+        if is_of_login && request.user_variable(name).is_none() {
+            line.set(name, value);
+        }
+    }
+}
+
+/// Name and value of a line `NAME=value`, which may have `export` before it and quotes around the value.
+fn assignment(text: &str) -> Option<(&str, &str)> {
+    let text = text.trim();
+    let (name, value) = text.strip_prefix("export ").unwrap_or(text).split_once('=')?;
+    let value = value.trim();
+    let quoted = ['"', '\''].iter().find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote));
+    Some((name.trim(), quoted.unwrap_or(value)))
 }
 
 #[derive(Debug, Default)]

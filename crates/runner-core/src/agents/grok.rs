@@ -1,13 +1,11 @@
 //! grok (`grok --output-format streaming-messages-json`), a preset that prints Claude Code's format. It exits with 1 when
 //! something failed.
 
-use std::path::PathBuf;
-
 use super::claude::parser::{CacheTokens, ClaudeParser};
 use super::launch::{CommandLine, LaunchRequest, SetupFile};
-use super::preset::{add_model, set_key};
+use super::preset::{add_model, set_key, use_own_home};
 use super::provider_error::classify_by_status;
-use super::spec::{AgentSpec, OutputFormat, ReportedUsage, Surroundings};
+use super::spec::{AgentSpec, MovableFolder, OutputFormat, PresetLogin, ReportedUsage, Surroundings};
 
 pub(super) static SPEC: AgentSpec = AgentSpec {
     name: "grok",
@@ -27,8 +25,20 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
 };
 
 /// Tools that ask the user, wait, outlive the session, or make pictures.
-const DENIED: &str = "ask_user_question,monitor,scheduler_create,scheduler_delete,scheduler_list,workflow,send_feedback,\
-    image_gen,image_edit,image_to_video,reference_to_video";
+const DENIED: [&str; 11] = [
+    "ask_user_question",
+    "monitor",
+    "scheduler_create",
+    "scheduler_delete",
+    "scheduler_list",
+    "workflow",
+    "send_feedback",
+    "image_gen",
+    "image_edit",
+    "image_to_video",
+    "reference_to_video",
+];
+const WEB_TOOLS: [&str; 2] = ["web_fetch", "web_search"];
 
 /// What it would load from the settings of other agents, and from earlier sessions.
 const OFF: [&str; 12] = [
@@ -47,29 +57,34 @@ const OFF: [&str; 12] = [
 ];
 
 /// It loads plugins and variables of Claude Code whatever its settings say.
-const SURROUNDINGS: Surroundings = Surroundings {
-    hidden_in_home: &[".agents", ".claude", ".cursor"],
-    login_files: &[".grok/auth.json"],
-    state_dirs: &[".grok"],
-    ..Surroundings::NONE
-};
+const SURROUNDINGS: Surroundings =
+    Surroundings { login: LOGIN, hidden_in_home: &[".agents", ".claude", ".cursor"], ..Surroundings::NONE };
 
-/// The variable that names its home, and the one that names the file with the login.
-const HOME_VARIABLE: &str = "GROK_HOME";
-const LOGIN_VARIABLE: &str = "GROK_AUTH_PATH";
+const LOGIN: PresetLogin = PresetLogin {
+    key_variables: &["XAI_API_KEY"],
+    folder: Some(MovableFolder { variable: "GROK_HOME", in_home: ".grok" }),
+    files: &[".grok/auth.json"],
+    renewed_files: &[".grok/auth.json"],
+    command: "grok login",
+    ..PresetLogin::NONE
+};
 
 /// Skills that other agents share.
 const CONFIG: &str = "[skills]\nignore = [\"~/.agents\", \"~/.claude\", \"~/.cursor\"]\n";
 
 fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     line.args(["--prompt-file", "/dev/stdin", "--output-format", "streaming-messages-json"]);
-    line.args(["--permission-mode", "bypassPermissions", "--disallowed-tools", DENIED]);
+    let web = WEB_TOOLS.into_iter().filter(|_| request.has_no_web());
+    let denied: Vec<&str> = DENIED.into_iter().chain(web).collect();
+    line.args(["--permission-mode", "bypassPermissions", "--disallowed-tools", &denied.join(",")]);
     line.args(["--no-plan", "--no-subagents"]);
     add_model(line, "-m", request);
     for name in OFF {
         line.set(name, "0");
     }
-    use_own_home(line, request);
+    let home = use_own_home(line, request, &LOGIN);
+    let config = SetupFile { path: home.join("config.toml"), text: CONFIG.to_owned(), is_program: false };
+    line.files.push(config);
     line.set("GROK_TELEMETRY_ENABLED", "false");
     line.set("GROK_DISABLE_AUTOUPDATER", "1");
     if let Some(base_url) = &request.executor.base_url {
@@ -77,19 +92,4 @@ fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
         line.set("GROK_MODELS_BASE_URL", base_url);
         set_key(line, "XAI_API_KEY", request);
     }
-}
-
-/// A home of the session's own, without the user's instructions, skills and MCP servers. The login stays where it is: it is renewed
-/// by replacing its file.
-fn use_own_home(line: &mut CommandLine, request: &LaunchRequest<'_>) {
-    let home = request.context.settings_dir.join("home");
-    let path = |name: &str| request.user_variable(name).map(PathBuf::from);
-    let users = path(HOME_VARIABLE).or_else(|| path("HOME").map(|folder| folder.join(".grok")));
-    let login = path(LOGIN_VARIABLE).or_else(|| users.map(|users| users.join("auth.json")));
-    if let Some(login) = login.filter(|_| request.executor.base_url.is_none()) {
-        line.set(LOGIN_VARIABLE, login);
-    }
-    let config = SetupFile { path: home.join("config.toml"), text: CONFIG.to_owned(), is_program: false };
-    line.files.push(config);
-    line.set(HOME_VARIABLE, home);
 }

@@ -4,7 +4,7 @@
 use super::launch::{CommandLine, LaunchRequest};
 use super::opencode::{OpencodeParser, complete_as};
 use super::provider_error::classify_by_status;
-use super::spec::{AgentSpec, OutputFormat, ReportedUsage, Surroundings};
+use super::spec::{AgentSpec, OutputFormat, PresetLogin, ReportedUsage, Surroundings};
 
 pub(super) static SPEC: AgentSpec = AgentSpec {
     name: "kilo",
@@ -23,8 +23,17 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     },
 };
 
+const LOGIN: PresetLogin = PresetLogin {
+    key_variables: &["KILO_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
+    files: &[".local/share/kilo/auth.json"],
+    renewed_files: &[".local/share/kilo/auth.json"],
+    command: "kilo auth login",
+    ..PresetLogin::NONE
+};
+
 /// It loads rules, workflows and modes of these folders whatever its settings say.
 const SURROUNDINGS: Surroundings = Surroundings {
+    login: LOGIN,
     hidden_in_home: &[".kilo", ".kilocode"],
     hidden_in_repository: &[
         ".kilo",

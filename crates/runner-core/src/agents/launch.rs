@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::NativeAgent;
+use super::{AgentSpec, NativeAgent, PresetLogin};
 use crate::config::{Executor, McpServer, NetworkAccess};
 use crate::model::tools::Tools;
 
 /// Environment variables by name.
 pub type Variables = BTreeMap<OsString, OsString>;
 
-/// Variables of the user that every native agent sees, so that programs, caches and proxies work as in the user's
+/// Variables of the user that every agent of the registry sees, so that programs, caches and proxies work as in the user's
 /// shell. `*` at the end matches any suffix. All others are withheld: a variable that is not there cannot leak.
 const INHERITED: [&str; 42] = [
     "PATH",
@@ -89,8 +89,10 @@ pub struct LaunchContext<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct LaunchUser<'a> {
     pub variables: &'a Variables,
-    /// The settings file that says how they log in, for an agent that has one.
-    pub login_settings: Option<&'a str>,
+    /// The content of [`PresetLogin::read_files`], as far as they exist.
+    ///
+    /// [`PresetLogin::read_files`]: super::PresetLogin::read_files
+    pub login_files: &'a BTreeMap<&'static str, String>,
     /// Whether the runner runs as root.
     pub is_root: bool,
 }
@@ -135,6 +137,16 @@ impl LaunchRequest<'_> {
         self.context.user.variables.get(OsStr::new(name))
     }
 
+    /// The content of one of the user's login files.
+    pub(super) fn login_file(&self, path: &str) -> Option<&str> {
+        self.context.user.login_files.get(path).map(String::as_str)
+    }
+
+    /// Where files or folders of a program are.
+    pub(super) fn places(&self, login: &PresetLogin, paths: &[&str]) -> Vec<PathBuf> {
+        paths.iter().filter_map(|path| login.place(path, &|name| self.user_variable(name).cloned())).collect()
+    }
+
     /// Whether the agent's web tools are off: it has no network, or only for package managers.
     pub(super) fn has_no_web(&self) -> bool {
         self.tools.network == Some(false) || self.executor.network == Some(NetworkAccess::Registries)
@@ -164,6 +176,10 @@ pub struct CommandLine {
     pub folders: Vec<PathBuf>,
     /// Links to make before the start, as far as their targets exist.
     pub links: Vec<SetupLink>,
+    /// Folders of the user in whose place a sandboxed session has empty ones.
+    pub state_folders: Vec<PathBuf>,
+    /// Files of the user that a sandboxed session may write to: the login that the program renews.
+    pub login_files: Vec<PathBuf>,
     /// A folder in which the agent records its usage while it works, as lines of JSON.
     pub usage_logs: Option<PathBuf>,
 }
@@ -198,12 +214,10 @@ impl CommandLine {
     }
 }
 
-/// The environment of a native agent: a selection of the user's variables, and those of unattended work.
-pub(super) fn native_environment(agent: &NativeAgent, executor: &Executor, user: &Variables) -> Variables {
+/// The environment of a session: a selection of the user's variables, and those of unattended work.
+pub(super) fn session_environment(agent: &AgentSpec, executor: &Executor, user: &Variables) -> Variables {
     let mut patterns: Vec<&str> = INHERITED.to_vec();
-    patterns.extend(agent.login.key_variables);
-    patterns.extend(agent.variables);
-    patterns.push(agent.login.home_variable);
+    patterns.extend(agent.own_variables(executor));
     patterns.extend(executor.env_inherit.iter().map(String::as_str));
     patterns.extend(executor.key_env.as_deref());
 

@@ -10,7 +10,7 @@ use super::preset_session::{
     CallEnd, PresetSession, TokenCount, add_usage, fail, finish, message, reasoning,
 };
 use super::provider_error::classify_by_status;
-use super::spec::{AgentSpec, OutputFormat, ReportedUsage, Surroundings};
+use super::spec::{AgentSpec, OutputFormat, PresetLogin, ReportedUsage, Surroundings};
 use super::tool_event;
 use super::transcript::{FailureInfo, LineParser, ParsedSession};
 use super::truncate::{self, number, some_text, text};
@@ -22,13 +22,8 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     npm_program: "opencode-*/bin/opencode",
     tested_versions: &["1.18.33"],
     surroundings: Surroundings {
-        state_dirs: &[
-            ".config/opencode",
-            ".local/share/opencode",
-            ".local/state/opencode",
-            ".cache/opencode",
-        ],
-        login_files: &[".local/share/opencode/auth.json"],
+        login: LOGIN,
+        state_dirs: &[".local/share/opencode", ".local/state/opencode", ".cache/opencode"],
         ..Surroundings::NONE
     },
     native: None,
@@ -41,15 +36,30 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     },
 };
 
+/// With the keys of the providers that most people use. Others are passed with `env_inherit`.
+const LOGIN: PresetLogin = PresetLogin {
+    key_variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
+    files: &[".local/share/opencode/auth.json"],
+    renewed_files: &[".local/share/opencode/auth.json"],
+    command: "opencode auth login",
+    ..PresetLogin::NONE
+};
+
 fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     complete_as("OPENCODE", line, request);
 }
 
+const WEB_TOOLS: [&str; 2] = ["webfetch", "websearch"];
+
 /// The command line of opencode, or of a program that was made from it and has its variables under another prefix.
 pub(super) fn complete_as(prefix: &str, line: &mut CommandLine, request: &LaunchRequest<'_>) {
     let executor = request.executor;
+    let mut permission = json!({ "*": "allow" });
+    for tool in WEB_TOOLS.iter().filter(|_| request.has_no_web()) {
+        insert(&mut permission, tool, json!("deny"));
+    }
     let mut settings = json!({
-        "autoupdate": false, "share": "disabled", "compaction": { "auto": false }, "permission": { "*": "allow" },
+        "autoupdate": false, "share": "disabled", "compaction": { "auto": false }, "permission": permission,
     });
     line.args(["run", "--format", "json"]);
     let mut switch_on =

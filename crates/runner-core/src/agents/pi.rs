@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::event::{AgentEvent, AgentEventKind};
 use super::launch::{CommandLine, LaunchRequest};
-use super::preset::{PROVIDER, add_model, add_settings_file};
+use super::preset::{PROVIDER, add_model, add_settings_file, use_own_home};
 use super::preset_session::{
     CallEnd, PresetSession, TokenCount, add_usage, fail, finish, message, reasoning, single,
 };
 use super::provider_error::classify_by_status;
-use super::spec::{AgentSpec, OutputFormat, ReportedUsage, Surroundings};
+use super::spec::{AgentSpec, MovableFolder, OutputFormat, PresetLogin, ReportedUsage, Surroundings};
 use super::transcript::{FailureInfo, LineParser, ParsedSession};
 use super::truncate::{self, number, some_text, text};
 
@@ -19,12 +19,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "@earendil-works/pi-coding-agent",
     npm_program: ".bin/pi",
     tested_versions: &["0.87.1"],
-    surroundings: Surroundings {
-        state_dirs: &[".pi"],
-        login_files: &[".pi/agent/auth.json", ".pi/agent/settings.json", ".pi/agent/models.json"],
-        node_min: Some(22),
-        ..Surroundings::NONE
-    },
+    surroundings: Surroundings { login: LOGIN, node_min: Some(22), ..Surroundings::NONE },
     native: None,
     complete,
     reports: ReportedUsage::TokensAndCost,
@@ -35,6 +30,15 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     },
 };
 
+const LOGIN: PresetLogin = PresetLogin {
+    key_variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"],
+    folder: Some(MovableFolder { variable: "PI_CODING_AGENT_DIR", in_home: ".pi/agent" }),
+    files: &[".pi/agent/auth.json"],
+    renewed_files: &[".pi/agent/auth.json"],
+    command: "pi",
+    ..PresetLogin::NONE
+};
+
 fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     let executor = request.executor;
     line.args(["-p", "--mode", "json", "--no-session"]);
@@ -42,6 +46,7 @@ fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     // In place of the files that would be appended to the system prompt.
     line.args(["--append-system-prompt", ""]);
     line.set("PI_TELEMETRY", "0");
+    use_own_home(line, request, &LOGIN);
     let Some(base_url) = &executor.base_url else { return add_model(line, "--model", request) };
     let models: Vec<Value> = executor.model.iter().map(|model| json!({ "id": model })).collect();
     let provider = json!({
@@ -53,8 +58,7 @@ fn complete(line: &mut CommandLine, request: &LaunchRequest<'_>) {
     line.args(["--offline", "--provider", PROVIDER]);
     add_model(line, "--model", request);
     line.set("PI_OFFLINE", "1");
-    add_settings_file(line, request, "pi/models.json", &json!({ "providers": { PROVIDER: provider } }));
-    line.set("PI_CODING_AGENT_DIR", request.context.settings_dir.join("pi"));
+    add_settings_file(line, request, "home/models.json", &json!({ "providers": { PROVIDER: provider } }));
 }
 
 #[derive(Debug, Default)]

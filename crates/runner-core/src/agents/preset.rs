@@ -4,13 +4,13 @@
 //! of these programs exit with 0 whatever happened. Without `base_url` they use the user's login and provider; with
 //! it, only that provider.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::launch::{CommandLine, LaunchRequest, SetupFile, SetupLink};
-use super::{AGENTS, AgentSpec};
+use super::{AGENTS, AgentSpec, PresetLogin};
 
 use crate::strict::inline_schema;
 
@@ -75,27 +75,24 @@ pub(super) fn set_key(line: &mut CommandLine, name: &str, request: &LaunchReques
     }
 }
 
-/// Where a program keeps its settings and its login.
-pub(super) struct AgentHome {
-    /// The variable that names the folder.
-    pub(super) variable: &'static str,
-    /// The folder in the user's home if the variable is not set.
-    pub(super) folder: &'static str,
-    /// The file with the login.
-    pub(super) login_file: &'static str,
-}
-
-/// Gives the session a home of its own, without the user's instructions, skills, sub-agents and MCP servers. The login is a link;
-/// a provider of the configuration needs none.
-pub(super) fn use_own_home(line: &mut CommandLine, request: &LaunchRequest<'_>, home: &AgentHome) {
+/// Gives the session a home of its own, without the user's instructions, settings, skills, sub-agents and MCP servers, and
+/// returns its path. The login is a link; a provider of the configuration needs none.
+pub(super) fn use_own_home(
+    line: &mut CommandLine,
+    request: &LaunchRequest<'_>,
+    login: &PresetLogin,
+) -> PathBuf {
     let own = request.context.settings_dir.join("home");
-    let path = |name: &str| request.user_variable(name).map(PathBuf::from);
-    let users = path(home.variable).or_else(|| path("HOME").map(|folder| folder.join(home.folder)));
-    if let Some(users) = users.filter(|_| request.executor.base_url.is_none()) {
-        line.links.push(SetupLink { path: own.join(home.login_file), target: users.join(home.login_file) });
+    let Some(folder) = login.folder else { return own };
+    let linked = login.renewed_files.iter().filter(|_| request.executor.base_url.is_none());
+    for file in linked {
+        let below = Path::new(file).strip_prefix(folder.in_home).unwrap_or(Path::new(file));
+        let targets = request.places(login, &[file]).into_iter();
+        line.links.extend(targets.map(|target| SetupLink { path: own.join(below), target }));
     }
-    line.set(home.variable, &own);
-    line.folders.push(own);
+    line.set(folder.variable, &own);
+    line.folders.push(own.clone());
+    own
 }
 
 /// Adds a settings file to the session's folder, and returns its path.

@@ -1,6 +1,10 @@
 //! The description of one agent: the fields that each agent's file fills in.
 
-use super::launch::{CommandLine, LaunchContext, LaunchRequest, native_environment, reach_recorder};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::launch::{CommandLine, LaunchContext, LaunchRequest, reach_recorder, session_environment};
 use super::provider_error::FailureClassifier;
 use super::transcript::LineParser;
 use crate::config::{Executor, ExecutorKind, ReasoningEffort};
@@ -33,26 +37,34 @@ pub struct AgentSpec {
 }
 
 impl AgentSpec {
-    /// The folders in the user's home where the agent keeps state.
-    pub fn state_folders(&self) -> Vec<&'static str> {
-        let native = self.native.as_ref().map(|native| native.login.home_dir);
-        self.surroundings.state_dirs.iter().copied().chain(native).collect()
+    /// The folders in the user's home where the agent keeps its state and its login.
+    pub fn state_folders(&self) -> BTreeSet<&'static Path> {
+        let native = self.native.as_ref().map(|native| Path::new(native.login.home_dir));
+        let Surroundings { state_dirs, login, .. } = &self.surroundings;
+        let logins = login.files.iter().filter_map(|file| Path::new(file).parent());
+        state_dirs.iter().map(Path::new).chain(logins).chain(native).collect()
     }
 
-    /// The files in the user's home that hold the login.
-    pub fn login_files(&self) -> Vec<String> {
+    /// The files in the user's home that hold the login and the choice of the provider. A trial of an evaluation gets copies of
+    /// these, and nothing else of the state.
+    pub fn login_files(&self) -> BTreeSet<String> {
         let native = self
             .native
             .as_ref()
             .map(|NativeAgent { login, .. }| format!("{}/{}", login.home_dir, login.file));
-        self.surroundings.login_files.iter().map(|file| (*file).to_owned()).chain(native).collect()
+        let PresetLogin { files, renewed_files, read_files, .. } = &self.surroundings.login;
+        let preset = files.iter().chain(*renewed_files).chain(*read_files).map(|file| (*file).to_owned());
+        preset.chain(native).collect()
     }
 }
 
 /// What a program needs from the machine, and what it would load from home and repository.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings {
-    /// Folders in the user's home where the agent keeps state. A sandboxed session may write to them.
+    /// Where a preset's login is.
+    pub login: PresetLogin,
+    /// Folders in the user's home where the program keeps state. In a sandbox, a session has empty ones in their place: what
+    /// it leaves there would be loaded by the user's own sessions.
     pub state_dirs: &'static [&'static str],
     /// The oldest major version of Node that runs the program; none if it brings what it needs, or if any will do.
     pub node_min: Option<u32>,
@@ -60,23 +72,78 @@ pub struct Surroundings {
     pub hidden_in_home: &'static [&'static str],
     /// The same in the repository.
     pub hidden_in_repository: &'static [&'static str],
-    /// A settings file in the user's home that says how the user logs in.
-    pub login_settings: Option<&'static str>,
-    /// Files in the user's home that hold the login and the choice of the provider. A trial of an evaluation gets copies of these,
-    /// and nothing else of the state.
-    pub login_files: &'static [&'static str],
 }
 
 impl Surroundings {
     /// A program that needs nothing and has a switch for everything.
     pub(super) const NONE: Self = Self {
+        login: PresetLogin::NONE,
         state_dirs: &[],
         node_min: None,
         hidden_in_home: &[],
         hidden_in_repository: &[],
-        login_settings: None,
-        login_files: &[],
     };
+}
+
+/// Where the login of a preset is. Presets support many providers, so a missing login proves nothing. Files are named by their
+/// usual place in the user's home.
+#[derive(Clone, Copy, Debug)]
+pub struct PresetLogin {
+    /// Variables that hold keys. A session sees them, unless the configuration names another provider.
+    pub key_variables: &'static [&'static str],
+    /// Other variables that choose the account or the provider. A session sees them under the same condition.
+    pub variables: &'static [&'static str],
+    /// The program's folder, if a variable can move it.
+    pub folder: Option<MovableFolder>,
+    /// Files that exist after a login.
+    pub files: &'static [&'static str],
+    /// What such a file contains only after a login, if it exists before.
+    pub file_text: Option<&'static str>,
+    /// Files that the program writes when it renews the login. A sandboxed session may write to these, and to nothing beside
+    /// them.
+    pub renewed_files: &'static [&'static str],
+    /// Files of which a session gets only what is needed to log in.
+    pub read_files: &'static [&'static str],
+    /// The command that logs in.
+    pub command: &'static str,
+}
+
+/// A folder that is somewhere else if the user has set a variable.
+#[derive(Clone, Copy, Debug)]
+pub struct MovableFolder {
+    pub variable: &'static str,
+    /// Its usual place in the home.
+    pub in_home: &'static str,
+}
+
+/// The folders of the XDG specification.
+const XDG_FOLDERS: [MovableFolder; 3] = [
+    MovableFolder { variable: "XDG_DATA_HOME", in_home: ".local/share" },
+    MovableFolder { variable: "XDG_STATE_HOME", in_home: ".local/state" },
+    MovableFolder { variable: "XDG_CACHE_HOME", in_home: ".cache" },
+];
+
+impl PresetLogin {
+    pub(super) const NONE: Self = Self {
+        key_variables: &[],
+        variables: &[],
+        folder: None,
+        files: &[],
+        file_text: None,
+        renewed_files: &[],
+        read_files: &[],
+        command: "",
+    };
+
+    /// Where a file or folder of the program is, with these variables of the user.
+    pub fn place(&self, path: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+        let value = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let moved = self.folder.iter().chain(&XDG_FOLDERS).find_map(|folder| {
+            let below = Path::new(path).strip_prefix(folder.in_home).ok()?;
+            Some(value(folder.variable)?.join(below))
+        });
+        moved.or_else(|| Some(value("HOME")?.join(path)))
+    }
 }
 
 /// How to read the output of a session.
@@ -212,14 +279,28 @@ impl AgentSpec {
         self.native.is_none()
     }
 
+    /// Variables of the user that a session sees besides those that every agent sees: its keys, and what configures it.
+    pub(super) fn own_variables(&self, executor: &Executor) -> Vec<&'static str> {
+        let login = &self.surroundings.login;
+        match &self.native {
+            Some(native) => {
+                let own = native.login.key_variables.iter().chain(native.variables);
+                own.copied().chain([native.login.home_variable]).collect()
+            }
+            // With another provider, the keys of its usual ones have no business in the session.
+            None if executor.base_url.is_some() => Vec::new(),
+            None => login.key_variables.iter().chain(login.variables).copied().collect(),
+        }
+    }
+
     /// The version in the output of `--version`, if the agent was tested with it.
     pub fn tested_version(&self, output: &str) -> Option<&'static str> {
         let mut words = output.split_whitespace().map(|word| word.trim_end_matches(','));
         words.find_map(|word| self.tested_versions.iter().find(|tested| **tested == word)).copied()
     }
 
-    /// The command line of a session. The prompt comes on standard input. The environment of a native agent is
-    /// complete; a preset's variables are added to the user's.
+    /// The command line of a session. The prompt comes on standard input. The environment is complete, except for the
+    /// `RUNNER_…` variables.
     pub fn command_line(
         &self,
         executor: &Executor,
@@ -230,11 +311,15 @@ impl AgentSpec {
         let url = context.recorder.filter(|_| executor.base_url.is_some());
         let recorded = url.map(|url| Executor { base_url: Some(url.to_owned()), ..executor.clone() });
         let executor = recorded.as_ref().unwrap_or(executor);
-        let mut line = CommandLine::default();
-        if let Some(native) = &self.native {
-            line.environment = native_environment(native, executor, context.user.variables);
+        let environment = session_environment(self, executor, context.user.variables);
+        let mut line = CommandLine { environment, ..CommandLine::default() };
+        let request = LaunchRequest { executor, tools, context };
+        (self.complete)(&mut line, &request);
+        let login = &self.surroundings.login;
+        line.state_folders = request.places(login, self.surroundings.state_dirs);
+        if executor.base_url.is_none() {
+            line.login_files = request.places(login, login.renewed_files);
         }
-        (self.complete)(&mut line, &LaunchRequest { executor, tools, context });
         if context.recorder.is_some() {
             reach_recorder(&mut line, context.user.variables);
         }

@@ -24,7 +24,7 @@ pub struct Executor {
     #[schemars(extend("examples" = ["claude"]))]
     pub kind: ExecutorKind,
     /// Model, for "codex", "claude" and presets [default: the agent's default].
-    #[schemars(extend("examples" = ["gpt-5.5"]))]
+    #[schemars(extend("examples" = ["gpt-6.1-sol"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Reasoning effort, for "codex" ("minimal" to "xhigh") and "claude" ("low" to "max") [default: the agent's default].
@@ -53,8 +53,8 @@ pub struct Executor {
     #[schemars(with = "Option<Retries>", extend("examples" = [4]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<Retries>,
-    /// Extra environment variables to pass to the agent and its commands, for "codex" and "claude"; `*` at the end
-    /// matches any suffix.
+    /// Extra environment variables to pass to the agent and its commands, for "codex", "claude" and presets; `*` at the
+    /// end matches any suffix.
     pub env_inherit: Vec<String>,
     /// Program and arguments, for "command" and "acp".
     #[schemars(extend("examples" = [["my-agent", "--quiet"]]))]
@@ -81,9 +81,9 @@ pub struct Executor {
     /// (`~/…`).
     #[schemars(extend("examples" = [["~/.my-agent"]]), inner(pattern(r"^(/|~/)")))]
     pub writable: Vec<String>,
-    /// What the commands of "codex" and "claude" may reach: "none"; "registries", so that package managers can install
-    /// dependencies, which also makes their caches writable; or "full" [default: "none" for codex, the network but no
-    /// caches for claude].
+    /// What the commands of "codex", "claude" and presets may reach: "none", except for presets; "registries", so that
+    /// package managers can install dependencies, which also makes their caches writable; or "full" [default: "none" for
+    /// codex, the network but no caches for others].
     #[schemars(with = "Option<NetworkAccess>", extend("examples" = ["registries"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkAccess>,
@@ -303,8 +303,8 @@ impl Executor {
             ("base_url", KeyOwner::NativeAndPresets, self.base_url.is_some()),
             ("key_env", KeyOwner::NativeAndPresets, self.key_env.is_some()),
             ("retries", any_native, self.retries.is_some()),
-            ("env_inherit", any_native, !self.env_inherit.is_empty()),
-            ("network", any_native, self.network.is_some()),
+            ("env_inherit", KeyOwner::NativeAndPresets, !self.env_inherit.is_empty()),
+            ("network", KeyOwner::NativeAndPresets, self.network.is_some()),
             ("mcp", any_native, !self.mcp.is_empty()),
             ("record", KeyOwner::NativeAndPresets, self.record),
             ("replay", KeyOwner::NativeAndPresets, self.replay.is_some()),
@@ -341,6 +341,11 @@ impl Executor {
         }
         if self.network == Some(NetworkAccess::None) && self.sandbox == SandboxMode::Off {
             table.report_rule("network", "needs a sandbox: remove it, or `sandbox = \"off\"`");
+        }
+        if self.network == Some(NetworkAccess::None) && self.preset.is_some() {
+            let rule = "is \"none\", with which a preset could not reach its provider, because all of it runs in the \
+                        sandbox: use \"registries\" or \"full\"";
+            table.report_rule("network", rule);
         }
         self.check_container(table);
         self.check_recorder(table);

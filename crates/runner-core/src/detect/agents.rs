@@ -40,67 +40,6 @@ pub struct MovedLogin {
     pub file: &'static str,
 }
 
-/// Where a preset keeps its login. Presets support many providers, so a missing login proves nothing.
-struct PresetLogin {
-    agent: &'static str,
-    variables: &'static [&'static str],
-    files: &'static [&'static str],
-    file_text: Option<&'static str>,
-    command: Option<&'static str>,
-}
-
-const PRESET_LOGINS: [PresetLogin; 7] = [
-    PresetLogin {
-        agent: "opencode",
-        variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
-        files: &[".local/share/opencode/auth.json"],
-        file_text: None,
-        command: Some("opencode auth login"),
-    },
-    PresetLogin {
-        agent: "gemini",
-        variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        files: &[".gemini/oauth_creds.json"],
-        file_text: None,
-        command: Some("gemini"),
-    },
-    PresetLogin {
-        agent: "qwen",
-        variables: &["OPENAI_API_KEY", "DASHSCOPE_API_KEY"],
-        files: &[".qwen/oauth_creds.json"],
-        file_text: None,
-        command: Some("qwen"),
-    },
-    PresetLogin {
-        agent: "copilot",
-        variables: &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"],
-        files: &[".copilot/config.json"],
-        file_text: Some("oggedInUser"),
-        command: Some("copilot login"),
-    },
-    PresetLogin {
-        agent: "pi",
-        variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"],
-        files: &[".pi/agent/auth.json"],
-        file_text: None,
-        command: Some("pi"),
-    },
-    PresetLogin {
-        agent: "kilo",
-        variables: &["KILO_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
-        files: &[".local/share/kilo/auth.json"],
-        file_text: None,
-        command: Some("kilo auth login"),
-    },
-    PresetLogin {
-        agent: "grok",
-        variables: &["XAI_API_KEY"],
-        files: &[".grok/auth.json"],
-        file_text: None,
-        command: Some("grok login"),
-    },
-];
-
 /// Where to look for an agent's login.
 pub fn login_places(agent: &AgentSpec) -> LoginPlaces {
     if let Some(native) = agent.native() {
@@ -113,16 +52,13 @@ pub fn login_places(agent: &AgentSpec) -> LoginPlaces {
             command: Some(login.command),
         };
     }
-    let preset = PRESET_LOGINS.iter().find(|preset| preset.agent == agent.name);
+    let login = &agent.surroundings.login;
     LoginPlaces {
-        variables: preset.map(|preset| preset.variables.to_vec()).unwrap_or_default(),
+        variables: login.key_variables.to_vec(),
         moved: None,
-        files: preset
-            .into_iter()
-            .flat_map(|preset| preset.files.iter().map(|file| (*file).to_owned()))
-            .collect(),
-        file_text: preset.and_then(|preset| preset.file_text),
-        command: preset.and_then(|preset| preset.command),
+        files: login.files.iter().map(|file| (*file).to_owned()).collect(),
+        file_text: login.file_text,
+        command: Some(login.command),
     }
 }
 
@@ -146,9 +82,6 @@ mod tests {
         for agent in AGENTS {
             let places = login_places(agent);
             assert!(!places.variables.is_empty() && !places.files.is_empty(), "{}", agent.name);
-        }
-        for preset in &PRESET_LOGINS {
-            assert!(agent_named(preset.agent).is_some_and(AgentSpec::is_preset), "{}", preset.agent);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Builds the command of an agent or a guard from a job: program, arguments, environment and setup files.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -40,6 +41,10 @@ pub(crate) struct PreparedCommand {
     pub(crate) agent: Option<&'static AgentSpec>,
     /// The folder in which the agent records its usage.
     pub(crate) usage_logs: Option<PathBuf>,
+    /// Folders of the user in whose place a sandboxed session has empty ones.
+    pub(crate) state_folders: Vec<PathBuf>,
+    /// Files of the user that a sandboxed session may write to.
+    pub(crate) login_files: Vec<PathBuf>,
 }
 
 /// The paths of one session.
@@ -133,11 +138,13 @@ impl PreparedCommand {
             links: Vec::new(),
             agent: None,
             usage_logs: None,
+            state_folders: Vec::new(),
+            login_files: Vec::new(),
         }
     }
 }
 
-/// The command of an agent of the registry. A native agent gets only its own environment; a preset also gets the user's.
+/// The command of an agent of the registry.
 fn known_agent_command(
     agent: &'static AgentSpec,
     job: &Job,
@@ -150,23 +157,25 @@ fn known_agent_command(
             find_program(configured, agent.program, agent.package, &paths.root)?
         }
     };
-    let CommandLine { arguments, environment, files, folders, links, usage_logs } =
-        command_line(agent, job, paths);
-    let argv = std::iter::once(path.into()).chain(arguments).collect();
-    if agent.is_preset() {
-        let mut command = PreparedCommand { files, folders, links, ..PreparedCommand::of(argv) };
-        command.environment.extend(environment);
-        return Ok(command);
-    }
-    let environment = environment.into_iter().collect();
-    Ok(PreparedCommand { argv, environment, files, folders, links, agent: Some(agent), usage_logs })
+    let line = command_line(agent, job, paths);
+    Ok(PreparedCommand {
+        argv: std::iter::once(path.into()).chain(line.arguments).collect(),
+        environment: line.environment.into_iter().collect(),
+        files: line.files,
+        folders: line.folders,
+        links: line.links,
+        agent: Some(agent).filter(|agent| !agent.is_preset()),
+        usage_logs: line.usage_logs,
+        state_folders: line.state_folders,
+        login_files: line.login_files,
+    })
 }
 
 fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLine {
     let schema = paths.purpose.schema.clone();
     let schema_bytes = atomic::read(&schema, SCHEMA_BYTES_MAX).ok().flatten().unwrap_or_default();
     let user = std::env::vars_os().collect();
-    let login_settings = login_settings(agent);
+    let login_files = login_files(agent);
     let context = LaunchContext {
         answer: AnswerFiles { path: paths.output.clone(), schema, schema_bytes: &schema_bytes },
         context_full: paths.context_full(),
@@ -177,7 +186,7 @@ fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLi
         microdollars: job.limits.budget.microdollars,
         user: LaunchUser {
             variables: &user,
-            login_settings: login_settings.as_deref(),
+            login_files: &login_files,
             is_root: rustix::process::geteuid().is_root(),
         },
         recorder: paths.recorder.as_deref(),
@@ -185,12 +194,15 @@ fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLi
     agent.command_line(&job.agent.executor, &job.permissions.tools, &context)
 }
 
-/// The settings file of the user that says how they log in.
-fn login_settings(agent: &AgentSpec) -> Option<String> {
-    let home = PathBuf::from(std::env::var_os("HOME")?);
-    let file = home.join(agent.surroundings.login_settings?).canonicalize().ok()?;
-    let bytes = atomic::read(&file, SETTINGS_BYTES_MAX).ok()??;
-    String::from_utf8(bytes).ok()
+/// The files of the user of which a session gets what it needs to log in.
+fn login_files(agent: &AgentSpec) -> BTreeMap<&'static str, String> {
+    let login = &agent.surroundings.login;
+    let read = |path: &&'static str| {
+        let file = login.place(path, &|name| std::env::var_os(name))?.canonicalize().ok()?;
+        let bytes = atomic::read(&file, SETTINGS_BYTES_MAX).ok()??;
+        Some((*path, String::from_utf8(bytes).ok()?))
+    };
+    login.read_files.iter().filter_map(read).collect()
 }
 
 /// Finds the configured program or the default one; `Err` has how to install it.

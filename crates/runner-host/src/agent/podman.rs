@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use runner_core::agents::RepositoryAccess;
 use supervise::executables;
 
-use super::sandbox::SandboxSpec;
+use super::sandbox::{SandboxSpec, StateMount};
 use crate::agent::command::PreparedCommand;
 
 const NAME: &str = "podman";
@@ -73,6 +73,11 @@ impl Podman {
 
     pub(super) fn wrap(&self, mut command: PreparedCommand, spec: &SandboxSpec) -> PreparedCommand {
         command.argv = self.argv(&command, spec);
+        // Podman itself finds its configuration and its services by these, which a session does not have.
+        let has = |name: &OsStr| command.environment.iter().any(|(other, _)| other == name);
+        let missing: Vec<_> =
+            std::env::vars_os().filter(|(name, _)| is_own_variable(name) && !has(name)).collect();
+        command.environment.extend(missing);
         command
     }
 
@@ -93,10 +98,13 @@ impl Podman {
             RepositoryAccess::Writable => Access::Writable,
             RepositoryAccess::ReadOnly => Access::ReadOnly,
         };
-        argv.push(mount(&spec.root, root_access));
-        argv.extend(spec.writable.iter().map(|path| mount(path, Access::Writable)));
-        argv.extend(spec.read_only.iter().map(|path| mount(path, Access::ReadOnly)));
-        argv.extend(spec.session_files.iter().map(|path| mount(path, Access::Writable)));
+        argv.push(mount(&spec.root, &spec.root, root_access));
+        argv.extend(
+            spec.state.iter().map(|StateMount { source, path }| mount(source, path, Access::Writable)),
+        );
+        argv.extend(spec.writable.iter().map(|path| mount(path, path, Access::Writable)));
+        argv.extend(spec.read_only.iter().map(|path| mount(path, path, Access::ReadOnly)));
+        argv.extend(spec.session_files.iter().map(|path| mount(path, path, Access::Writable)));
         // The rest of the home is not there.
         argv.extend(spec.hidden.iter().filter(|path| path.starts_with(&spec.root)).map(|path| empty(path)));
         // By name only: other users can read a command line.
@@ -116,10 +124,10 @@ enum Access {
     ReadOnly,
 }
 
-/// A mount at the same path. The option is a line of comma-separated values, in which a quote protects commas.
-fn mount(path: &Path, access: Access) -> OsString {
+/// A mount. The option is a line of comma-separated values, in which a quote protects commas.
+fn mount(source: &Path, path: &Path, access: Access) -> OsString {
     let mut option = OsString::from("--mount=type=bind,");
-    option.push(field("source=", path));
+    option.push(field("source=", source));
     option.push(",");
     option.push(field("destination=", path));
     if let Access::ReadOnly = access {
@@ -183,6 +191,10 @@ mod tests {
             writable: vec!["/home/me/.npm".into()],
             read_only: vec!["/srv/work/.git".into()],
             session_files: vec!["/srv/work/.git/runner/session".into()],
+            state: vec![StateMount {
+                source: "/srv/work/.git/runner/session/state/0".into(),
+                path: "/home/me/.cache/kilo".into(),
+            }],
             hidden: vec!["/home/me/.claude".into(), "/srv/work/.kilo".into()],
             has_network: true,
             heldout: None,
@@ -204,6 +216,8 @@ mod tests {
             files: Vec::new(),
             folders: Vec::new(),
             links: Vec::new(),
+            state_folders: Vec::new(),
+            login_files: Vec::new(),
             agent: None,
         };
         let wrapped = podman().wrap(command, spec);
@@ -215,6 +229,7 @@ mod tests {
         let expected = "/usr/bin/podman run --rm --interactive --init --userns=keep-id --cap-drop=ALL \
             --security-opt=no-new-privileges --security-opt=label=disable --pull=missing --network=private \
             --tmpfs=/tmp --tmpfs=/home/me --mount=type=bind,source=/srv/work,destination=/srv/work \
+            --mount=type=bind,source=/srv/work/.git/runner/session/state/0,destination=/home/me/.cache/kilo \
             --mount=type=bind,source=/home/me/.npm,destination=/home/me/.npm \
             --mount=type=bind,source=/srv/work/.git,destination=/srv/work/.git,ro=true \
             --mount=type=bind,source=/srv/work/.git/runner/session,destination=/srv/work/.git/runner/session \
@@ -241,6 +256,7 @@ mod tests {
     #[test]
     fn commas_and_quotes_in_a_path_are_part_of_it() {
         let expected = "--mount=type=bind,\"source=/a,b\"\"c\",\"destination=/a,b\"\"c\",ro=true";
-        assert_eq!(mount(Path::new("/a,b\"c"), Access::ReadOnly), expected);
+        let path = Path::new("/a,b\"c");
+        assert_eq!(mount(path, path, Access::ReadOnly), expected);
     }
 }

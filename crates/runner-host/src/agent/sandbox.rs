@@ -101,6 +101,8 @@ pub(crate) struct SandboxSpec {
     pub(crate) read_only: Vec<PathBuf>,
     /// Writable folders of the session inside of read-only ones: its answer and its setup files.
     pub(crate) session_files: Vec<PathBuf>,
+    /// Folders of the session in the place of the user's, and the user's login in them.
+    pub(crate) state: Vec<StateMount>,
     /// Files and folders that look empty inside, because the agent's program would load them.
     pub(crate) hidden: Vec<PathBuf>,
     pub(crate) has_network: bool,
@@ -108,6 +110,14 @@ pub(crate) struct SandboxSpec {
     pub(crate) heldout: Option<String>,
     /// What a reviewer sees in the place of the repository.
     pub(crate) view: Option<CandidateView>,
+}
+
+/// A writable file or folder at a path in the user's home.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StateMount {
+    pub(crate) source: PathBuf,
+    /// Where it is inside.
+    pub(crate) path: PathBuf,
 }
 
 const NAME: &str = "bwrap";
@@ -211,6 +221,9 @@ impl Bubblewrap {
             (Some(view), _) => view.mount(&mut argv, &spec.root),
             (None, RepositoryAccess::Writable) => argv.mount("--bind", &spec.root, &spec.root),
             (None, RepositoryAccess::ReadOnly) => argv.mount("--ro-bind", &spec.root, &spec.root),
+        }
+        for StateMount { source, path } in &spec.state {
+            argv.mount("--bind", source, path);
         }
         for path in &spec.writable {
             argv.mount("--bind", path, path);
@@ -331,8 +344,7 @@ impl SandboxSpec {
             .chain(protected.iter().take(protected_max).map(|path| git.root().join(path_of(path))));
         // A mount point cannot be renamed, so the read-only files inside these folders stay in place.
         let mount_points = RUNNER_FOLDERS.iter().map(|folder| git.root().join(folder));
-        let writable =
-            mount_points.chain(writable_folders(git.root(), job)).chain(create_state_folders(job)?);
+        let writable = mount_points.chain(writable_folders(git.root(), job));
         Ok(Self {
             root: canonical(git.root()),
             access: RepositoryAccess::Writable,
@@ -349,11 +361,36 @@ impl SandboxSpec {
                 .filter(|path| is_file_or_folder(path))
                 .map(|path| canonical(path))
                 .collect(),
+            state: Vec::new(),
             hidden: hidden_paths(git.root(), job),
             has_network: job.permissions.tools.network != Some(false),
             heldout: job.guard.hidden.clone(),
             view: None,
         })
+    }
+
+    /// The same sandbox with empty folders in the place of those in which the agent's program keeps its state, and with its
+    /// login writable. A program of the user's own sessions would load what a command left in such a folder.
+    pub(crate) fn for_program(mut self, git: &Git, command: &PreparedCommand) -> Result<Self, Error> {
+        let own = git.paths().session().join("state");
+        for (nth, path) in command.state_folders.iter().enumerate() {
+            let source = own.join(nth.to_string());
+            // A folder that is not there cannot be replaced. Without a sandbox the program creates it itself.
+            for folder in [path, &source] {
+                std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+            }
+            self.state.push(StateMount { source: canonical(&source), path: canonical(path) });
+        }
+        for file in command.login_files.iter().filter(|file| file.is_file()) {
+            // A file may be a link, which a folder of the session does not have.
+            let is_in = |folder: &&PathBuf| file.starts_with(folder);
+            let path = match (command.state_folders.iter().find(is_in), file.parent(), file.file_name()) {
+                (Some(_), Some(folder), Some(name)) => canonical(folder).join(name),
+                (_, _, _) => canonical(file),
+            };
+            self.state.push(StateMount { source: canonical(file), path });
+        }
+        Ok(self)
     }
 
     /// The same sandbox for a session that may not change the repository.
@@ -412,19 +449,6 @@ pub(super) fn canonical(path: &Path) -> PathBuf {
 /// Only files and folders can be mounted read-only. The runner restores links after the session.
 fn is_file_or_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_file() || metadata.is_dir())
-}
-
-/// The folders in which a preset keeps its state. Without a sandbox it creates them itself.
-fn create_state_folders(job: &Job) -> Result<Vec<PathBuf>, Error> {
-    let (Some(preset), Some(home)) = (job.agent.executor.preset, std::env::var_os("HOME")) else {
-        return Ok(Vec::new());
-    };
-    let folders: Vec<PathBuf> =
-        preset.agent().surroundings.state_dirs.iter().map(|folder| Path::new(&home).join(folder)).collect();
-    for folder in &folders {
-        std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
-    }
-    Ok(folders)
 }
 
 /// What the program of a job's agent would load from home and repository and has no switch for, as far as it exists. A link

@@ -71,7 +71,9 @@ fn profile(spec: &SandboxSpec) -> String {
     if spec.access == RepositoryAccess::Writable {
         add(&mut rules, "allow file-write*", &spec.root);
     }
-    for path in spec.temporary.iter().chain(&spec.writable) {
+    // Folders cannot be replaced here, so that state of the agent's program is the user's.
+    let state = spec.state.iter().map(|state| &state.path);
+    for path in spec.temporary.iter().chain(state).chain(&spec.writable) {
         add(&mut rules, "allow file-write*", path);
     }
     for path in &spec.read_only {
@@ -121,6 +123,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;
+    use crate::agent::sandbox::StateMount;
 
     fn spec() -> SandboxSpec {
         SandboxSpec {
@@ -130,6 +133,10 @@ mod tests {
             writable: vec!["/Users/me/.npm".into()],
             read_only: vec!["/Users/me/work/.git".into(), "/Users/me/work/.runner/state/config.toml".into()],
             session_files: vec!["/Users/me/work/.git/runner/session".into()],
+            state: vec![StateMount {
+                source: "/Users/me/work/.git/runner/session/state/0".into(),
+                path: "/Users/me/.cache/kilo".into(),
+            }],
             hidden: vec!["/Users/me/.claude".into()],
             has_network: true,
             heldout: None,
@@ -162,6 +169,7 @@ mod tests {
         for path in [
             "/Users/me/work/src/lib.rs",
             "/Users/me/.npm/x",
+            "/Users/me/.cache/kilo/x",
             "/Users/me/work/.git/runner/session/x",
             "/dev/null",
         ] {
@@ -215,6 +223,8 @@ mod tests {
             files: Vec::new(),
             folders: Vec::new(),
             links: Vec::new(),
+            state_folders: Vec::new(),
+            login_files: Vec::new(),
             agent: None,
         };
         let seatbelt = Seatbelt { program: PROGRAM.into() };

@@ -20,7 +20,7 @@ use super::open_iteration::{OpenIteration, SessionOutcome};
 use super::program_runner::ProgramRunner;
 use super::sandboxing::{ConfinedCommand, RepositoryView, SessionSandbox};
 use super::session::{prepare_command, session_exit, stop_policy};
-use super::session_files::{SessionCheckpoint, read_answer, read_report_at, start_recorder};
+use super::session_files::{SessionCheckpoint, read_answer, read_report_at, return_logins, start_recorder};
 use super::transcript_recorder::TranscriptRecorder;
 use crate::agent::command::{SessionPaths, SessionPurpose};
 use crate::agent::sandbox::{Bubblewrap, writable_folders};
@@ -197,7 +197,9 @@ impl ReviewSession<'_> {
         let confined = self.sandbox.wrap(command, git, job, protected, view)?;
         let transcript =
             RefCell::new(TranscriptRecorder::new(job.agent.executor.output_format(), job.iteration, None));
+        let links = confined.command.links.clone();
         let exit = self.run_process(&paths, confined, &transcript)?;
+        return_logins(&links);
         drop(recorder);
         let session = transcript.into_inner().conclude(exit, &paths.context_full());
         if let Some(answer) = &session.answer {

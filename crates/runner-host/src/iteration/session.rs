@@ -25,7 +25,8 @@ use super::program_runner::ProgramRunner;
 use super::protected_paths::ProtectedPaths;
 use super::sandboxing::{ConfinedCommand, RepositoryView, SessionSandbox};
 use super::session_files::{
-    OUTPUT, SessionCheckpoint, read_report, session_paths, start_recorder, write_context, write_setup_files,
+    OUTPUT, SessionCheckpoint, read_report, return_logins, session_paths, start_recorder, write_context,
+    write_setup_files,
 };
 use super::transcript_recorder::TranscriptRecorder;
 use super::usage_logs::UsageLogs;
@@ -135,7 +136,9 @@ impl PreparedSession {
         let transcript = RefCell::new(
             TranscriptRecorder::new(format, job.iteration, Some(env.events)).with_usage_logs(usage_logs),
         );
+        let links = confined.command.links.clone();
         let result = self.run_process(git, env.programs, job, &paths, confined, &transcript)?;
+        return_logins(&links);
         self.setup.dir.set_requests(recorder.map(Recorder::finish));
         let by = env.programs.interruption().unwrap_or(Interruption::Int);
         let session = transcript.into_inner().conclude(session_exit(result.exit, by), &paths.context_full());

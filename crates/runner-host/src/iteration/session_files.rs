@@ -9,6 +9,7 @@ use runner_core::agents::{CommandSandbox, RepositoryAccess, SetupFile, SetupLink
 use runner_core::layout::Doc;
 use runner_core::model::agent_report::AgentReport;
 use runner_core::step::{Job, LeftFile};
+use serde_json::Value;
 
 use super::iteration_dir::IterationDir;
 use crate::agent::command::{PreparedCommand, SessionPaths, SessionPurpose};
@@ -27,6 +28,7 @@ pub(super) const OUTPUT: &str = "executor.log";
 
 const REPORT_BYTES_MAX: u64 = 64 << 10;
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
+const LOGIN_BYTES_MAX: u64 = 1 << 20;
 
 /// The state of the runner's files just before a session. The agent can change the journal, but not this copy.
 pub(super) struct SessionCheckpoint {
@@ -212,6 +214,21 @@ pub(super) fn write_setup_files(paths: &SessionPaths, command: &PreparedCommand)
         std::os::unix::fs::symlink(target, path).map_err(Error::io("link", path))?;
     }
     Ok(())
+}
+
+/// Writes a login back that the agent's program has renewed by replacing the link to it. A login that is newer stays.
+pub(super) fn return_logins(links: &[SetupLink]) {
+    for SetupLink { path, target } in links {
+        let renewed = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file);
+        let (Some(renewed), Ok(users)) = (renewed, fs::metadata(target)) else { continue };
+        let is_newer = renewed.modified().ok() > users.modified().ok();
+        let LeftFile::Bytes(bytes) = read_left_file(path, LOGIN_BYTES_MAX) else { continue };
+        let is_object = serde_json::from_slice::<Value>(&bytes).is_ok_and(|login| login.is_object());
+        if is_newer && is_object {
+            // The user's file may be a link itself. One that cannot be written stays as it is.
+            let _ = target.canonicalize().map(|target| atomic::write_private(&target, &bytes));
+        }
+    }
 }
 
 /// The agent's report of its usage and errors so far.

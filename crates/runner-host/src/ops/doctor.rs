@@ -421,8 +421,7 @@ fn with_gap(found: String, gap: Option<String>) -> DoctorCheck {
 fn network_check(config: &Config) -> DoctorCheck {
     let executor = &config.executor;
     let check = DoctorCheck::ok("network", executor.network_note());
-    let is_native = executor.agent().and_then(AgentSpec::native).is_some();
-    if !is_native || executor.network.is_some() || executor.sandbox == SandboxMode::Off {
+    if executor.agent().is_none() || executor.network.is_some() || executor.sandbox == SandboxMode::Off {
         return check;
     }
     let hint = "to let sessions install dependencies: runner config set executor.network registries";

@@ -31,6 +31,8 @@ fn each_kind_accepts_its_own_keys() {
         "kind = \"command\"\ncommand = [\"a\"]\ninstructions = []",
         "kind = \"command\"\ncommand = [\"a\"]",
         "kind = \"command\"\npreset = \"opencode\"\nmodel = \"m\"\nprogram = \"x\"",
+        "kind = \"command\"\npreset = \"qwen\"\nenv_inherit = [\"MY_*\"]\nnetwork = \"registries\"",
+        "kind = \"command\"\npreset = \"qwen\"\nnetwork = \"full\"",
         "kind = \"script\"\nscenario = \"s\"",
     ] {
         assert_eq!(problems(good), [""; 0], "{good}");
@@ -174,7 +176,18 @@ fn what_enters_a_session_by_choice_is_checked() {
     for (bad, problem) in [
         (
             "kind = \"command\"\ncommand = [\"a\"]\nnetwork = \"full\"",
-            "line 4: `executor.network` is only valid for kind \"codex\" and \"claude\": remove it or change `kind`",
+            "line 4: `executor.network` is only valid for kind \"codex\" and \"claude\" and for presets: remove it or change \
+             `kind`",
+        ),
+        (
+            "kind = \"command\"\npreset = \"pi\"\nnetwork = \"none\"",
+            "line 4: `executor.network` is \"none\", with which a preset could not reach its provider, because all of it \
+             runs in the sandbox: use \"registries\" or \"full\"",
+        ),
+        (
+            "kind = \"command\"\ncommand = [\"a\"]\nenv_inherit = [\"A\"]",
+            "line 4: `executor.env_inherit` is only valid for kind \"codex\" and \"claude\" and for presets: remove it or \
+             change `kind`",
         ),
         (
             "network = \"none\"\nsandbox = \"off\"",

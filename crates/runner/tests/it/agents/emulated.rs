@@ -3,11 +3,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use runner_core::agents::{AGENTS, AgentSpec};
 use serde_json::{Value, json};
 use testkit::run_builder::RunBuilder;
 use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
+use crate::agents::real::agent_folder;
 
 /// A helper of both scripts: `path FLAG` prints the argument after a flag.
 const PRELUDE: &str = r#"
@@ -176,5 +178,113 @@ fn preset_runs_its_command_line() {
     assert_eq!(sandbox.meta(1)["outcome"], "passed");
     let line = sandbox.read("line.txt");
     let beginning = "-o stream-json --chat-recording false --safe-mode --allowed-tools agent,edit,";
-    assert!(line.starts_with(beginning) && line.ends_with(",write_file -m m\n"), "{line}");
+    assert!(line.starts_with(beginning) && line.ends_with(",web_fetch,web_search -m m\n"), "{line}");
+}
+
+/// A started run of a preset that a script emulates, in a sandbox.
+fn preset(name: &str, script: &str, keys: &str) -> TestRepo {
+    let sandbox = TestRepo::empty_in(RUNNER, tempfile::tempdir_in(agent_folder()).unwrap());
+    let path = program(
+        &sandbox,
+        &format!(
+            "echo x > work.txt\n{script}\necho '{{\"status\":\"done\",\"summary\":\"x\"}}' > \"$RUNNER_OUTPUT\""
+        ),
+    );
+    let executor = format!(
+        "kind = \"command\"\npreset = \"{name}\"\nprogram = \"{path}\"\nsandbox = \"require\"\n{keys}"
+    );
+    RunBuilder::new(RUNNER).executor(&executor).executor_keys("").guard("true").start_in(sandbox)
+}
+
+fn presets() -> impl Iterator<Item = &'static AgentSpec> {
+    AGENTS.into_iter().filter(|agent| agent.is_preset())
+}
+
+#[test]
+fn presets_see_their_keys_and_no_other_variable() {
+    for agent in presets() {
+        let key = agent.surroundings.login.key_variables[0];
+        let sandbox = preset(agent.name, "env > seen.txt", "env_inherit = [\"MINE_*\"]");
+        let mut step = sandbox.runner_command(&["step"]);
+        step.env("OTHER_SERVICE_TOKEN", "sk-1").env("MARKED", "sk-2").env("MINE_1", "sk-3").env(key, "sk-4");
+        run(&mut step).ok();
+        assert_eq!(sandbox.outcomes(), ["passed"], "{}", sandbox.iteration_file(1, "executor.err.log"));
+        let seen = sandbox.read("seen.txt");
+        let mut secrets: Vec<&str> = seen.lines().filter(|line| line.contains("=sk-")).collect();
+        secrets.sort_unstable();
+        let mut expected = vec![format!("{key}=sk-4"), "MINE_1=sk-3".to_owned()];
+        expected.sort_unstable();
+        assert_eq!(secrets, expected, "{}", agent.name);
+        assert!(seen.contains("RUNNER_OUTPUT=") && seen.contains("GIT_EDITOR=false"), "{seen}");
+    }
+}
+
+/// What a command leaves in a folder of the program would be loaded by the user's next session: a hook, an MCP server, a plugin.
+#[test]
+fn commands_of_presets_cannot_write_to_the_folders_of_the_program() {
+    const FOLDERS: [&str; 15] = [
+        ".gemini",
+        ".qwen",
+        ".copilot",
+        ".cache/copilot",
+        ".grok",
+        ".pi/agent",
+        ".config/opencode",
+        ".local/share/opencode",
+        ".local/state/opencode",
+        ".cache/opencode",
+        ".config/kilo",
+        ".local/share/kilo",
+        ".local/state/kilo",
+        ".cache/kilo",
+        ".kilocode",
+    ];
+    for agent in presets() {
+        let plant =
+            "for folder in $FOLDERS; do echo planted > \"$HOME/$folder/settings.json\"; done 2> /dev/null";
+        let renew = "echo '{\"renewed\": true}' > \"$LOGIN\" && cat \"$LOGIN\" > login.txt";
+        let sandbox =
+            preset(agent.name, &format!("{plant}\n{renew}"), "env_inherit = [\"FOLDERS\", \"LOGIN\"]");
+        let home = sandbox.outside().join("home");
+        for folder in FOLDERS {
+            fs::create_dir_all(home.join(folder)).unwrap();
+        }
+        let login = agent.surroundings.login.renewed_files.first().map(|file| home.join(file));
+        let login = login.unwrap_or_else(|| home.join("none.json"));
+        fs::write(&login, "{}").unwrap();
+        let mut step = sandbox.runner_command(&["step"]);
+        step.env("FOLDERS", FOLDERS.join(" ")).env("LOGIN", &login);
+        run(&mut step).ok();
+        let log = sandbox.iteration_file(1, "executor.err.log");
+        assert_eq!(sandbox.outcomes(), ["passed"], "{}: {log}", agent.name);
+        for folder in FOLDERS {
+            let file = home.join(folder).join("settings.json");
+            assert!(!file.exists(), "{} let a command write {}", agent.name, file.display());
+        }
+        let is_renewed = !agent.surroundings.login.renewed_files.is_empty();
+        let left = fs::read_to_string(&login).unwrap();
+        assert_eq!(left.contains("renewed"), is_renewed, "{}: {left}", agent.name);
+    }
+}
+
+/// grok and qwen replace the file of their login, and with it the link to the user's.
+#[test]
+fn login_that_a_program_replaces_is_written_back() {
+    for (name, variable, file) in
+        [("grok", "GROK_HOME", ".grok/auth.json"), ("qwen", "QWEN_HOME", ".qwen/oauth_creds.json")]
+    {
+        let base = file.rsplit('/').next().unwrap();
+        let replace = format!(
+            "cp \"${variable}/{base}\" before.txt; echo '{{\"token\": \"new\"}}' > \"${variable}/x\"; mv \"${variable}/x\" \"${variable}/{base}\""
+        );
+        let sandbox = preset(name, &replace, "");
+        let login = sandbox.outside().join("home").join(file);
+        fs::create_dir_all(login.parent().unwrap()).unwrap();
+        fs::write(&login, "{\"token\": \"old\"}\n").unwrap();
+        run(&mut sandbox.runner_command(&["step"])).ok();
+        assert_eq!(sandbox.outcomes(), ["passed"], "{}", sandbox.iteration_file(1, "executor.err.log"));
+        assert_eq!(sandbox.read("before.txt"), "{\"token\": \"old\"}\n", "{name}");
+        assert_eq!(fs::read_to_string(&login).unwrap(), "{\"token\": \"new\"}\n", "{name}");
+        assert_eq!(fs::metadata(&login).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+    }
 }
