@@ -1,7 +1,7 @@
 """`runner` as a Harbor agent, for Terminal-Bench and other suites that Harbor runs.
 
     RUNNER_BIN=target/release/runner harbor run -d terminal-bench@2.0 \
-        --agent-import-path adapters.harbor_runner:GoalRunner -m openai/gpt-5.5
+        --agent-import-path adapters.harbor_runner:GoalRunner -m openai/gpt-6.1-sol
 
 The environment needs git and the agent that the runner starts. RUNNER_AGENT names it: codex (the default), claude, or the path
 of a scenario. RUNNER_GUARD is the guard command; the default is `true`, because Harbor's own verifier checks the work. Tokens, cost and

@@ -1,7 +1,7 @@
 """The cases of `runner eval` as an Inspect task.
 
     inspect eval adapters/inspect_runner.py --model mockllm/model -T cases=eval/cases -T tag=scripted
-    inspect eval adapters/inspect_runner.py --model mockllm/model -T agent=codex:gpt-5.5 --epochs 5
+    inspect eval adapters/inspect_runner.py --model mockllm/model -T agent=codex:gpt-6.1-sol --epochs 5
 
 Each case is a sample. `runner-eval` runs the loop, not Inspect's model. `-T agent=` names the agent; the default is the one that
 each case names itself. A trial that is not scored (provider, harness, a missing program) is an error of the sample, never a 0. The

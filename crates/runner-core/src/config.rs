@@ -112,7 +112,7 @@ pub struct Config {
     pub ladder: Vec<Rung>,
     /// Prices per million tokens in US dollars, by model (or by kind, for an agent without a configured model). Used when
     /// an agent reports tokens but no cost.
-    #[schemars(extend("examples" = ["gpt-5.5"]))]
+    #[schemars(extend("examples" = ["gpt-6.1-sol"]))]
     pub prices: Prices,
 }
 

@@ -155,10 +155,10 @@ mod tests {
 
     #[test]
     fn label_names_agent_and_arm() {
-        let agent: EvalAgent = "codex:gpt-5.5".parse().unwrap();
-        assert_eq!(TrialSubject::label(&agent, BASE_ARM), "codex:gpt-5.5");
+        let agent: EvalAgent = "codex:gpt-6.1-sol".parse().unwrap();
+        assert_eq!(TrialSubject::label(&agent, BASE_ARM), "codex:gpt-6.1-sol");
         let label = TrialSubject::label(&agent, "max_attempts_default=1");
-        assert_eq!(label, "codex:gpt-5.5+max_attempts_default=1");
+        assert_eq!(label, "codex:gpt-6.1-sol+max_attempts_default=1");
         let subject = TrialSubject::parse(&label).unwrap();
         assert_eq!((subject.agent, subject.arm.as_str()), (agent, "max_attempts_default=1"));
         assert!(TrialSubject::parse("nothing+x").is_err());

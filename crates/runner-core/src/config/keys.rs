@@ -285,7 +285,7 @@ mod tests {
             ("max_iterations", "7"),
             ("on_stuck", "replan"),
             ("guard.baseline", "false"),
-            ("executor.model", "gpt-5.5"),
+            ("executor.model", "gpt-6.1-sol"),
             ("budget.run_usd", "2.5"),
         ] {
             let new = set(&file, key, &[value]);

@@ -208,10 +208,10 @@ mod tests {
     fn an_agent_can_be_named_with_its_model() {
         let request = ConfigRequest {
             agent: Some(AgentRequest::parse("codex")),
-            model: Some("gpt-5.5".to_owned()),
+            model: Some("gpt-6.1-sol".to_owned()),
             ..ConfigRequest::default()
         };
-        assert_eq!(propose(&[], &request, None).config.executor.label(), "codex:gpt-5.5");
+        assert_eq!(propose(&[], &request, None).config.executor.label(), "codex:gpt-6.1-sol");
         let preset = ConfigRequest { agent: Some(AgentRequest::parse("gemini")), ..ConfigRequest::default() };
         assert_eq!(propose(&[], &preset, None).config.executor.label(), "command:gemini");
     }

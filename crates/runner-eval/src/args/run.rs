@@ -17,7 +17,7 @@ use crate::plan::run_name::EvalRunName;
 #[command(after_help = "Examples:
   runner eval run adds-a-file
   runner eval run --tag scripted --trials 3 --jobs 4
-  runner eval run --agent codex:gpt-5.5 --agent claude --trials 5
+  runner eval run --agent codex:gpt-6.1-sol --agent claude --trials 5
   runner eval run --agent codex --trials 5 --budget-usd 20
   runner eval run --agent codex --arm base --arm max_attempts_default=1
   runner eval run --continue            # finish the newest unfinished run

@@ -309,7 +309,10 @@ mod tests {
     fn arm_is_a_list_of_settings() {
         assert_eq!(settings("base"), "");
         assert_eq!(settings("max_attempts_default=1"), "\"max_attempts_default\" = 1\n");
-        assert_eq!(settings("executor.model=gpt-5.5"), "\"executor\" = { \"model\" = \"gpt-5.5\" }\n");
+        assert_eq!(
+            settings("executor.model=gpt-6.1-sol"),
+            "\"executor\" = { \"model\" = \"gpt-6.1-sol\" }\n"
+        );
         assert_eq!(
             settings("guard.command=[\"sh\", \"x=1\"],max_iterations=5"),
             "\"guard\" = { \"command\" = [\"sh\", \"x=1\"] }\n\"max_iterations\" = 5\n"
