@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod agent_events;
 #[cfg(test)]
+mod agent_presets;
+#[cfg(test)]
 mod agents;
 #[cfg(test)]
 mod audit;
