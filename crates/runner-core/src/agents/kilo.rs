@@ -46,7 +46,6 @@ const SURROUNDINGS: Surroundings = Surroundings {
         ".kilocoderules-debug",
         ".kilocoderules-orchestrator",
     ],
-    login_files: &[".local/share/kilo/auth.json"],
     state_dirs: &[
         ".local/share/kilo",
         ".local/state/kilo",
