@@ -285,7 +285,8 @@ pub(crate) fn shown(line: &CommandLine) -> String {
     parts.map(|part| part.join("\n")).join("\n\n")
 }
 
-pub(crate) const PROVIDER_KEYS: &str = "model = \"m\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_env = \"MY_KEY\"\n";
+pub(crate) const PROVIDER_KEYS: &str =
+    "model = \"m\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_env = \"MY_KEY\"\n";
 
 #[test]
 fn command_lines_match_their_snapshots() {

@@ -204,7 +204,8 @@ impl SessionSandbox {
             }
             _ => return Ok(without_heldout(command, git, job)),
         };
-        let spec = view.in_sandbox(SandboxSpec::for_agent(git, job, protected)?).for_program(git, &command)?;
+        let spec =
+            view.in_sandbox(SandboxSpec::for_agent(git, job, protected)?).for_program(git, &command)?;
         new_temporary_folder(git)?;
         Ok(ConfinedCommand { command: program.wrap(command, &spec), wrapping: program.wrapping() })
     }
