@@ -73,7 +73,7 @@ fn limit_on_what_copilot_does_not_report_is_refused_by_its_own_name() {
     for (arguments, limit) in [(["--max-tokens", "5000"], "--max-tokens"), (["--max-usd", "5"], "--max-usd")]
     {
         let refused = sandbox.runner(&[&["loop"], &arguments[..]].concat()).refused(2);
-        let found = format!("{limit} cannot be enforced: copilot reports neither tokens nor cost");
+        let found = format!("{limit} cannot be enforced: command:copilot reports neither tokens nor cost");
         assert!(refused.contains(&found) && !refused.contains("[prices"), "{refused}");
         assert!(refused.contains("--max-iterations"), "{refused}");
     }
@@ -81,7 +81,7 @@ fn limit_on_what_copilot_does_not_report_is_refused_by_its_own_name() {
     sandbox.write(".runner/state/config.toml", format!("{config}\n[budget]\nrun_tokens = 5\nrun_usd = 5\n"));
     let refused = sandbox.runner(&["loop"]).refused(2);
     let found =
-        "budget.run_tokens and budget.run_usd cannot be enforced: copilot reports neither tokens nor cost";
+        "budget.run_tokens and budget.run_usd cannot be enforced: command:copilot reports neither tokens nor cost";
     assert!(refused.contains(found), "{refused}");
 }
 
