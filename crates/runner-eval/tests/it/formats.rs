@@ -114,7 +114,8 @@ fn swe_bench_bundle(suite: &Suite) -> String {
 
 #[test]
 fn swe_bench_instance_is_judged_and_its_patch_exported() {
-    let suite = Suite::new();
+    // On a disk: the sandbox of the work under test has a /dev of its own, without a home in /dev/shm.
+    let suite = Suite::on_disk();
     let base = swe_bench_bundle(&suite);
     let test_patch = "diff --git a/tests/test_new.py b/tests/test_new.py\nnew file mode 100644\n--- /dev/null\n+++ b/tests/test_new.py\n\
                       @@ -0,0 +1,3 @@\n+def test_add():\n+    import calc\n+    assert calc.add(2, 3) == 5\n";
