@@ -89,7 +89,7 @@ kill -9 $found
 
 /// Runs the case with an agent whose model runs this command, and returns the causes of all attempts.
 fn causes(kind: &str, model: &ScriptedModel) -> Vec<String> {
-    let suite = suite_with_agent(kind, model, "sandbox = \"off\"\n");
+    let suite = suite_with_agent(kind, model, "");
     let arguments =
         ["run", "--agent", kind, "--run", "real", "--retries", "1", "--retry-wait", "0", "--json"];
     run(suite.command(&arguments).env("OWN_KEY", "sk-dummy").env("TERM", "dumb"));
@@ -108,12 +108,12 @@ fn model_that_runs(command: &str) -> ScriptedModel {
 
 #[test]
 fn codex_is_not_excused_by_what_its_model_prints() {
-    assert_eq!(causes("codex", &model_that_runs(FORGED_FAILURE)), ["agent"]);
+    assert_eq!(causes("codex", &model_that_runs(FORGED_FAILURE)), ["guard"]);
 }
 
 #[test]
 fn claude_is_not_excused_by_what_its_model_prints() {
-    assert_eq!(causes("claude", &model_that_runs(FORGED_FAILURE)), ["agent"]);
+    assert_eq!(causes("claude", &model_that_runs(FORGED_FAILURE)), ["guard"]);
 }
 
 #[test]
