@@ -10,7 +10,7 @@ const LAZY_MODULES = new RegExp(
     "/components/(Agent|CaseMatrix|CodeTokens|CommandPalette|Comparison|Diff|Failure|Gantt|Help|InlinePatch|IterationFacts|IterationHeader)",
     "/components/(IterationTabs|Log|Markdown|Meta|NodeTotals|PromptPane|ScrollTable|Share|SuccessRate|Transcript|TreeMap|TrialCell)",
     "/components/Versus",
-    "/lib/(diff|export-audit|grid-keys|highlight|json-fields|log-folds|log-pages|markdown|palette|render-ansi|share|transcript)[.-]",
+    "/lib/(diff|export-audit|grid-keys|growing-log|highlight|json-fields|log-folds|log-pages|markdown|palette|render-ansi|share|transcript)[.-]",
     "/state/(log-|transcript-)",
     "/node_modules/virtua/",
   ].join("|"),

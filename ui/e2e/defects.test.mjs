@@ -12,7 +12,6 @@ const used = (cost) =>
 /** Four sessions cost $7.678: that is $7.67 rounded down, and $7.68 to the nearest cent. */
 const COST = used(`, "cost_microdollars": 1919500`);
 const BUDGET = "[budget]\nrun_usd = 20\n";
-const ANNOTATION = "the agent changed `guard.sh` (protected): restored";
 const STUCK = AGENT.replace(/0003\).*;;/, "0003|0004) echo bad > to; answer done 'Fixed for good.' ;;");
 
 let browser, complete, server;
@@ -159,7 +158,7 @@ describe("what the page claims is true", () => {
     // What an iteration is annotated with is a sentence, not the machine's `edited added=2 removed=0`.
     await page
       .getByRole("region", { name: /complete/i })
-      .getByText(ANNOTATION)
+      .getByText(/guard\.sh/)
       .first()
       .waitFor();
     assert.equal(await page.getByText(/\w+=\d/).count(), 0);

@@ -135,7 +135,8 @@ fn a_claude_message_in_several_lines_is_counted_once() {
     };
     let lines = [message("a", 1), message("a", 40), message("b", 2), message("b", 3)];
     let sums = [usage(215, 200, 1), usage(215, 200, 40), usage(430, 400, 42), usage(430, 400, 43)];
-    for (count, sum) in (1..).zip(sums) {
+    for ((count, sum), written) in (1..).zip(sums).zip([5, 5, 10, 10]) {
+        let sum = Usage { cache_write_input_tokens: Some(written), ..sum };
         assert_eq!(usage_after("claude", &lines[..count]), sum, "{count}");
     }
 }
@@ -149,8 +150,12 @@ fn the_total_of_claude_includes_all_models_and_cache_writes() {
     let result = json!({ "type": "result", "is_error": false, "total_cost_usd": 0.5,
         "usage": { "input_tokens": 1, "output_tokens": 1 },
         "modelUsage": { "m": model(10), "n": model(20) } });
-    let sum =
-        Usage { cost_microdollars: Some(500_000), cost_source: CostSource::Reported, ..usage(440, 400, 14) };
+    let sum = Usage {
+        cost_microdollars: Some(500_000),
+        cost_source: CostSource::Reported,
+        cache_write_input_tokens: Some(10),
+        ..usage(440, 400, 14)
+    };
     assert_eq!(usage_after("claude", &[result]), sum);
 }
 
@@ -201,10 +206,11 @@ fn presets_have_reasoning_warning_and_retry_events() {
 fn cache_writes_of_a_preset_count_as_input() {
     let tokens = json!({ "input": 10, "output": 4, "reasoning": 3, "cache": { "read": 200, "write": 5 } });
     let opencode = json!({ "type": "step_finish", "part": { "reason": "tool-calls", "tokens": tokens } });
-    assert_eq!(usage_after("opencode", &[opencode]), usage(215, 200, 7));
+    let sum = Usage { cache_write_input_tokens: Some(5), ..usage(215, 200, 7) };
+    assert_eq!(usage_after("opencode", &[opencode]), sum);
     let tokens = json!({ "input": 10, "output": 7, "cacheRead": 200, "cacheWrite": 5 });
     let pi = json!({ "type": "message_end", "message": { "role": "assistant", "usage": tokens } });
-    assert_eq!(usage_after("pi", &[pi]), usage(215, 200, 7));
+    assert_eq!(usage_after("pi", &[pi]), sum);
 }
 
 #[test]

@@ -58,11 +58,17 @@ struct LoopSums {
     visible_only: u32,
     with_trap: u32,
     cheated: u32,
-    loop_secs: f64,
-    setup_secs: f64,
-    check_secs: f64,
+    times: TimeSums,
     /// None once the cost of a trial is unknown.
     microdollars: Option<u64>,
+}
+
+/// Seconds of all trials.
+#[derive(Default)]
+struct TimeSums {
+    loops: f64,
+    setups: f64,
+    checks: f64,
 }
 
 impl LoopSums {
@@ -90,15 +96,15 @@ impl LoopSums {
         self.totals.guard_secs += metrics.guard_secs;
         self.with_trap += u32::from(meta.cheated.is_some());
         self.cheated += u32::from(meta.cheated == Some(true));
-        self.loop_secs += meta.loop_secs;
-        self.setup_secs += meta.setup_secs;
-        self.check_secs += meta.check_secs;
+        self.times.loops += meta.loop_secs;
+        self.times.setups += meta.setup_secs;
+        self.times.checks += meta.check_secs;
     }
 
     fn summary(&self) -> LoopSummary {
         let rate = |part: u32, whole: u32| (whole > 0).then(|| f64::from(part) / f64::from(whole));
         let mean = |sum: f64| (self.trials > 0).then(|| sum / f64::from(self.trials));
-        let share = |part: f64| (self.loop_secs > 0.0).then(|| (part / self.loop_secs).clamp(0.0, 1.0));
+        let share = |part: f64| (self.times.loops > 0.0).then(|| (part / self.times.loops).clamp(0.0, 1.0));
         LoopSummary {
             trials: self.trials,
             leaves_mean: rate(self.totals.leaves, self.trials),
@@ -108,8 +114,8 @@ impl LoopSums {
             attempts_per_passed_leaf: rate(self.totals.attempts_charged, self.totals.leaves_passed),
             check_failure_rate: rate(self.totals.check_failures, self.totals.sessions),
             cheated_rate: rate(self.cheated, self.with_trap),
-            setup_secs_mean: mean(self.setup_secs),
-            check_secs_mean: mean(self.check_secs),
+            setup_secs_mean: mean(self.times.setups),
+            check_secs_mean: mean(self.times.checks),
             guard_failure_rate: rate(self.totals.guard_failures, self.totals.guard_runs),
             rule_violation_rate: rate(self.totals.rule_violations, self.totals.sessions),
             false_done_rate: rate(self.false_claims, self.claimed),
@@ -120,7 +126,7 @@ impl LoopSums {
                 .map(|micro| micro as f64 / 1e6 / f64::from(self.totals.leaves_passed)),
             agent_time: share(self.totals.agent_secs),
             guard_time: share(self.totals.guard_secs),
-            other_time: share((self.loop_secs - self.totals.agent_secs - self.totals.guard_secs).max(0.0)),
+            other_time: share((self.times.loops - self.totals.agent_secs - self.totals.guard_secs).max(0.0)),
         }
     }
 }

@@ -94,7 +94,7 @@ impl Podman {
             option.push(home);
             argv.push(option);
         }
-        let root_access = match spec.access {
+        let root_access = match spec.repository.access() {
             RepositoryAccess::Writable => Access::Writable,
             RepositoryAccess::ReadOnly => Access::ReadOnly,
         };
@@ -178,6 +178,7 @@ fn program_inside(program: &OsStr, root: &Path) -> OsString {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::sandbox::RepositoryMount;
 
     fn podman() -> Podman {
         Podman { program: "/usr/bin/podman".into(), image: "localhost/dev:1".to_owned() }
@@ -186,7 +187,7 @@ mod tests {
     fn spec() -> SandboxSpec {
         SandboxSpec {
             root: "/srv/work".into(),
-            access: RepositoryAccess::Writable,
+            repository: RepositoryMount::WorkTree(RepositoryAccess::Writable),
             temporary: Some("/srv/work/.git/runner/tmp".into()),
             writable: vec!["/home/me/.npm".into()],
             read_only: vec!["/srv/work/.git".into()],
@@ -198,7 +199,6 @@ mod tests {
             hidden: vec!["/home/me/.claude".into(), "/srv/work/.kilo".into()],
             has_network: true,
             heldout: None,
-            view: None,
         }
     }
 
@@ -245,7 +245,11 @@ mod tests {
 
     #[test]
     fn network_and_repository_follow_the_spec() {
-        let closed = SandboxSpec { has_network: false, access: RepositoryAccess::ReadOnly, ..spec() };
+        let closed = SandboxSpec {
+            has_network: false,
+            repository: RepositoryMount::WorkTree(RepositoryAccess::ReadOnly),
+            ..spec()
+        };
         let words = argv("/srv/work/bin/agent", &closed);
         let has = |word: &str| words.iter().any(|other| other == word);
         assert!(has("--network=none") && !has("--network=private"));

@@ -94,7 +94,7 @@ impl SocketScope {
 #[derive(Clone, Debug)]
 pub(crate) struct SandboxSpec {
     pub(crate) root: PathBuf,
-    pub(crate) access: RepositoryAccess,
+    pub(crate) repository: RepositoryMount,
     /// The folder that becomes `/tmp`; without one, `/tmp` is empty.
     pub(crate) temporary: Option<PathBuf>,
     pub(crate) writable: Vec<PathBuf>,
@@ -108,8 +108,23 @@ pub(crate) struct SandboxSpec {
     pub(crate) has_network: bool,
     /// The folder of held-out checks, as the configuration names it.
     pub(crate) heldout: Option<String>,
-    /// What a reviewer sees in the place of the repository.
-    pub(crate) view: Option<CandidateView>,
+}
+
+/// What is at the path of the repository.
+#[derive(Clone, Debug)]
+pub(crate) enum RepositoryMount {
+    WorkTree(RepositoryAccess),
+    /// What a reviewer sees: a checkout of the files to commit, read-only.
+    Candidate(CandidateView),
+}
+
+impl RepositoryMount {
+    pub(crate) fn access(&self) -> RepositoryAccess {
+        match self {
+            Self::WorkTree(access) => *access,
+            Self::Candidate(_) => RepositoryAccess::ReadOnly,
+        }
+    }
 }
 
 /// A writable file or folder at a path in the user's home.
@@ -217,10 +232,14 @@ impl Bubblewrap {
             argv.mount("--ro-bind", path, path);
         }
         argv.hide_user_sockets(&spec.root, &[]);
-        match (&spec.view, spec.access) {
-            (Some(view), _) => view.mount(&mut argv, &spec.root),
-            (None, RepositoryAccess::Writable) => argv.mount("--bind", &spec.root, &spec.root),
-            (None, RepositoryAccess::ReadOnly) => argv.mount("--ro-bind", &spec.root, &spec.root),
+        match &spec.repository {
+            RepositoryMount::Candidate(view) => view.mount(&mut argv, &spec.root),
+            RepositoryMount::WorkTree(RepositoryAccess::Writable) => {
+                argv.mount("--bind", &spec.root, &spec.root);
+            }
+            RepositoryMount::WorkTree(RepositoryAccess::ReadOnly) => {
+                argv.mount("--ro-bind", &spec.root, &spec.root);
+            }
         }
         for StateMount { source, path } in &spec.state {
             argv.mount("--bind", source, path);
@@ -235,7 +254,7 @@ impl Bubblewrap {
             argv.mount("--bind", path, path);
         }
         argv.hide(&spec.hidden);
-        if let Some(view) = &spec.view {
+        if let RepositoryMount::Candidate(view) = &spec.repository {
             view.seal(&mut argv, &spec.root);
         }
         argv.hide_heldout(spec.heldout.as_deref());
@@ -347,7 +366,7 @@ impl SandboxSpec {
         let writable = mount_points.chain(writable_folders(git.root(), job));
         Ok(Self {
             root: canonical(git.root()),
-            access: RepositoryAccess::Writable,
+            repository: RepositoryMount::WorkTree(RepositoryAccess::Writable),
             temporary: Some(
                 canonical(&paths.private()).join(paths.temporary().file_name().unwrap_or_default()),
             ),
@@ -365,7 +384,6 @@ impl SandboxSpec {
             hidden: hidden_paths(git.root(), job),
             has_network: job.permissions.tools.network != Some(false),
             heldout: job.guard.hidden.clone(),
-            view: None,
         })
     }
 
@@ -399,7 +417,7 @@ impl SandboxSpec {
             let root = self.root.clone();
             self.writable.retain(|path| !path.starts_with(&root));
         }
-        Self { access, ..self }
+        Self { repository: RepositoryMount::WorkTree(access), ..self }
     }
 
     /// The same sandbox for a session that sees the files of a candidate in the place of the repository, and its own prompt.
@@ -409,7 +427,7 @@ impl SandboxSpec {
         let root = spec.root.clone();
         spec.read_only.retain(|path| !path.starts_with(&root));
         spec.read_only.push(canonical(prompt));
-        Self { view: Some(view.clone()), ..spec }
+        Self { repository: RepositoryMount::Candidate(view.clone()), ..spec }
     }
 
     /// The sandbox around the commands of an agent that stays outside: it shares the agent's own temporary files and nothing

@@ -68,7 +68,7 @@ fn profile(spec: &SandboxSpec) -> String {
         let _ = writeln!(rules, "(allow file-write* (literal \"{device}\"))");
     }
     rules.push_str("(allow file-write* (regex #\"^/dev/ttys[0-9]+$\"))\n");
-    if spec.access == RepositoryAccess::Writable {
+    if spec.repository.access() == RepositoryAccess::Writable {
         add(&mut rules, "allow file-write*", &spec.root);
     }
     // Folders cannot be replaced here, so that state of the agent's program is the user's.
@@ -123,12 +123,13 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;
+    use crate::agent::sandbox::RepositoryMount;
     use crate::agent::sandbox::StateMount;
 
     fn spec() -> SandboxSpec {
         SandboxSpec {
             root: "/Users/me/work".into(),
-            access: RepositoryAccess::Writable,
+            repository: RepositoryMount::WorkTree(RepositoryAccess::Writable),
             temporary: Some("/Users/me/work/.git/runner/tmp".into()),
             writable: vec!["/Users/me/.npm".into()],
             read_only: vec!["/Users/me/work/.git".into(), "/Users/me/work/.runner/state/config.toml".into()],
@@ -140,7 +141,6 @@ mod tests {
             hidden: vec!["/Users/me/.claude".into()],
             has_network: true,
             heldout: None,
-            view: None,
         }
     }
 
@@ -190,7 +190,10 @@ mod tests {
 
     #[test]
     fn a_read_only_session_may_not_write_to_the_repository() {
-        let profile = profile(&SandboxSpec { access: RepositoryAccess::ReadOnly, ..spec() });
+        let profile = profile(&SandboxSpec {
+            repository: RepositoryMount::WorkTree(RepositoryAccess::ReadOnly),
+            ..spec()
+        });
         assert!(!allows_write(&profile, "/Users/me/work/src/lib.rs"), "{profile}");
     }
 

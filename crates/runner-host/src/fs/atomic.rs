@@ -295,7 +295,7 @@ impl FileStamp {
         }
     }
 
-    /// Whether a later stamp of the same file shows a change of its permissions or links at most, as far as a stamp tells.
+    /// Whether a later stamp of the same file shows a change of its permissions or links at most.
     pub(crate) fn differs_in_time_of_change_only(&self, later: &Self) -> bool {
         self.changed != later.changed && Self { changed: self.changed, ..*later } == *self
     }

@@ -81,7 +81,7 @@ impl PatchBatch {
 }
 
 impl Drop for PatchBatch {
-    /// The process only reads, and may be writing a response that nobody needs any more.
+    /// The process only reads, and may be writing a response that no one needs any more.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

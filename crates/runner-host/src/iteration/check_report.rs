@@ -21,7 +21,7 @@ impl CheckReport {
         Self { folder: folder.to_owned(), path: path.to_owned() }
     }
 
-    /// Removes one that is there before the check: it says nothing about the run.
+    /// Removes one that is there before the check: it states nothing about the run.
     pub(crate) fn remove_old(&self) -> Result<(), Error> {
         plain_path(&self.folder, &self.path).map_or(Ok(()), |path| atomic::remove_any(&path))
     }

@@ -99,7 +99,7 @@ impl<'a> PinnedRepo<'a> {
     }
 }
 
-/// What tells one state of a path from another.
+/// What differs between one state of a path and another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum FileState {
     Missing,

@@ -134,7 +134,7 @@ fn service_sockets() -> Vec<String> {
     of_system.map(|path| (*path).to_owned()).chain(of_user.map(|path| path.display().to_string())).collect()
 }
 
-/// The configurations to try, the most likely one first, and those last that make a pass say less.
+/// The configurations to try, the most likely one first, and those last that make a pass prove less.
 fn candidates(guard: &GuardConfig, offers: &Offers) -> Vec<GuardConfig> {
     let is_one_of = |names: &[&str], path: &str| {
         Path::new(path).file_name().is_some_and(|name| names.iter().any(|known| name == *known))

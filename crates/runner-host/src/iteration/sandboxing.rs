@@ -8,7 +8,9 @@ use runner_core::step::{Event, Job};
 
 use crate::agent::claude_file_hook;
 use crate::agent::command::PreparedCommand;
-use crate::agent::sandbox::{Bubblewrap, SandboxSpec, SocketScope, obstacle, writable_folders};
+use crate::agent::sandbox::{
+    Bubblewrap, RepositoryMount, SandboxSpec, SocketScope, obstacle, writable_folders,
+};
 use crate::agent::sandbox_argv::TEMP_DIR_VARIABLES;
 use crate::agent::sandbox_kind::SandboxKind;
 use crate::agent::sandbox_program::{AgentWrapping, NoSandbox, SandboxProgram};
@@ -175,7 +177,8 @@ impl SessionSandbox {
         new_temporary_folder(git)?;
         let spec = view.in_sandbox(SandboxSpec::for_commands(git, job, protected)?);
         // Claude Code itself sees the checkout already.
-        let spec = SandboxSpec { view: None, ..spec };
+        let repository = RepositoryMount::WorkTree(spec.repository.access());
+        let spec = SandboxSpec { repository, ..spec };
         let folders =
             writable_folders(git.root(), job).into_iter().chain([git.paths().temporary()]).collect();
         let file_hook = claude_file_hook::command(git.root(), folders)?;

@@ -52,7 +52,7 @@ const SETTINGS: [&str; 6] =
 
 const READ_TREE: &str = "read-tree";
 const LIST: [&str; 3] = ["ls-files", "-z", "--cached"];
-/// The files that say how others are checked out.
+/// The files that define how others are checked out.
 const ATTRIBUTES: &str = ":(top,glob)**/.gitattributes";
 
 /// The arguments that make all tracked files those of a tree.
@@ -252,7 +252,7 @@ impl Checkout {
         }
         let Some(current) = &self.current else { return };
         if atomic::stamp(&self.index) != self.index_stamp {
-            // What the index says about the files is not the runner's: they are all checked out again.
+            // What the index records about the files is not the runner's: they are all checked out again.
             (self.current, self.stamps) = (None, None);
             let _ = atomic::remove_any(&self.index);
             return;

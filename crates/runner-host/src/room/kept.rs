@@ -175,7 +175,7 @@ pub(crate) enum KeptFiles {
 /// One kept file or folder, to be copied into a room.
 struct KeptSource {
     path: PathBuf,
-    /// Tells one copy from the next.
+    /// Differs between one copy and the next.
     version: String,
 }
 

@@ -226,7 +226,7 @@ mod tests {
         let (folder, mut stamps) = tree();
         let file = folder.path().join("a.txt");
         fs::write(&file, "other\n").unwrap();
-        // As if the clock of the file system were too coarse to tell the two apart.
+        // As if the clock of the file system were too coarse for the two.
         let known = stamps.files.get_mut(OsStr::new("a.txt")).unwrap();
         known.stamp = stamp_of(&file.symlink_metadata().unwrap()).unwrap();
         assert_eq!(stamps.untracked(folder.path()), None);

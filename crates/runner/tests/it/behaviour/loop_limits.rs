@@ -80,8 +80,7 @@ fn limit_on_what_copilot_does_not_report_is_refused_by_its_own_name() {
     let config = sandbox.read(".runner/state/config.toml");
     sandbox.write(".runner/state/config.toml", format!("{config}\n[budget]\nrun_tokens = 5\nrun_usd = 5\n"));
     let refused = sandbox.runner(&["loop"]).refused(2);
-    let found =
-        "budget.run_tokens and budget.run_usd cannot be enforced: command:copilot reports neither tokens nor cost";
+    let found = "budget.run_tokens and budget.run_usd cannot be enforced: command:copilot reports neither tokens nor cost";
     assert!(refused.contains(found), "{refused}");
 }
 

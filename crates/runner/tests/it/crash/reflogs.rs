@@ -106,6 +106,7 @@ fn reflog_of_a_sandboxed_session_is_left_as_it_is() {
     let repo = RunBuilder::new(RUNNER)
         .agent("touch ~/gate/session; while ! test -e ~/gate/go; do sleep 0.01; done; echo work > work; answer done")
         .executor_keys("sandbox = \"require\"\nwritable = [\"~/gate\"]")
+        .guard_keys("room = \"require\"")
         .start();
     repo.git(&["branch", "dev", "main"]);
     let gate = repo.outside().join("home/gate");

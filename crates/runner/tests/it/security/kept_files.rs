@@ -50,7 +50,8 @@ fn folder_that_a_session_made_is_in_no_room() {
 #[test]
 fn final_check_and_later_processes_have_the_folder_from_before_the_first_session() {
     let agent = "echo theirs > env/ok; case $RUNNER_ITER in 0001) split ;; *) answer done ;; esac";
-    let repo = needs_env("final_check = true").agent(agent).start();
+    let repo =
+        needs_env("final_check = true").agent(agent).unrepeatable("a clone has no kept folder").start();
     repo.write("env/ok", "mine\n");
     repo.runner(&["step"]).ok();
     repo.runner(&["step"]).ok();
@@ -95,14 +96,15 @@ fn new_clone_takes_the_folder_by_a_start_only() {
     assert_eq!(repo.outcomes(), ["decomposed", "passed", "passed"]);
 }
 
-/// Nothing that a run of this guard finds is in git, so the final check has it too, and every pass says so.
+/// Nothing that a run of this guard finds is in git, so the final check has it too, and every pass is annotated.
 #[test]
-fn guard_that_needs_ignored_files_of_the_work_tree_completes_and_says_so() {
+fn guard_that_needs_ignored_files_of_the_work_tree_completes_with_an_annotation() {
     let repo = RunBuilder::new(RUNNER)
         .file(".gitignore", "ignored\nenv\n")
         .guard("test -e env/ok")
         .guard_keys("room = \"require\"\nignored = \"worktree\"\nfinal_check = true")
         .agent(&format!("{PLANT}; echo x > work; answer done"))
+        .unrepeatable("a clone has no ignored files")
         .start();
     repo.runner(&["loop"]).ok();
     let annotations = "--format=%(trailers:key=Runner-Annotation,valueonly,separator=%x2C)";
