@@ -69,7 +69,7 @@ pub fn test_result(pass: &AttestedPass<'_>) -> Value {
     for CheckRecord { name, red, exit, digest } in checks {
         passed.extend(exit.filter(|exit| exit.is_green()).map(|_| json!(format!("{node}/{name}"))));
         let annotations = json!({ "kind": "check", "red": red, "exit": exit });
-        configuration.push(descriptor(format!("{node}/{name}"), digest, annotations));
+        configuration.push(descriptor(&format!("{node}/{name}"), digest, &annotations));
     }
     for HeldoutRecord { node, name, red, result, digest } in
         message.values(Trailer::Heldout).filter_map(HeldoutRecord::parse)
@@ -77,13 +77,13 @@ pub fn test_result(pass: &AttestedPass<'_>) -> Value {
         let has_passed = result == Some(HeldoutResult::Pass);
         passed.extend(has_passed.then(|| json!(format!("{node}/{name}"))));
         let annotations = json!({ "kind": "held-out check", "red": red, "result": result });
-        configuration.push(descriptor(format!("{node}/{name}"), digest, annotations));
+        configuration.push(descriptor(&format!("{node}/{name}"), digest, &annotations));
     }
     if let Some(ReviewRecord { result, round, digest }) =
         message.value(Trailer::Review).and_then(ReviewRecord::parse)
     {
         let annotations = json!({ "kind": "review", "result": result, "round": round });
-        configuration.push(descriptor("review".to_owned(), digest, annotations));
+        configuration.push(descriptor("review", digest, &annotations));
     }
     let notes: Vec<&str> = message.values(Trailer::Annotation).collect();
     json!({
@@ -100,7 +100,7 @@ pub fn test_result(pass: &AttestedPass<'_>) -> Value {
 }
 
 /// What took part in a pass, with the digest that its commit records.
-fn descriptor(name: String, digest: Sha256, annotations: Value) -> Value {
+fn descriptor(name: &str, digest: Sha256, annotations: &Value) -> Value {
     json!({ "name": name, "digest": { "sha256": digest }, "annotations": annotations })
 }
 

@@ -8,7 +8,7 @@ use crate::test_repo::TestRepo;
 
 pub const RUN: &str = "demo";
 pub const BRANCH: &str = "runner/demo";
-/// A file beside the work tree of a run whose passes nobody can repeat, with the reason.
+/// A file beside the work tree of a run whose passes cannot be repeated, with the reason.
 pub(crate) const UNREPEATABLE: &str = "unrepeatable";
 
 /// Shell functions for agents' scripts. `$AROUND` is the parent folder of the work tree.
@@ -35,7 +35,7 @@ pub struct RunBuilder {
     executor_keys: String,
     /// Whether the configuration finds the agent's script through `HOME`.
     is_movable: bool,
-    /// Why nobody can repeat the passes.
+    /// Why the passes cannot be repeated.
     unrepeatable: Option<String>,
 }
 

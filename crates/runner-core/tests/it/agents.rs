@@ -166,11 +166,8 @@ fn what_enters_a_session_of_claude_is_a_warning() {
     let warnings = |fields: &str| -> Vec<String> {
         let line = format!("{{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s\"{fields}}}\n");
         let (events, _) = parse(agent_named("claude").unwrap(), 0, std::iter::once(line.as_bytes()));
-        let texts = events.into_iter().filter_map(|event| match event.kind {
-            AgentEventKind::Warning { text } => Some(text),
-            _ => None,
-        });
-        texts.collect()
+        let warning = |kind| if let AgentEventKind::Warning { text } = kind { Some(text) } else { None };
+        events.into_iter().filter_map(|event| warning(event.kind)).collect()
     };
     let clean = ",\"plugins\":[{\"name\":\"cc\",\"path\":\"builtin\"}],\"skills\":[],\"memory_paths\":{},\"mcp_server_errors\":[],\"mcp_servers\":[]";
     assert_eq!(warnings(clean), [""; 0]);

@@ -224,45 +224,12 @@ fn lost_trials_are_not_free() {
 }
 
 #[test]
-fn worst_case_of_lost_trials_can_be_another_verdict() {
+fn case_without_a_score_in_the_base_makes_a_comparison_incomplete() {
     let suite = Suite::new();
-    for number in 0..10 {
-        // In three cases, the first trial of a run with a second name is lost to the provider.
-        let lost = "printf \"{\\\"fault\\\": {\\\"fault\\\": \\\"refused\\\", \\\"why\\\": \\\"x\\\"}}\" > $RUNNER_REPORT; kill -9 $PPID";
-        let pattern = if number < 3 { "*/two.case.t01.a1" } else { "never" };
-        let script = format!("case $PWD in {pattern}) {lost};; *) touch done.txt;; esac");
-        suite.add(&format!("c{number}"), "", &shell(&script));
+    for number in 0..3 {
+        suite.add(&format!("c{number}"), "", &shell("touch done.txt"));
     }
-    let run = |name: &str| {
-        suite.eval(&[
-            "run",
-            "--run",
-            name,
-            "--trials",
-            "4",
-            "--retries",
-            "0",
-            "--provider-check",
-            "false",
-            "--jobs",
-            "2",
-        ]);
-    };
-    run("one");
-    run("two");
-    // At one of these margins, the lost trials decide.
-    let decided = ["0.1", "0.15", "0.2", "0.25", "0.3", "0.35"].into_iter().find(|margin| {
-        let gate = suite.json(&["gate", "one", "two", "--margin", margin, "--max-lost", "0.1"]);
-        gate["verdict"] == "pass" && gate["worst_case"] == "inconclusive"
-    });
-    let margin = decided.expect("a margin");
-    let notes = suite.eval(&["gate", "one", "two", "--margin", margin, "--max-lost", "0.1"]).ok();
-    assert!(
-        notes.stdout.contains("if every lost trial had gone against the new results"),
-        "{}",
-        notes.stdout
-    );
-    // A case without a score on one side makes the comparison incomplete, on either side.
+    suite.eval(&["run", "--run", "one"]).ok();
     suite.eval(&["run", "c1", "c2", "--run", "few"]);
     let incomplete = suite.json(&["gate", "few", "one", "--min-cases", "1", "--margin", "1"]);
     assert_eq!(incomplete["verdict"], "incomplete", "{incomplete}");

@@ -267,7 +267,9 @@ fn names(value: &Value) -> Vec<String> {
     let name = |entry: &Value| match entry {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
-        other => Some(some_text(other, "name").unwrap_or_else(|| other.to_string())),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            Some(some_text(entry, "name").unwrap_or_else(|| entry.to_string()))
+        }
     };
     entries.filter_map(name).collect()
 }

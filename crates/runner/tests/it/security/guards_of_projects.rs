@@ -154,9 +154,9 @@ fn guard_that_needs_docker_is_told_the_key_that_allows_it() {
 }
 
 /// A service that answers like Docker's, for the clients of this test.
-fn container_service(socket: &Path) {
-    std::fs::create_dir_all(socket.parent().expect("a folder")).expect("a folder");
-    let service = UnixListener::bind(socket).expect("a socket");
+fn container_service(socket: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(socket.with_file_name(""))?;
+    let service = UnixListener::bind(socket)?;
     std::thread::spawn(move || {
         for mut client in service.incoming().flatten() {
             let mut request = [0; 256];
@@ -164,6 +164,7 @@ fn container_service(socket: &Path) {
             let _ = client.write_all(b"HTTP/1.0 200 OK\r\n\r\nOK");
         }
     });
+    Ok(())
 }
 
 /// A client of a container service in the user's home, as Docker Desktop has it. It really connects.
@@ -178,7 +179,7 @@ fn guard_that_connects_to_a_container_service_needs_the_key_that_allows_it() {
         assert client.recv(256).endswith(b'OK')\n";
     let repo = project("python3 client.py").file("client.py", client).start();
     let socket = repo.outside().canonicalize().expect("a folder").join("home/.docker/run/docker.sock");
-    container_service(&socket);
+    container_service(&socket).expect("a service");
     let output = repo.runner(&["loop", "--max-iterations", "1"]).stdout;
     assert!(output.contains("event=room_proposal keys=\"sockets = ["), "{output}");
     assert!(output.contains(&format!("\\\"{}\\\"", socket.display())), "{output}");
