@@ -145,6 +145,10 @@ impl SandboxPrograms {
         for path in &spec.writable {
             command.mount("--bind", path, path);
         }
+        // Codex finds out which folder `/tmp` really is, and needs it at that path, too.
+        if spec.temporary.is_dir() {
+            command.mount("--bind", &spec.temporary, &spec.temporary);
+        }
         command.protect_hidden(spec);
         self.finish(command, argv, folder, spec)
     }
