@@ -278,28 +278,6 @@ describe("a live run", () => {
     second.stop();
   });
 
-  it("D7: a transcript and a log recover after one error response of the server", async () => {
-    const page = await open(browser, server);
-    for (const [tab, log, text] of [
-      ["", "events", "Guard failed: exit 1"],
-      ["/guard", "guard", "numerals::four"],
-    ]) {
-      let refused = 0;
-      const error = { code: "busy", message: "The server is busy." };
-      const path = new RegExp(`/log/${log}\\?`);
-      await page.route(path, (route) =>
-        refused++ === 0 ? route.fulfill({ status: 503, json: { error } }) : route.continue(),
-      );
-      await page.goto(`${server.url}#/run/${RUN}/i/2${tab}`);
-      await page.getByText(error.message).first().waitFor();
-      assert.equal(await page.getByText("they stay on the machine").count(), 0);
-      await page.getByText(text).first().waitFor();
-      await page.getByText(error.message).first().waitFor({ state: "detached" });
-      await page.unroute(path);
-    }
-    await close(page);
-  });
-
   it("D7: a view whose script could not be loaded appears later", async () => {
     const page = await open(browser, server);
     await page.route("**/views.js", (route) => route.abort());

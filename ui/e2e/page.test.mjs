@@ -104,7 +104,7 @@ describe("a stuck run", () => {
     await page.keyboard.press("e");
     await page.waitForURL(/l=302$|l=301$/);
     await page.keyboard.press("2");
-    await page.getByText("@@").first().waitFor();
+    await page.getByText("Only files of the runner changed.").waitFor();
     await page.keyboard.press("[");
     await page.waitForURL(/i\/3\/diff$/);
     await page.keyboard.press("Escape");
