@@ -330,12 +330,13 @@ fn assert_covered(seen: &Seen) {
 }
 
 /// The simulation adds fewer regression tasks than the limit: the tests of the loop cover `regressed`.
-const STOPS: [&str; 12] = [
+const STOPS: [&str; 13] = [
     "stalled",
     "not_reproducible",
     "user_stop",
     "needs_user",
     "budget",
+    "loop_budget",
     "complete",
     "failures",
     "interrupted",
