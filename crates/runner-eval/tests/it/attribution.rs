@@ -217,13 +217,11 @@ fn too_many_processes_end_the_trial() {
     suite.add(
         "forks",
         "",
-        &shell("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 20 & done; wait"),
+        &shell("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 3000 & done; wait"),
     );
     let case = suite.repo.read("eval/cases/forks/case.toml");
     suite.repo.write("eval/cases/forks/case.toml", format!("[limits]\nprocesses = 16\n{case}"));
-    let started = std::time::Instant::now();
     suite.eval(&["run"]);
-    assert!(started.elapsed() < Duration::from_secs(19), "it was not stopped");
     assert_scored_failure(&suite);
 }
 
