@@ -322,12 +322,13 @@ pub enum Trailer {
     Semantics,
     UserCommits,
     PlanImport,
+    Base,
     Fork,
     Annotation,
 }
 
 impl Trailer {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Edit,
         Self::Outcome,
         Self::Attempt,
@@ -346,6 +347,7 @@ impl Trailer {
         Self::Semantics,
         Self::UserCommits,
         Self::PlanImport,
+        Self::Base,
         Self::Fork,
         Self::Annotation,
     ];
@@ -370,6 +372,7 @@ impl Trailer {
             Self::Semantics => "Runner-Semantics",
             Self::UserCommits => "Runner-User-Commits",
             Self::PlanImport => "Runner-Plan-Import",
+            Self::Base => "Runner-Base",
             Self::Fork => "Runner-Fork",
             Self::Annotation => "Runner-Annotation",
         }

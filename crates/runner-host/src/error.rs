@@ -113,7 +113,7 @@ pub enum UserError {
         more: usize,
     },
     /// Changes that git does not show, and that a session's commit would contain.
-    #[error("the work tree has changes behind marks in git's index")]
+    #[error("the work tree has changes hidden by assume-unchanged or skip-worktree")]
     HiddenChanges {
         /// The first few files, each with the command that removes its mark.
         paths: Vec<String>,
@@ -281,7 +281,7 @@ pub enum UserError {
         base: Option<String>,
     },
     #[error("the branch of run `{run}` is checked out in `{worktree}`")]
-    RunCheckedOut { run: RunId, worktree: String },
+    RunCheckedOut { run: RunId, worktree: String, is_linked: bool },
     /// Removing the run would remove its work.
     #[error("the work of run `{0}` is on no other branch")]
     RunNotLanded(RunId),

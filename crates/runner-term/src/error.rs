@@ -7,6 +7,7 @@ use std::error::Error as StdError;
 use std::io;
 use std::path::Path;
 
+use runner_core::detect::command_line;
 use runner_core::layout::Doc;
 use runner_core::model::id::RunId;
 use runner_core::runs::identity::IdentityError;
@@ -275,7 +276,7 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
         }
         UserError::HiddenChanges { paths, more } => {
             let rest = (*more > 0).then(|| format!("and {more} more"));
-            let hint = "remove the marks, and commit or undo the changes, then run 'runner start'";
+            let hint = "clear these flags, and commit or undo the changes, then run 'runner start'";
             advice("hidden_changes", hint).with_details(paths.iter().cloned().chain(rest).collect())
         }
         UserError::HeldElsewhere { worktree, .. } => {
@@ -403,6 +404,10 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
             let mut advice = ErrorAdvice::new("on_run_branch", "to continue that run: runner loop");
             advice.hints.push(format!("to start a new one: git switch {base}, then the same command again"));
             advice
+        }
+        UserError::RunCheckedOut { worktree, is_linked: true, .. } => {
+            let remove = command_line(&["git", "worktree", "remove", worktree].map(str::to_owned));
+            ErrorAdvice::new("run_checked_out", format!("remove its work tree first: {remove}"))
         }
         UserError::RunCheckedOut { .. } => {
             advice("run_checked_out", "check out another branch there first, for example: git switch main")

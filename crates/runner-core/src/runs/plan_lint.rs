@@ -1,4 +1,4 @@
-//! What is wrong with a plan before the night, as far as a program can tell without an agent.
+//! What is wrong with a plan before a long run, as far as a program can tell without an agent.
 
 use std::collections::BTreeMap;
 

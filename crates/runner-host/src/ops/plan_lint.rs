@@ -1,4 +1,4 @@
-//! `runner plan lint`: runs the checks of a plan before the night, and reports everything that is wrong with it.
+//! `runner plan lint`: runs the checks of a plan before a long run, and reports everything that is wrong with it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -244,7 +244,8 @@ fn task_samples(dir: &Path) -> Result<Vec<TaskSample>, Error> {
     for run in runs.iter().filter_map(|branch| RunId::of_branch(branch.name.as_str())) {
         let Ok(view) = RunView::at(dir, Some(run.as_str())) else { continue };
         let mut sample = NONE;
-        for iteration in view.iterations.iter().filter(|iteration| iteration.meta.is_some()) {
+        for iteration in &view.iterations {
+            let Some(record) = &iteration.meta else { continue };
             if matches!(
                 iteration.outcome,
                 Some(Outcome::Planned | Outcome::PlanQuestions | Outcome::PlanRejected)
@@ -252,10 +253,9 @@ fn task_samples(dir: &Path) -> Result<Vec<TaskSample>, Error> {
                 continue;
             }
             // Without the agent's time, the session was recovered after a crash, and its end says nothing.
-            if let (Some(_), Some(start), Some(end)) =
-                (iteration.number("agent_ms"), iteration.number("started_ms"), iteration.number("ended_ms"))
-            {
-                sample.secs = sample.secs.saturating_add(end.saturating_sub(start).div_ceil(1000));
+            if record.agent_ms.is_some() {
+                let total_ms = record.ended_ms.saturating_sub(record.started_ms);
+                sample.secs = sample.secs.saturating_add(total_ms.div_ceil(1000));
             }
             if let Some(cost) = iteration.cost() {
                 sample.microdollars = Some(sample.microdollars.unwrap_or_default().saturating_add(cost));

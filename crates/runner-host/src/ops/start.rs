@@ -134,8 +134,19 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
     if old_tip.is_none() {
         propose_missing_config(git, &mut docs, options)?;
     }
-    let context =
-        StartContext { git, status: &status, docs: &docs, run: &run, head, old_tip: old_tip.as_ref() };
+    let user_commits = match &old_tip {
+        Some(tip) => git.user_commits_since(&run, tip)?,
+        None => 0,
+    };
+    let context = StartContext {
+        git,
+        status: &status,
+        docs: &docs,
+        run: &run,
+        head,
+        old_tip: old_tip.as_ref(),
+        user_commits,
+    };
     let mut composed = context.compose(&goal, options)?;
     context.add_surroundings(&mut composed)?;
     refuse_bad_tools(git, &composed)?;
@@ -279,6 +290,8 @@ struct StartContext<'a> {
     head: &'a CommitId,
     /// The tip of the run's branch, if it exists.
     old_tip: Option<&'a CommitId>,
+    /// How many commits of the user's own follow the runner's last one.
+    user_commits: u32,
 }
 
 impl StartContext<'_> {
@@ -327,7 +340,7 @@ impl StartContext<'_> {
             None => None,
         };
         let goal = docs.get(&Doc::Goal).cloned().unwrap_or_default();
-        Ok(Some(LastRunnerCommit { goal, approved }))
+        Ok(Some(LastRunnerCommit { goal, user_commits: self.user_commits, approved }))
     }
 
     /// Adds what the run depends on outside of the repository: held-out checks, and the environment.
@@ -369,16 +382,18 @@ impl StartContext<'_> {
         self.git.edit_index(&index, &edits)?;
         let tree = self.git.write_tree(&index)?;
         atomic::remove_file(&index)?;
-        let user_commits = match self.old_tip {
-            Some(tip) => self.git.user_commits_since(self.run, tip)?,
-            None => 0,
-        };
-        if self.old_tip.is_some() && user_commits == 0 && self.git.tree_of(parent)? == tree {
+        if self.old_tip.is_some() && self.user_commits == 0 && self.git.tree_of(parent)? == tree {
             return Ok(parent.clone());
         }
-        let added = composed.imported.as_ref().map(|imported| imported.added.len());
-        let imported = options.plan.as_ref().map(PlanImport::format).zip(added);
-        let message = start::message(self.run, user_commits, imported);
+        let message = if self.old_tip.is_none() {
+            let branch = options.base.as_ref().or(self.status.head.branch());
+            let base = branch.filter(|branch| RunId::of_branch(branch.as_str()).is_none());
+            start::first_message(self.run, base)
+        } else {
+            let added = composed.imported.as_ref().map(|imported| imported.added.len());
+            let imported = options.plan.as_ref().map(PlanImport::format).zip(added);
+            start::message(self.run, self.user_commits, imported)
+        };
         let commit = self.git.store_commit(&tree, parent, &message)?;
         check_scope(self.git, parent, &commit)?;
         failpoint::reach("start.commit");
