@@ -25,6 +25,7 @@ mod ref_check;
 mod reflog;
 mod refs;
 mod repository;
+mod sparse;
 mod status;
 mod tree_diff;
 mod unconverted;
@@ -50,6 +51,7 @@ pub(crate) use index::{CheckoutMode, Conversion, IndexEntry, PathSet};
 pub(crate) use kept_files::KeptFile;
 pub(crate) use landing::RebaseResult;
 pub(crate) use loose_pack::LoosePack;
+use marks::MarkedFile;
 pub(crate) use objects::{DiffFilter, EntryMode, TreeEntry};
 pub use patch_batch::PatchBatch;
 pub(crate) use refs::LocalBranch;
@@ -82,6 +84,10 @@ pub struct Git {
     known_start: Mutex<Option<KnownStart>>,
     /// Whether a file was found since the last [`Self::settle_index`] that git cannot convert.
     has_unconverted: AtomicBool,
+    /// The marks of the user's index that a private one does not have.
+    kept_marks: Mutex<Vec<MarkedFile>>,
+    /// Whether the private index has files that are not checked out.
+    has_absent: AtomicBool,
 }
 
 /// The git processes that answer many requests.
@@ -140,6 +146,8 @@ impl Git {
             processes: GitProcesses::new(),
             known_start: Mutex::new(None),
             has_unconverted: AtomicBool::new(false),
+            kept_marks: Mutex::new(Vec::new()),
+            has_absent: AtomicBool::new(false),
         })
     }
 

@@ -40,6 +40,8 @@ pub(super) struct GitSettings {
     stamps: ConfigStamps,
     /// Whether a remote may have objects that this clone lacks.
     has_promisor: bool,
+    /// Whether only a part of the files is checked out.
+    is_sparse: bool,
 }
 
 /// The stamps of the repository's configuration and of this work tree's own.
@@ -86,8 +88,9 @@ impl GitSettings {
             match key {
                 "user.name" => settings.name = Some(value.to_owned()),
                 "user.email" => settings.email = Some(value.to_owned()),
+                "core.sparsecheckout" => settings.is_sparse = is_true(value),
                 _ if key.starts_with("remote.") && key.ends_with(".promisor") => {
-                    settings.has_promisor |= !matches!(value, "false" | "no" | "off" | "0");
+                    settings.has_promisor |= is_true(value);
                 }
                 _ if let Some(name) = key.strip_prefix("extensions.") => {
                     settings.has_promisor |= name == "partialclone";
@@ -126,6 +129,11 @@ impl GitSettings {
     /// Whether this is a partial clone, which lacks objects by design.
     pub(super) fn has_promisor(&self) -> bool {
         self.has_promisor
+    }
+
+    /// Whether this is a sparse checkout.
+    pub(super) fn is_sparse(&self) -> bool {
+        self.is_sparse
     }
 
     pub(super) fn defines_filters(&self) -> bool {
@@ -191,6 +199,11 @@ impl GitSettings {
     fn email(&self, role: &str) -> String {
         identity_value(&format!("GIT_{role}_EMAIL"), self.email.as_ref(), DEFAULT_IDENTITY.1)
     }
+}
+
+/// A boolean as git reads it; a key without a value is true.
+fn is_true(value: &str) -> bool {
+    !["false", "no", "off", "0"].iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
 const ROLES: [&str; 2] = ["AUTHOR", "COMMITTER"];

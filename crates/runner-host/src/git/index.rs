@@ -137,7 +137,8 @@ impl Git {
         Ok(converted.collect())
     }
 
-    /// Fills an index from a tree. It has no file times yet: see [`Self::refresh_index`].
+    /// Fills an index from a tree, to write another tree. It knows nothing of the work tree: for that, see
+    /// [`Self::read_for_worktree`].
     pub(crate) fn read_into_index(&self, index: &Path, tree: &impl Treeish) -> Result<(), Error> {
         atomic::remove_any(index)?;
         self.call(&["read-tree", tree.treeish()]).index(index).run().map(drop)
@@ -224,12 +225,14 @@ impl Git {
             CheckoutMode::Apply => ["-m", "-u"].as_slice(),
         });
         args.extend([from.as_str(), to.as_str()]);
+        self.include_runner_folder()?;
         self.call(&args).index(index).variable("GIT_WORK_TREE", self.root()).run().map(drop)
     }
 
     /// Resets the work tree to a commit, whatever the index that describes it contains.
     pub(crate) fn reset_worktree(&self, index: &Path, to: &CommitId) -> Result<(), Error> {
         let args = ["read-tree", "--reset", "-u", to.treeish()];
+        self.include_runner_folder()?;
         if self.call(&args).index(index).variable("GIT_WORK_TREE", self.root()).run().is_ok() {
             return Ok(());
         }

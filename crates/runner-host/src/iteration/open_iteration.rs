@@ -346,8 +346,8 @@ impl OpenIteration {
             return Ok(());
         }
         match &self.candidate {
-            Some(tree) => git.read_into_index(index, tree)?,
-            None => git.read_into_index(index, &self.setup.base)?,
+            Some(tree) => git.read_for_worktree(index, tree)?,
+            None => git.read_for_worktree(index, &self.setup.base)?,
         }
         git.refresh_index(index)?;
         self.index_stamp = atomic::stamp(index);

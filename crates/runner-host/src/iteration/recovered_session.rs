@@ -53,7 +53,7 @@ impl InterruptedSession<'_> {
     ) -> Result<ResumedIteration, Error> {
         let base = &self.run.commit;
         let index = git.paths().private_index("work");
-        git.read_into_index(&index, base)?;
+        git.read_for_worktree(&index, base)?;
         git.refresh_index(&index)?;
         publish::copy_to_user_index(git, &index)?;
         let protected = ProtectedPaths::read_from_commits(git, job, base)?;

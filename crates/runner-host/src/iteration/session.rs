@@ -221,7 +221,7 @@ impl PreparedSession {
         };
         let restored = checkpoint.entry.snapshot.restore(git, session)?;
         if !setup.index.exists() {
-            git.read_into_index(&setup.index, &setup.base)?;
+            git.read_for_worktree(&setup.index, &setup.base)?;
             git.refresh_index(&setup.index)?;
         }
         checkpoint.restore_user_index(git, &setup.index)?;

@@ -56,6 +56,8 @@ impl UnrecoveredRepo {
             // A session that a crash interrupted may have left what blocks every git command.
             remove_blocking_files(git.root());
         }
+        // An index that cannot be read is replaced by the recovery.
+        let _ = git.check_out_runner_folder();
         allow_configured_filters(&mut git)?;
         Ok(Self { git, lock, private_folder })
     }

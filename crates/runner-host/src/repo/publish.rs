@@ -218,6 +218,7 @@ fn install_index(git: &Git) -> Result<(), Error> {
     let prepared = git.paths().private_index("publish");
     let lock = git.paths().index_lock();
     git.settle_index(&prepared)?;
+    git.restore_marks(&prepared)?;
     atomic::sync_file(&prepared)?;
     fs::hard_link(&prepared, &lock).map_err(|error| {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
@@ -239,6 +240,7 @@ pub(crate) fn copy_to_user_index(git: &Git, index: &Path) -> Result<(), Error> {
     let copy = git.paths().private_index("restored");
     atomic::copy_with_mtime(index, &copy)?;
     git.settle_index(&copy)?;
+    git.restore_marks(&copy)?;
     atomic::sync_file(&copy)?;
     if user_index.is_dir() {
         atomic::remove_any(&user_index)?;
@@ -289,7 +291,7 @@ pub(crate) fn restore_worktree(
     from: &CommitId,
     to: &CommitId,
 ) -> Result<Option<String>, Error> {
-    git.read_into_index(index, to)?;
+    git.read_for_worktree(index, to)?;
     // Which files are ignored follows from files in the work tree, and an interrupted checkout may have removed those.
     restore_ignore_files(git, index)?;
     git.refresh_index(index)?;
@@ -307,7 +309,7 @@ fn restore_ignore_files(git: &Git, index: &Path) -> Result<(), Error> {
         matches!(name, Some(b".gitignore" | b".gitattributes"))
             && git.root().join(path_of(path)).symlink_metadata().is_err()
     };
-    let missing: Vec<Vec<u8>> = git.index_paths(index, ".")?.into_iter().filter(is_rule_file).collect();
+    let missing: Vec<Vec<u8>> = git.checked_out_paths(index)?.into_iter().filter(is_rule_file).collect();
     git.check_out(index, &missing)
 }
 
