@@ -42,7 +42,7 @@ pub(crate) use cat_file_batch::CatFileBatch;
 pub(crate) use command::GitCommand;
 pub use command::TruncatedBytes;
 use command::{PINNED, configure, hardened};
-use config::GitSettings;
+use config::{ConfigPlaces, GitSettings};
 pub use history::DiffFormat;
 use history::KnownStart;
 pub(crate) use history::LogEntry;
@@ -130,12 +130,12 @@ impl Git {
         let location = repository::discover(&program, dir)?;
         // Only now is it known which programs on the PATH are inside the repository and must not be used.
         let program = executables::find("git", Some(&location.root)).ok_or(UserError::NoGit)?;
-        let settings = RwLock::new(GitSettings::read(
-            &program,
-            &location.root,
-            &location.git_dir,
-            &location.common_dir,
-        )?);
+        let places = ConfigPlaces {
+            root: &location.root,
+            git_dir: &location.git_dir,
+            common_dir: &location.common_dir,
+        };
+        let settings = RwLock::new(GitSettings::read(&program, places)?);
         Ok(Self {
             paths: RepoPaths::new(&location.root, &location.git_dir),
             program,
@@ -219,14 +219,22 @@ impl Git {
 
     /// Reads the configuration again if its files changed, so that a program defined meanwhile does not run.
     pub(crate) fn reload_settings(&self) -> Result<(), Error> {
-        let stamps = config::file_stamps(self.paths.git_dir(), &self.common_dir);
-        if self.settings().stamps() == stamps {
+        if self.settings().is_current(self.config_places()) {
             return Ok(());
         }
-        let settings = GitSettings::read(&self.program, self.root(), self.paths.git_dir(), &self.common_dir)?;
+        let settings = GitSettings::read(&self.program, self.config_places())?;
         let mut current = self.settings.write().unwrap_or_else(PoisonError::into_inner);
         *current = settings.with_allowed_of(&current);
         Ok(())
+    }
+
+    fn config_places(&self) -> ConfigPlaces<'_> {
+        ConfigPlaces { root: self.root(), git_dir: self.paths.git_dir(), common_dir: &self.common_dir }
+    }
+
+    /// Files of the work tree that git's configuration includes. An agent can write to them, and git obeys them.
+    pub(crate) fn config_files_in_work_tree(&self) -> Vec<String> {
+        self.settings().included_in_work_tree(self.config_places())
     }
 
     fn settings(&self) -> RwLockReadGuard<'_, GitSettings> {

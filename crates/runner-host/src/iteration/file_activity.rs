@@ -29,6 +29,10 @@ impl<'s> FileActivity<'s> {
     }
 
     pub(super) fn has_changed(&mut self) -> bool {
+        // Git would obey what the agent writes there at this moment.
+        if !self.git.config_files_in_work_tree().is_empty() {
+            return false;
+        }
         let now = Some(self.fingerprint());
         let ignored = self.latest_ignored();
         let has_changed = self.last_seen != now || ignored > self.last_ignored;
