@@ -16,6 +16,7 @@ use crate::fs::lock::{LastHolder, Lock};
 use crate::git::Git;
 use crate::iteration::event_log::EventLog;
 use crate::iteration::program_runner::ProgramRunner;
+use crate::repo::repo_guard::{is_closed, make_folders_writable};
 use crate::repo::worktree::remove_blocking_files;
 
 /// A repository whose lock is held, but in which a crash may have left something unfinished.
@@ -50,6 +51,11 @@ impl UnrecoveredRepo {
         git_dir_repair::repair(dir)?;
         let mut git = Git::open(dir)?;
         git.mark_as_writer();
+        // A session without a sandbox may have taken the owner's rights away, and died with the runner.
+        let has_journal = || git.paths().journal().exists();
+        if is_closed(&git.paths().private()) || is_closed(git.paths().git_dir()) && has_journal() {
+            make_folders_writable(&git);
+        }
         let private_folder = PrivateFolder::create(&git)?;
         let lock = Lock::acquire(&git.paths().lock())?;
         if git.paths().journal().exists() {
