@@ -7,7 +7,7 @@ use runner_core::model::object_id::{CommitId, TreeId};
 
 use super::objects::{TreeEntry, Treeish};
 use super::status::ScanResult;
-use super::{Git, lossy, nul_terminated, paths_in};
+use super::{Git, lossy, nul_separated, nul_terminated, paths_in};
 use crate::error::Error;
 use crate::fs::atomic;
 
@@ -203,6 +203,41 @@ impl Git {
             // Git reads a file again that changed just before the index was written, and fails if it cannot convert it.
             self.call_unconverted(&words)?.index(index).run_for_tree().map_err(|_| error)
         })
+    }
+
+    /// Paths whose version in an index is neither the work tree's nor that of any of these commits.
+    pub(crate) fn staged_only(&self, index: &Path, commits: &[&CommitId]) -> Result<PathSet, Error> {
+        self.refresh_index(index)?;
+        let args = ["diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=dirty"];
+        let mut paths: PathSet = paths_in(&self.call(&args).index(index).run()?);
+        for commit in commits {
+            if !paths.is_empty() {
+                let staged = self.staged_paths(index, commit)?;
+                paths.retain(|path| staged.contains(path));
+            }
+        }
+        Ok(paths)
+    }
+
+    /// Stores an index as a tree, without the paths of an unfinished merge.
+    pub(crate) fn write_merged_tree(&self, index: &Path) -> Result<TreeId, Error> {
+        let unmerged: PathSet = paths_in(
+            &self.call(&["diff", "--cached", "--name-only", "--diff-filter=U", "-z"]).index(index).run()?,
+        );
+        if !unmerged.is_empty() {
+            self.edit_index(index, &unmerged.into_iter().map(IndexEntry::Remove).collect::<Vec<_>>())?;
+        }
+        self.write_tree(index)
+    }
+
+    /// The submodules of an index.
+    pub(crate) fn submodules(&self, index: &Path) -> Result<Vec<Vec<u8>>, Error> {
+        let listed = self.call(&["ls-files", "-z", "-s", "--cached"]).index(index).run()?;
+        let entries = nul_separated(&listed).filter(|entry| entry.starts_with(b"160000 "));
+        Ok(entries
+            .filter_map(|entry| entry.splitn(2, |byte| *byte == b'\t').nth(1))
+            .map(<[u8]>::to_vec)
+            .collect())
     }
 
     /// Stores an index as a tree. The index is written again later.

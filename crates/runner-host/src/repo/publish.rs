@@ -248,6 +248,39 @@ pub(crate) fn copy_to_user_index(git: &Git, index: &Path) -> Result<(), Error> {
     fs::rename(&copy, &user_index).map_err(Error::io("write", user_index))
 }
 
+/// Keeps versions of files that only the user's index has, before that index is replaced: they were staged, and the file was
+/// changed since. Returns the reference. An index that git cannot read has none.
+pub(crate) fn save_staged(
+    git: &Git,
+    run: &RunId,
+    from: &CommitId,
+    to: &CommitId,
+) -> Result<Option<String>, Error> {
+    let index = git.paths().private_index("staged");
+    if !git.paths().index().is_file() {
+        return Ok(None);
+    }
+    atomic::copy_with_mtime(&git.paths().index(), &index)?;
+    let staged = git.staged_only(&index, &[from, to]).unwrap_or_default();
+    let saved = if staged.is_empty() {
+        None
+    } else {
+        let tree = git.write_merged_tree(&index)?;
+        let message = format!("{}\n", stray_files_subject(run.as_str()));
+        Some(keep_found(git, run, &git.store_commit(&tree, to, &message)?)?)
+    };
+    atomic::remove_any(&index)?;
+    Ok(saved)
+}
+
+/// Points a reference of the run's to a commit with files that were found.
+fn keep_found(git: &Git, run: &RunId, commit: &CommitId) -> Result<String, Error> {
+    git.sync()?;
+    let reference = format!("refs/runner/{run}/found/{}", commit.prefix(8));
+    git.set_ref(&reference, commit.as_str())?;
+    Ok(reference)
+}
+
 /// Finishes a publication that a crash interrupted. The caller holds the runner's lock.
 pub(crate) fn recover(git: &Git, entry: PublishEntry) -> Result<Option<RecoveredPublish>, Error> {
     remove_locks(git, &entry.run)?;
@@ -265,7 +298,8 @@ pub(crate) fn recover(git: &Git, entry: PublishEntry) -> Result<Option<Recovered
         }
     };
     let index = git.paths().private_index("publish");
-    let saved = restore_worktree(git, &index, &entry.run, &entry.from, &entry.new_tip)?;
+    let staged = save_staged(git, &entry.run, &entry.from, &entry.new_tip)?;
+    let saved = restore_worktree(git, &index, &entry.run, &entry.from, &entry.new_tip)?.or(staged);
     [Doc::Tree, Doc::RunState].iter().try_for_each(|doc| atomic::discard_prepared(&git.paths().doc(*doc)))?;
     finalize(git, &entry)?;
     Ok(Some(RecoveredPublish { run: entry.run, saved }))
@@ -361,9 +395,6 @@ impl StrayFiles<'_> {
         }
         let message = format!("{}\n", stray_files_subject(self.run.as_str()));
         let commit = git.store_commit(&tree, self.to, &message)?;
-        git.sync()?;
-        let reference = format!("refs/runner/{}/found/{}", self.run, commit.prefix(8));
-        git.move_ref(&reference, None, &commit)?;
-        Ok(Some(reference))
+        keep_found(git, self.run, &commit).map(Some)
     }
 }
