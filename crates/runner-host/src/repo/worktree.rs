@@ -11,6 +11,7 @@ mod obstacles;
 mod permissions;
 mod scan;
 mod stage;
+mod submodules;
 mod user_edits;
 mod user_files;
 
