@@ -51,7 +51,7 @@ pub(crate) use index::{CheckoutMode, Conversion, IndexEntry, PathSet};
 pub(crate) use kept_files::KeptFile;
 pub(crate) use landing::RebaseResult;
 pub(crate) use loose_pack::LoosePack;
-use marks::MarkedFile;
+use marks::MarkState;
 pub(crate) use objects::{DiffFilter, EntryMode, TreeEntry};
 pub use patch_batch::PatchBatch;
 pub(crate) use refs::LocalBranch;
@@ -84,10 +84,7 @@ pub struct Git {
     known_start: Mutex<Option<KnownStart>>,
     /// Whether a file was found since the last [`Self::settle_index`] that git cannot convert.
     has_unconverted: AtomicBool,
-    /// The marks of the user's index that a private one does not have.
-    kept_marks: Mutex<Vec<MarkedFile>>,
-    /// Whether the private index has files that are not checked out.
-    has_absent: AtomicBool,
+    marks: MarkState,
 }
 
 /// The git processes that answer many requests.
@@ -146,8 +143,7 @@ impl Git {
             processes: GitProcesses::new(),
             known_start: Mutex::new(None),
             has_unconverted: AtomicBool::new(false),
-            kept_marks: Mutex::new(Vec::new()),
-            has_absent: AtomicBool::new(false),
+            marks: MarkState::default(),
         })
     }
 

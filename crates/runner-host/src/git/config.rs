@@ -39,14 +39,20 @@ pub(super) struct GitSettings {
     allowed: Vec<String>,
     /// The configuration files when they were read.
     stamps: ConfigStamps,
-    /// Files that the configuration includes, whether or not they exist.
-    included: BTreeSet<PathBuf>,
-    /// Whether a file is included on a condition that can change while the files stay the same.
-    is_conditional: bool,
+    included: IncludedFiles,
     /// Whether a remote may have objects that this clone lacks.
     has_promisor: bool,
     /// Whether only a part of the files is checked out.
     is_sparse: bool,
+}
+
+/// The files that the configuration includes.
+#[derive(Debug, Default)]
+struct IncludedFiles {
+    /// Whether or not they exist.
+    paths: BTreeSet<PathBuf>,
+    /// Whether one is included on a condition that can change while the files stay the same.
+    is_conditional: bool,
 }
 
 /// The stamps of the repository's configuration, of this work tree's own, and of the files that they include.
@@ -125,7 +131,7 @@ impl GitSettings {
         }
         let settings = Self::parse(&output.stdout, places);
         let own = stamps.len();
-        stamps.extend(places.stamps(&settings.included).into_iter().skip(own));
+        stamps.extend(places.stamps(&settings.included.paths).into_iter().skip(own));
         Ok(Self { stamps, ..settings })
     }
 
@@ -146,7 +152,7 @@ impl GitSettings {
                 "core.sparsecheckout" => settings.is_sparse = is_true(value),
                 "include.path" => settings.note_include(origin.as_deref(), value),
                 _ if key.starts_with("includeif.") => {
-                    settings.is_conditional |=
+                    settings.included.is_conditional |=
                         key.starts_with("includeif.onbranch:") || key.starts_with("includeif.hasconfig:");
                     settings.note_include(origin.as_deref(), value);
                 }
@@ -164,17 +170,17 @@ impl GitSettings {
     }
 
     fn note_include(&mut self, origin: Option<&Path>, value: &str) {
-        self.included.extend(origin.map(|origin| included_path(origin, value)));
+        self.included.paths.extend(origin.map(|origin| included_path(origin, value)));
     }
 
     /// Whether the configuration files are as they were when they were read.
     pub(super) fn is_current(&self, places: ConfigPlaces<'_>) -> bool {
-        !self.is_conditional && places.stamps(&self.included) == self.stamps
+        !self.included.is_conditional && places.stamps(&self.included.paths) == self.stamps
     }
 
     /// The names of included files inside the work tree.
     pub(super) fn included_in_work_tree(&self, places: ConfigPlaces<'_>) -> Vec<String> {
-        self.included.iter().filter_map(|path| places.in_work_tree(path)).collect()
+        self.included.paths.iter().filter_map(|path| places.in_work_tree(path)).collect()
     }
 
     fn note_program(&mut self, key: &str, is_local: bool) {
@@ -335,7 +341,7 @@ mod tests {
         let settings = parsed(listing);
         assert!(settings.forbidden_filters().eq(["a"]));
         assert_eq!(settings.included_in_work_tree(places()), [".gitconfig", "shared"]);
-        assert!(settings.is_sparse() && !settings.is_conditional);
+        assert!(settings.is_sparse() && !settings.included.is_conditional);
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! not count as deleted. The marks of the user's index stay in it.
 
 use std::path::Path;
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::objects::Treeish;
 use super::{Git, PathSet, nul_separated, nul_terminated, path_of};
@@ -38,11 +38,20 @@ pub(crate) struct MarkedFile {
     pub(crate) mark: IndexMark,
 }
 
+/// What is known about the marks of the user's index.
+#[derive(Debug, Default)]
+pub(super) struct MarkState {
+    /// Those that a private index does not have.
+    kept: Mutex<Vec<MarkedFile>>,
+    /// Whether a private index has files that are not checked out.
+    has_absent: AtomicBool,
+}
+
 impl Git {
     /// Changes of the work tree that `git status` does not show because of marks in the user's index.
     pub(crate) fn hidden_changes(&self) -> Result<Vec<MarkedFile>, Error> {
         let user_index = self.paths().index();
-        let marked = self.marks(&user_index)?.hiding;
+        let marked = self.read_marks(&user_index)?.hiding;
         if marked.is_empty() {
             return Ok(Vec::new());
         }
@@ -57,28 +66,28 @@ impl Git {
     /// Removes the marks of an index that hide changes, so that git compares each file again. [`Self::restore_marks`] sets them
     /// again.
     pub(crate) fn clear_marks(&self, index: &Path) -> Result<(), Error> {
-        let marks = self.marks(index)?;
+        let marks = self.read_marks(index)?;
         self.clear(index, &marks.hiding)?;
         self.keep_marks(marks);
         Ok(())
     }
 
-    fn keep_marks(&self, marks: Marks) {
-        self.has_absent.store(!marks.absent.is_empty(), Ordering::Relaxed);
+    fn keep_marks(&self, marks: IndexMarks) {
+        self.marks.has_absent.store(!marks.absent.is_empty(), Ordering::Relaxed);
         let is_users =
             |file: &MarkedFile| file.mark == IndexMark::AssumeUnchanged || !is_runner_path(&file.path);
         let kept = marks.hiding.into_iter().filter(is_users).collect();
-        *self.kept_marks.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+        *self.marks.kept.lock().unwrap_or_else(PoisonError::into_inner) = kept;
     }
 
     /// Whether the user's index has marks that [`Self::clear_marks`] removes from a copy.
     pub(crate) fn has_kept_marks(&self) -> bool {
-        !self.kept_marks.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !self.marks.kept.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     /// Sets the marks of the user's index in one that replaces it.
     pub(crate) fn restore_marks(&self, index: &Path) -> Result<(), Error> {
-        let marked = self.kept_marks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let marked = self.marks.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if marked.is_empty() { Ok(()) } else { self.set_marks(index, &marked) }
     }
 
@@ -87,7 +96,7 @@ impl Git {
         let user_index = self.paths().index();
         let sources = [user_index.as_path(), index];
         let marks =
-            sources.into_iter().filter(|index| index.is_file()).find_map(|index| self.marks(index).ok());
+            sources.into_iter().filter(|index| index.is_file()).find_map(|index| self.read_marks(index).ok());
         self.read_into_index(index, tree)?;
         let absent = match marks {
             Some(marks) => {
@@ -111,10 +120,10 @@ impl Git {
 
     /// Removes the marks of files that were not checked out and that exist now. In a sparse checkout git does that itself.
     pub(crate) fn reveal_new_files(&self, index: &Path) -> Result<(), Error> {
-        if !self.has_absent.load(Ordering::Relaxed) || self.settings().is_sparse() {
+        if !self.marks.has_absent.load(Ordering::Relaxed) || self.settings().is_sparse() {
             return Ok(());
         }
-        self.clear(index, &self.marks(index)?.hiding)
+        self.clear(index, &self.read_marks(index)?.hiding)
     }
 
     /// Files of an index that are checked out.
@@ -154,9 +163,9 @@ impl Git {
     }
 
     /// The marks of an index. In a sparse checkout, a file that exists has no mark in git itself.
-    fn marks(&self, index: &Path) -> Result<Marks, Error> {
+    fn read_marks(&self, index: &Path) -> Result<IndexMarks, Error> {
         let listed = self.call(&["ls-files", "-z", "-v", "--cached"]).index(index).run()?;
-        let mut marks = Marks::default();
+        let mut marks = IndexMarks::default();
         for line in nul_separated(&listed) {
             let (Some(tag), Some(path)) = (line.first(), line.get(2..)) else { continue };
             let marked = |mark| MarkedFile { path: path.to_vec(), mark };
@@ -179,7 +188,7 @@ impl Git {
 
 /// The marks of an index.
 #[derive(Debug, Default)]
-struct Marks {
+struct IndexMarks {
     /// Those that can hide a change.
     hiding: Vec<MarkedFile>,
     /// Files that are not checked out.
