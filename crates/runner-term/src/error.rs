@@ -192,6 +192,21 @@ fn io_code(error: &io::Error) -> &'static str {
     if is_full(error) { "disk_full" } else { "io" }
 }
 
+/// What to type if git's objects cannot be written.
+const OPEN_OBJECTS: &str = "make git's objects writable: chmod -R u+w .git/objects";
+
+/// What to type where git's own words do not tell. Git speaks English here, whatever the user's language.
+fn git_hints(stderr: &str) -> Vec<String> {
+    let is_closed = stderr.contains("insufficient permission for adding an object");
+    is_closed.then(|| OPEN_OBJECTS.to_owned()).into_iter().collect()
+}
+
+fn path_hints(path: &Path, error: &io::Error) -> Vec<String> {
+    let is_closed = error.kind() == io::ErrorKind::PermissionDenied;
+    let is_object = path.ancestors().any(|folder| folder.ends_with(".git/objects"));
+    if is_closed && is_object { vec![OPEN_OBJECTS.to_owned()] } else { io_hints(error) }
+}
+
 fn io_hints(error: &io::Error) -> Vec<String> {
     let hint = if is_full(error) {
         "free some disk space, then run the same command again (no work was lost)"
@@ -218,10 +233,12 @@ fn host_error_advice(error: &Error) -> ErrorAdvice {
             advice.details = if holder.is_empty() { Vec::new() } else { vec![holder.clone()] };
             advice
         }
-        Error::Io { source, .. } => {
-            ErrorAdvice { code: io_code(source), details: Vec::new(), hints: io_hints(source) }
+        Error::Io { source, path, .. } => {
+            ErrorAdvice { code: io_code(source), details: Vec::new(), hints: path_hints(path, source) }
         }
-        Error::Git { stderr, .. } => ErrorAdvice { code: "git", details: lines(stderr), hints: Vec::new() },
+        Error::Git { stderr, .. } => {
+            ErrorAdvice { code: "git", details: lines(stderr), hints: git_hints(stderr) }
+        }
         Error::GitOutput { .. } => ErrorAdvice::new("git", "run 'runner doctor' to check git's version"),
         Error::Journal { path } => {
             let hint = "finish it with the version of runner that started it";

@@ -30,6 +30,10 @@ impl<'s> FileActivity<'s> {
     }
 
     pub(super) fn has_changed(&mut self) -> bool {
+        // Git would obey what the agent writes there at this moment.
+        if !self.git.config_files_in_work_tree().is_empty() {
+            return false;
+        }
         let now = self.fingerprint();
         let ignored = self.latest_ignored();
         let has_changed = match &self.last_seen {
