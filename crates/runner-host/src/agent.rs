@@ -5,6 +5,7 @@ pub mod acp_client;
 pub mod claude_file_hook;
 pub mod command;
 pub mod login;
+pub(crate) mod own_sandbox;
 mod podman;
 pub(crate) mod sandbox;
 pub(crate) mod sandbox_argv;

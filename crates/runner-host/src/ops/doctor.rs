@@ -12,7 +12,8 @@ use runner_core::text::one_line;
 use supervise::executables;
 
 use crate::agent::login::executor_login;
-use crate::agent::sandbox::{Bubblewrap, SocketScope, bubblewrap_fix, obstacle};
+use crate::agent::own_sandbox::OwnSandbox;
+use crate::agent::sandbox::{Bubblewrap, bubblewrap_fix, obstacle};
 use crate::agent::sandbox_program::{NoSandbox, SandboxProgram};
 use crate::error::Error;
 use crate::git::{Git, OLDEST};
@@ -351,7 +352,7 @@ fn sandbox_check(git: &Git, config: &Config) -> DoctorCheck {
     {
         let found = format!("{}'s built-in sandbox", native.title);
         return built_in_fault(git.root(), executor, native, &found)
-            .unwrap_or_else(|| with_gap(found, SocketScope::find().gap(has_network)));
+            .unwrap_or_else(|| with_gap(found, OwnSandbox::find(git.root()).gap(has_network)));
     }
     let found = SandboxProgram::find(executor, git.root());
     match found.and_then(|program| obstacle(git, agent).map_or(Ok(program), Err)) {
