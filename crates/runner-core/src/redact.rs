@@ -6,6 +6,7 @@
 
 mod environment;
 mod forms;
+mod pieces;
 mod stream;
 
 use std::borrow::Cow;

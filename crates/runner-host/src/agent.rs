@@ -2,6 +2,7 @@
 //! scripted agent.
 
 pub mod acp_client;
+mod acp_text;
 pub mod claude_file_hook;
 pub mod command;
 pub mod login;

@@ -91,6 +91,35 @@ fn a_key_that_is_cut_anywhere_is_found() {
 }
 
 #[test]
+fn a_key_in_pieces_is_found_wherever_it_is_cut() {
+    let redactor = Redactor::new([("DB_PASSWORD", "pass-word \"quoted\" 123")]);
+    let mut all = keys();
+    all.push("pass-word \"quoted\" 123".to_owned());
+    for key in all {
+        let text = format!("a {key} b");
+        for (first, second) in
+            (1..text.len()).flat_map(|first| [(first, first), (first, (first + 3).min(text.len()))])
+        {
+            let cuts = [text.get(..first), text.get(first..second), text.get(second..)];
+            let mut pieces = cuts.map(|piece| piece.unwrap().to_owned());
+            redactor.redact_pieces(&mut pieces.each_mut());
+            assert_eq!(pieces.concat(), "a [redacted] b", "{first} {second}: {text}");
+            let delta =
+                |text: &String| serde_json::json!({ "type": "delta", "index": 1, "delta": { "text": text } });
+            let other = serde_json::json!({ "type": "delta", "index": 2, "delta": { "text": "between" } });
+            let cuts = [text.get(..first), text.get(first..)].map(|piece| piece.unwrap().to_owned());
+            let mut events = [delta(&cuts[0]), other, delta(&cuts[1])];
+            redactor.redact_events(&mut events);
+            let sent = format!("{}{}", events[0]["delta"]["text"], events[2]["delta"]["text"]);
+            assert_eq!(sent.replace('"', ""), "a [redacted] b", "{first}: {text}");
+        }
+    }
+    let mut whole = ["no key ".to_owned(), "here".to_owned()];
+    redactor.redact_pieces(&mut whole.each_mut());
+    assert_eq!(whole.concat(), "no key here");
+}
+
+#[test]
 fn ordinary_output_stays_as_it_is() {
     let redactor = Redactor::new([
         ("API_KEY", "1"),
