@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored, Input, MatchKind};
 
-pub use environment::is_key_name;
+pub use environment::{is_key_name, keys_in_login_file};
 pub use stream::RedactedStream;
 
 use forms::{FORMS, KeyForm};
@@ -106,11 +106,14 @@ enum TextEnd {
 impl Redactor {
     /// Finds the known forms, and the values of those of these variables that are named like keys.
     pub fn new<N: AsRef<str>, V: AsRef<[u8]>>(environment: impl IntoIterator<Item = (N, V)>) -> Self {
+        Self::with_keys(environment.into_iter().filter(|(name, _)| is_key_name(name.as_ref())))
+    }
+
+    /// Finds the known forms, and these values, whatever their names are.
+    pub fn with_keys<N: AsRef<str>, V: AsRef<[u8]>>(keys: impl IntoIterator<Item = (N, V)>) -> Self {
         let mut values: Vec<KeyValue> = Vec::new();
-        for (name, value) in environment {
-            if is_key_name(name.as_ref()) {
-                values.extend(environment::spellings(name.as_ref(), value.as_ref()));
-            }
+        for (name, value) in keys {
+            values.extend(environment::spellings(name.as_ref(), value.as_ref()));
         }
         let beginnings = values.iter().map(|value| head_of(&value.bytes));
         let beginnings = beginnings.chain(FORMS.iter().map(|form| head_of(form.prefix.as_bytes())));

@@ -15,4 +15,5 @@ pub(crate) mod sandbox_program;
 pub mod scripted_agent;
 mod seatbelt;
 mod session_folders;
+mod session_keys;
 pub(crate) mod user_sockets;

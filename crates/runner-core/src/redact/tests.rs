@@ -199,12 +199,42 @@ fn the_names_of_keys_are_known() {
         "DB_PASSWORD",
         "apikey",
         "NPM_CONFIG_PASS",
+        "DB_PWD",
+        "MYSQL_PWD",
+        "DBPWD",
+        "NPM_AUTH",
+        "AUTH_HEADER",
     ] {
         assert!(is_key_name(name), "{name}");
     }
-    for name in ["PATH", "PWD", "KEYBOARD", "TOKENIZERS_PARALLELISM", "SSH_AUTH_SOCK", "COMPASS"] {
+    for name in [
+        "PATH",
+        "PWD",
+        "OLDPWD",
+        "KEYBOARD",
+        "TOKENIZERS_PARALLELISM",
+        "SSH_AUTH_SOCK",
+        "AUTH_TYPE",
+        "XAUTHORITY",
+        "COMPASS",
+    ] {
         assert!(!is_key_name(name), "{name}");
     }
+}
+
+#[test]
+fn the_keys_of_a_login_file_are_known_by_their_members() {
+    let codex = r#"{"OPENAI_API_KEY":null,"tokens":{"id_token":"a","access_token":"b","account_id":"me"},"last_refresh":"now"}"#;
+    assert_eq!(keys_in_login_file(codex), ["a", "b"]);
+    let claude =
+        r#"{"claudeAiOauth":{"accessToken":"a","refreshToken":"b","expiresAt":1,"scopes":["user:x"]}}"#;
+    assert_eq!(keys_in_login_file(claude), ["a", "b"]);
+    assert_eq!(keys_in_login_file(r#"{"x":{"type":"oauth","refresh":"a","access":"b"}}"#), ["a", "b"]);
+    assert_eq!(
+        keys_in_login_file(r#"{"env":{"Q_API_KEY":"a"},"security":{"auth":{"apiKey":"b"}}}"#),
+        ["a", "b"]
+    );
+    assert_eq!(keys_in_login_file("# x\nexport GEMINI_API_KEY=\"a\"\nMODEL=m\n"), ["a"]);
 }
 
 #[test]
