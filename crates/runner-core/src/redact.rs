@@ -2,8 +2,9 @@
 //! hosts, model providers and others.
 //!
 //! The host applies it where output is first written, so that no log, commit, prompt or page has a key. It finds what it
-//! knows: a key that a program encodes or splits is not found, and neither is a short or simple password.
+//! knows: a key that a program encrypts or prints in an order of its own is not found, and neither is a short or simple password.
 
+mod encodings;
 mod environment;
 mod forms;
 mod pieces;
@@ -160,8 +161,19 @@ impl Redactor {
         String::from_utf8_lossy(&self.redact(text.as_bytes())).into_owned()
     }
 
-    /// The surest key in the content of a file that `known`, its earlier content, does not have.
-    pub fn key_in_file(&self, content: &[u8], known: impl FnOnce() -> Vec<u8>) -> Option<FileKey> {
+    /// The surest key in the content of a file that `known`, its earlier content, does not have. Also in UTF-16, as far as the
+    /// key has only ASCII characters.
+    pub fn key_in_file(&self, content: &[u8], known: impl Fn() -> Vec<u8>) -> Option<FileKey> {
+        let narrow = |content: &[u8]| content.iter().copied().filter(|byte| *byte != 0).collect::<Vec<u8>>();
+        let is_wide = content.iter().filter(|byte| **byte == 0).count() > content.len() / 4;
+        let wide = || is_wide.then(|| self.key_in_text(&narrow(content), || narrow(&known()))).flatten();
+        match self.key_in_text(content, &known) {
+            key @ Some(FileKey::OfEnvironment { .. }) => key,
+            key @ (Some(FileKey::Likely) | None) => wide().or(key),
+        }
+    }
+
+    fn key_in_text(&self, content: &[u8], known: impl FnOnce() -> Vec<u8>) -> Option<FileKey> {
         let mut keys = self.keys(content).filter(|key| key.kind != KeyKind::LikelyForm).peekable();
         keys.peek()?;
         let known = known();

@@ -102,7 +102,7 @@ fn add_members(value: &Value, keys: &mut Vec<String>) {
     }
 }
 
-/// The spellings of a value: as it is, in a JSON string, and in a URL. None for a value that is too short or too simple.
+/// The spellings of a value: as it is, and encoded in every common way. None for a value that is too short or too simple.
 pub(super) fn spellings(name: &str, value: &[u8]) -> Vec<KeyValue> {
     let value = value.trim_ascii();
     let kinds = kinds_of(value);
@@ -112,7 +112,7 @@ pub(super) fn spellings(name: &str, value: &[u8]) -> Vec<KeyValue> {
     }
     let is_unmistakable = value.len() >= UNMISTAKABLE_BYTES_MIN && kinds >= 3;
     let mut spellings = vec![value.to_vec()];
-    for spelling in [in_json(value), in_url(value)].into_iter().flatten() {
+    for spelling in super::encodings::of(value) {
         if !spellings.contains(&spelling) {
             spellings.push(spelling);
         }
@@ -128,18 +128,4 @@ fn kinds_of(value: &[u8]) -> usize {
         + has(u8::is_ascii_uppercase)
         + has(u8::is_ascii_digit)
         + has(|byte| !byte.is_ascii_alphanumeric())
-}
-
-fn in_json(value: &[u8]) -> Option<Vec<u8>> {
-    let quoted = serde_json::to_vec(std::str::from_utf8(value).ok()?).ok()?;
-    Some(quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?.to_vec())
-}
-
-fn in_url(value: &[u8]) -> Option<Vec<u8>> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let text: String = value
-        .iter()
-        .map(|byte| if is_plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") })
-        .collect();
-    Some(text.into_bytes())
 }

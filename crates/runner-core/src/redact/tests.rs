@@ -179,6 +179,56 @@ fn values_are_found_in_json_and_in_addresses() {
 }
 
 #[test]
+fn values_are_found_in_every_common_encoding() {
+    let value = "CAN\"ARY/p+a ss\\w&rd1~é";
+    let redactor = Redactor::new([("ODD_PASSWORD", value)]);
+    let json = serde_json::Value::from(value).to_string();
+    let texts = [
+        json.clone(),
+        json.replace('/', "\\/"),
+        serde_json::Value::from(json.clone()).to_string(),
+        "CAN%22ARY%2Fp%2Ba%20ss%5Cw%26rd1~%C3%A9".to_owned(),
+        "CAN%22ARY%2fp%2ba%20ss%5cw%26rd1~%c3%a9".to_owned(),
+        "CAN%22ARY/p%2Ba%20ss%5Cw%26rd1~%C3%A9".to_owned(),
+        "CAN%22ARY%2Fp%2Ba+ss%5Cw%26rd1~%C3%A9".to_owned(),
+        "43414e224152592f702b612073735c7726726431 7ec3a9".replace(' ', ""),
+        "43414E224152592F702B612073735C77267264317EC3A9".to_owned(),
+    ];
+    for text in texts {
+        let redacted = redacted(&redactor, &format!("see {text} end"));
+        assert!(redacted.contains("[redacted]") && !redacted.contains("rd1"), "{text}: {redacted}");
+    }
+}
+
+#[test]
+fn values_are_found_in_base64_whatever_is_around_them() {
+    let redactor = Redactor::new([("DEPLOY_SECRET", "CANARY1wJalrXUtnFEMI")]);
+    for (text, rest) in [
+        ("Q0FOQVJZMXdKYWxyWFV0bkZFTUk=", "[redacted]k="),
+        // `u:`, `us:`, `use:` and more behind.
+        ("dTpDQU5BUlkxd0phbHJYVXRuRkVNSQ==", "dTp[redacted]Q=="),
+        ("dXM6Q0FOQVJZMXdKYWxyWFV0bkZFTUlhYmM=", "dXM6[redacted]lhYmM="),
+        ("dXNlOkNBTkFSWTF3SmFsclhVdG5GRU1JYQ==", "dXNlOk[redacted]YQ=="),
+    ] {
+        assert_eq!(redacted(&redactor, text), rest, "{text}");
+    }
+}
+
+#[test]
+fn a_key_in_utf_16_is_found_in_a_file() {
+    let key = "CANARY1wJalrXUtnFEMIK7MDENGbPxRfiCYzzzzz";
+    let redactor = Redactor::new([("DEPLOY_SECRET", key)]);
+    let text = format!("key={key}\r\n");
+    let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    for content in [little, big] {
+        let found = redactor.key_in_file(&content, Vec::new);
+        assert_eq!(found, Some(FileKey::OfEnvironment { variable: "DEPLOY_SECRET".to_owned() }));
+        assert_eq!(redactor.key_in_file(&content, || content.clone()), None);
+    }
+}
+
+#[test]
 fn json_stays_json() {
     let redactor = forms();
     let aws = "wJalrXUtnFEMIK7MDENGbPxRfiCYzzzzzzzzzzzz";

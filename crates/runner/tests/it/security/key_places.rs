@@ -5,10 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 
 use testkit::oracle::assert_sound;
 use testkit::run_builder::RunBuilder;
-use testkit::test_repo::TestRepo;
+use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 
+const SECRET: &str = "CANARY1wJalrXUtnFEMIK7MDENGbPxRfiCYzzzzz";
 const CANARY: &str = "CANARY";
 
 /// Everything that is in commits: names, links, files and messages.
@@ -49,5 +50,32 @@ fn the_key_in_a_login_file_is_known() {
     assert!(log.contains("my key is [redacted]") && !log.contains(CANARY), "{log}");
     assert!(repo.git(&["log", "-1", "--format=%B"]).contains("used [redacted]"));
     assert!(!history(&repo).contains(CANARY));
+    assert_sound(&repo);
+}
+
+#[test]
+fn a_key_in_a_name_a_link_a_large_file_or_utf_16_is_in_no_commit() {
+    let agent = r#"
+        echo x > "name-$DEPLOY_SECRET.txt"
+        ln -s "$DEPLOY_SECRET" link
+        head -c 9000000 /dev/zero | tr '\0' 'a' > big.txt; echo "$DEPLOY_SECRET" >> big.txt
+        printf 'key=%s' "$DEPLOY_SECRET" | sed 's/./&\n/g' | tr '\n' '\0' > wide.txt
+        printf '%s' "user:$DEPLOY_SECRET" | base64 -w0; echo
+        echo kept > kept.txt
+        answer done
+    "#;
+    let repo = RunBuilder::new(RUNNER).agent(agent).guard("test -e kept.txt").start();
+    let mut command = repo.runner_command(&["step"]);
+    let step = run(command.env("DEPLOY_SECRET", SECRET)).ok();
+    assert_eq!(repo.outcomes(), ["passed"], "{}", step.stdout);
+    let files = repo.git(&["ls-tree", "-r", "--name-only", "HEAD"]);
+    assert!(files.lines().any(|name| name == "kept.txt"), "{files}");
+    for name in ["link", "big.txt", "wide.txt"] {
+        assert!(!files.lines().any(|file| file == name), "{name}: {files}");
+    }
+    let history = history(&repo).replace('\0', "");
+    assert!(!history.contains(CANARY), "a key is in a commit");
+    let log = repo.iteration_file(1, "executor.log");
+    assert!(log.contains("[redacted]") && !log.contains("bHJYVXRuRkVNS"), "{log}");
     assert_sound(&repo);
 }
