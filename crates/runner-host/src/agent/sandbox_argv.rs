@@ -82,6 +82,15 @@ impl ArgvBuilder {
     }
 
     pub(super) fn hide_services(&mut self, allowed: &[String]) {
+        self.hide_service_sockets(allowed);
+        let trigger = Path::new("/proc/sysrq-trigger");
+        if trigger.exists() {
+            self.empty_file(trigger);
+        }
+    }
+
+    /// Hides the sockets of services of the system, and those that variables name.
+    pub(super) fn hide_service_sockets(&mut self, allowed: &[String]) {
         let is_hidden = |socket: &Path| {
             socket.exists() && !allowed.iter().any(|path| canonical(Path::new(path)) == socket)
         };
@@ -99,22 +108,19 @@ impl ArgvBuilder {
                 self.mount("--bind", &socket, &socket);
             }
         }
-        let trigger = Path::new("/proc/sysrq-trigger");
-        if trigger.exists() {
-            self.empty_file(trigger);
-        }
     }
 
-    /// Hides the sockets of services in the user's home: container services, agents of ssh and gpg. Their folders are hidden,
-    /// because a socket can vanish before the sandbox starts.
+    /// Hides the sockets of all running services: container services, agents of ssh and gpg, terminal multiplexers. Where it can
+    /// be, their folder is hidden, because a socket can vanish before the sandbox starts, and others can appear.
     pub(crate) fn hide_user_sockets(&mut self, root: &Path, allowed: &[String]) {
         let home = std::env::var_os("HOME").map(|home| canonical(Path::new(&home))).unwrap_or_default();
         let sockets = user_sockets::find(&home, root, allowed);
-        for folder in sockets.folders {
-            self.empty_folder(&folder);
+        let is_shown = |path: &&PathBuf| path.starts_with(&home) || !is_covered(path);
+        for folder in sockets.folders.iter().filter(is_shown) {
+            self.empty_folder(folder);
         }
-        for socket in sockets.in_home {
-            self.empty_file(&socket);
+        for socket in sockets.files.iter().filter(is_shown) {
+            self.empty_file(socket);
         }
     }
 }

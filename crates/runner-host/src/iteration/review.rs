@@ -152,7 +152,7 @@ struct ReviewCheckout {
 impl ReviewCheckout {
     /// None if a session in this sandbox can only see the work tree.
     fn of(git: &Git, sandbox: &SessionSandbox, candidate: &Candidate) -> Result<Option<Self>, Error> {
-        let Some(bubblewrap) = sandbox.view_program(git) else { return Ok(None) };
+        let Some(bubblewrap) = sandbox.view_program() else { return Ok(None) };
         Ok(Some(Self { bubblewrap, view: CandidateView::check_out(git, candidate)? }))
     }
 }
