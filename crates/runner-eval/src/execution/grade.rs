@@ -49,6 +49,13 @@ pub(crate) struct Grader<'a> {
     pub(crate) is_completed: bool,
 }
 
+/// The checks of a trial's work.
+pub(crate) struct GradedWork {
+    pub(crate) results: CheckResults,
+    /// Folders that could not be read or copied, so that no check saw them.
+    pub(crate) skipped_folders: u64,
+}
+
 /// Why a check did not pass.
 #[derive(Clone, Debug)]
 enum CheckFailure {
@@ -93,15 +100,15 @@ impl From<CheckFailure> for CheckOutcome {
 
 impl Grader<'_> {
     /// Copies the repository and runs every check on the copy.
-    pub(crate) fn grade(&self, repository: &Path) -> io::Result<CheckResults> {
+    pub(crate) fn grade(&self, repository: &Path) -> io::Result<GradedWork> {
         let copy = self.scratch.join("checked");
         files::remove_any(&copy)?;
-        files::copy_tree(repository, &copy)?;
+        let skipped_folders = files::copy_tree(repository, &copy)?;
         let results = self.run_checks(&copy);
         for name in ["checked", "control", "control.trial", "judge", "tmp"] {
             let _ = files::remove_any(&self.scratch.join(name));
         }
-        Ok(results)
+        Ok(GradedWork { results, skipped_folders })
     }
 
     /// Hidden checks run after all others; the results keep the order of the case file.

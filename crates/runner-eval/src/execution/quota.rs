@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use supervise::IoError;
 use crate::case::Case;
 use crate::execution::process::{CommandResult, CommandRunner, CommandSpec};
 use crate::execution::sandbox::ProcessQuotas;
+use crate::files::agent_folders::{DiskUsage, FOLDER_DEPTH_MAX, UsageLimit};
 
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
 /// The disk is measured in every n-th sample, because that reads every folder.
@@ -122,37 +123,17 @@ impl TrialQuotas {
         ProcessQuotas { file_bytes_max: self.disk_bytes, processes_max: self.processes }
     }
 
-    /// Which quota the files of the trial exceed, by their length: a sparse file counts whole, because copies fill it.
+    /// Which quota the files of the trial exceed.
     pub(crate) fn disk_excess(&self) -> Option<String> {
+        let limit = UsageLimit { bytes: self.disk_bytes, entries: ENTRIES_MAX };
         let mut total = DiskUsage::default();
         for folder in &self.folders {
-            total.add(folder, self.disk_bytes);
+            total.add(folder, limit);
         }
-        let is_over = total.bytes > self.disk_bytes || total.entries > ENTRIES_MAX;
-        is_over.then(|| format!("disk: more than {} MB", self.disk_bytes >> 20))
-    }
-}
-
-#[derive(Default)]
-struct DiskUsage {
-    bytes: u64,
-    entries: u64,
-}
-
-impl DiskUsage {
-    fn add(&mut self, folder: &Path, bytes_max: u64) {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            self.entries += 1;
-            if self.bytes > bytes_max || self.entries > ENTRIES_MAX {
-                return;
-            }
-            let Ok(metadata) = entry.metadata() else { continue };
-            if metadata.is_dir() {
-                self.add(&entry.path(), bytes_max);
-            } else {
-                self.bytes = self.bytes.saturating_add(metadata.len());
-            }
+        if total.is_too_deep {
+            return Some(format!("disk: folders nested more than {FOLDER_DEPTH_MAX} deep"));
         }
+        total.exceeds(limit).then(|| format!("disk: more than {} MB", self.disk_bytes >> 20))
     }
 }
 
