@@ -24,7 +24,7 @@ use crate::execution::process::{
 use crate::execution::quota::{TrialQuotas, WatchedRun, run_watched};
 use crate::execution::sandbox::{SandboxAccess, SandboxPrograms};
 use crate::execution::workspace::{Workspace, case_variables};
-use crate::execution::{judge_output, junit_counts, rootfs};
+use crate::execution::{disk_share, judge_output, junit_counts, rootfs};
 use crate::files;
 use crate::result::{CheckResult, CheckResults};
 
@@ -171,6 +171,10 @@ impl Grader<'_> {
             };
             workspace.create(self.loaded, self.commands).is_ok().then_some(workspace.repository)
         };
+        // On a full disk, the check proves nothing about itself: the work may have filled it.
+        if disk_share::is_full(self.scratch) {
+            return false;
+        }
         let Some(copy) = control.get_or_init(create) else { return false };
         let outcome = CheckedCopy { grader: self, copy }.run(check);
         matches!(outcome.failure, Some(CheckFailure::NotRun { how: again, .. }) if again == how)

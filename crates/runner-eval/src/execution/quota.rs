@@ -11,12 +11,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use supervise::IoError;
 
 use crate::case::Case;
+use crate::execution::disk_share;
 use crate::execution::process::{CommandResult, CommandRunner, CommandSpec};
 use crate::execution::sandbox::ProcessQuotas;
 use crate::files::agent_folders::{DiskUsage, FOLDER_DEPTH_MAX, UsageLimit};
 
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
-/// The disk is measured in every n-th sample, because that reads every folder.
+/// The files are measured in every n-th sample, because that reads every folder, and in every one while the disk is full.
 const DISK_EVERY: u32 = 8;
 /// A folder with more entries than this is over any quota; counting stops there.
 const ENTRIES_MAX: u64 = 2_000_000;
@@ -81,7 +82,8 @@ impl QuotaWatch<'_> {
         let mut state = self.lock();
         while !state.is_over {
             drop(state);
-            let is_disk_sample = sample % DISK_EVERY == DISK_EVERY - 1;
+            let is_full = self.quotas.folders.first().is_some_and(|folder| disk_share::is_full(folder));
+            let is_disk_sample = is_full || sample % DISK_EVERY == DISK_EVERY - 1;
             let excess = self.find_excess(is_disk_sample);
             state = self.lock();
             if let Some(what) = excess.filter(|_| !state.is_over) {

@@ -22,7 +22,6 @@ use runner_term::CommandError;
 use supervise::{ExitReason, executables};
 
 use crate::case::suite::LoadedCase;
-use crate::execution::configured_agents;
 use crate::execution::grade::Grader;
 use crate::execution::loop_log::{self, LoopCounter, LoopProgress};
 use crate::execution::metrics::loop_metrics;
@@ -35,6 +34,7 @@ use crate::execution::verdict::{
 };
 use crate::execution::worker::{LOOP_PHASE, WorkerJob, WorkerMessage};
 use crate::execution::workspace::{TrialConfig, Workspace};
+use crate::execution::{configured_agents, disk_share};
 use crate::files;
 use crate::plan::TrialSubject;
 use crate::plan::agent::EvalAgent;
@@ -58,6 +58,8 @@ struct TrialConfinement {
     sandbox: Option<SandboxPrograms>,
     /// What the agent's code may not read.
     hidden: Vec<PathBuf>,
+    /// How many bytes it may write, by what was free on the disk before it began.
+    disk_bytes: u64,
 }
 
 pub(crate) struct TrialAttempt<'a> {
@@ -127,6 +129,7 @@ impl<'a> TrialAttempt<'a> {
         let sandbox = SandboxPrograms::for_mode(job.isolation)
             .map_err(|why| CommandError::refused("isolation", "cannot isolate trials").cause(why))?;
         let hidden = hidden_paths(&job.hidden, std::env::var_os("HOME").as_deref());
+        let disk_bytes = disk_share::share(&job.workspaces, job.jobs);
         Ok(Self {
             job,
             loaded,
@@ -134,7 +137,7 @@ impl<'a> TrialAttempt<'a> {
             send,
             workspace,
             agent,
-            confinement: TrialConfinement { sandbox, hidden },
+            confinement: TrialConfinement { sandbox, hidden, disk_bytes },
             eval_run_id,
             number,
             staging,
@@ -155,6 +158,7 @@ impl<'a> TrialAttempt<'a> {
         } else {
             CheckedLoop::unchecked(LoopEnd::MissingTool(String::new()), TrialVerdict::skipped(&missing))
         };
+        self.make_room();
         let config = checked.loop_result.config.as_ref().map(|config| config.normalized.clone());
         fs::write(self.staging.join(CHECKS_FILE), canonical_json(&checked.checks)).map_err(fail)?;
         let meta = self.meta(checked, started, started_ms);
@@ -202,10 +206,9 @@ impl<'a> TrialAttempt<'a> {
 
     fn quotas(&self) -> TrialQuotas {
         let home = self.workspace.private.join("home");
-        TrialQuotas::of_case(
-            &self.loaded.case,
-            vec![self.workspace.repository.clone(), self.temporary(), home],
-        )
+        let folders = vec![self.workspace.repository.clone(), self.temporary(), home];
+        let quotas = TrialQuotas::of_case(&self.loaded.case, folders);
+        TrialQuotas { disk_bytes: quotas.disk_bytes.min(self.confinement.disk_bytes), ..quotas }
     }
 
     /// Creates the repository and runs `runner init`, `runner start` and `runner loop` in it.

@@ -1,4 +1,4 @@
-//! Captures what a run left into the result. Nothing that an agent left may keep its trial from
+//! What a run left: captured into the result, and removed if it fills the disk. Nothing that an agent left may keep its trial from
 //! having a result, so failures here are part of the verdict.
 
 use std::fs;
@@ -7,6 +7,7 @@ use std::io;
 use runner_core::layout::Doc;
 
 use super::{ITERATIONS, TrialAttempt};
+use crate::execution::disk_share;
 use crate::execution::worker::WorkerMessage;
 use crate::files;
 
@@ -39,5 +40,17 @@ impl TrialAttempt<'_> {
                 format!("{}: left out {folders} folders that are too deep or unreadable", self.eval_run_id);
             (self.send)(WorkerMessage::Note(note));
         }
+    }
+    /// Removes what the run left if the disk is full: the result needs room, and so do other trials.
+    pub(super) fn make_room(&self) {
+        if !disk_share::is_full(&self.job.workspaces) {
+            return;
+        }
+        let iterations = self.staging.join(ITERATIONS);
+        for folder in [&self.workspace.repository, &self.workspace.private, &iterations] {
+            let _ = files::remove_any(folder);
+        }
+        let note = format!("{}: removed its workspace, because the disk is full", self.eval_run_id);
+        (self.send)(WorkerMessage::Note(note));
     }
 }
