@@ -1,6 +1,7 @@
 //! File operations of the evaluation: atomic writes, copies that do not follow links, and digests of file trees.
 
 pub(crate) mod agent_folders;
+mod rootfs_digest;
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use runner_core::model::digest::Sha256;
 
 pub(crate) use agent_folders::copy_tree;
+pub(crate) use rootfs_digest::digest_rootfs;
 
 /// A file or link below a folder. Its content stays on the disk: a suite may be larger than the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,31 +72,6 @@ fn entry_kind(path: &Path) -> io::Result<EntryKind> {
         )));
     }
     Ok(EntryKind::File { is_executable: metadata.permissions().mode() & 0o111 != 0 })
-}
-
-/// One digest of the names, sizes, modes and links below a folder. It is for root file systems, whose contents are too large
-/// to be read for every trial.
-pub(crate) fn digest_listing(root: &Path) -> io::Result<Sha256> {
-    let mut listing = String::new();
-    add_listing(root, Path::new(""), &mut listing)?;
-    Ok(Sha256::of(listing.as_bytes()))
-}
-
-fn add_listing(root: &Path, relative: &Path, listing: &mut String) -> io::Result<()> {
-    let Ok(entries) = fs::read_dir(root.join(relative)) else { return Ok(()) };
-    let mut found: Vec<_> = entries.collect::<Result<_, _>>()?;
-    found.sort_by_key(fs::DirEntry::file_name);
-    for entry in found {
-        let path = relative.join(entry.file_name());
-        let metadata = fs::symlink_metadata(entry.path())?;
-        let name = Sha256::of(path.as_os_str().as_encoded_bytes());
-        let size = if metadata.is_dir() { 0 } else { metadata.len() };
-        listing.push_str(&format!("{name} {:o} {size}\n", metadata.permissions().mode()));
-        if metadata.is_dir() {
-            add_listing(root, &path, listing)?;
-        }
-    }
-    Ok(())
 }
 
 /// One digest of all files below a folder, without the `excluded` files and folders: names, contents and executable bits. Or the digest
