@@ -256,8 +256,8 @@ fn too_much_memory_ends_the_trial() {
 }
 
 /// Reads what it must not see, leaves its name for later trials (the sessions of one trial share their folders), plants programs that git may run, and links out of the
-/// workspace. In even trials it then does its work; in odd ones it reports a failure of its provider, removes documents and
-/// kills everything. `loot` must stay empty.
+/// workspace. In even trials it then does its work; in odd ones it reports a failure of its provider, removes documents, leaves folders
+/// that no path can name, and kills everything. `loot` must stay empty.
 const ATTACK: &str = r#"
 work=$PWD; loot=$work/loot; : > "$loot"
 find "$work" -name 'secret*' >> "$loot"
@@ -273,6 +273,8 @@ for setting in core.fsmonitor diff.external core.pager core.sshCommand; do git c
 mkdir -p .git/hooks; for hook in post-checkout post-commit pre-commit; do cp evil .git/hooks/$hook; done 2>/dev/null
 ln -s ../../../../results .runner/iterations/link 2>/dev/null; ln -s / outside 2>/dev/null; rm -f outside
 echo broken > /proc/1/exe 2>/dev/null
+nest() { python3 -c 'import os; [(os.mkdir("d" * 200), os.chdir("d" * 200)) for _ in range(30)]'; }
+(cd /tmp && nest)
 case $work in
     *t[0-9]*[02468].a1) printf 'exit 0
 ' > t.sh; touch done.txt; exit 0;;
@@ -280,6 +282,8 @@ esac
 printf '{"fault": {"fault": "refused", "why": "x"}}' > "$RUNNER_REPORT"
 printf 'kill -TERM 1; kill -KILL -1; exit 1' > t.sh
 for fd in /proc/1/fd/*; do echo '{"finished": null}' > "$fd"; done 2>/dev/null
+(nest)
+case $work in *t[0-9]*[159].a1) for pid in $(ps -A -o pid=); do kill -KILL $pid; done 2>/dev/null;; esac
 for pid in $(ps -A -o pid=); do kill -TERM $pid; done 2>/dev/null
 rm -rf .git/index .runner/state 2>/dev/null
 touch done.txt
