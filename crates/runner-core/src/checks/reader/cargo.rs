@@ -48,40 +48,48 @@ pub(super) fn unreported(check: &Check, text: &str) -> Option<String> {
     if !is_cargo_test {
         return None;
     }
-    let mut begun: Option<String> = None;
-    let mut began = Vec::new();
+    let mut programs: Vec<TestProgram<'_>> = Vec::new();
     let mut is_quiet = true;
     for line in text.lines().map(str::trim) {
-        let next = started_program(line).or_else(|| line.strip_prefix("Doc-tests "));
-        if let Some(next) = next {
+        if let Some(name) = started_program(line).or_else(|| line.strip_prefix("Doc-tests ")) {
             is_quiet = false;
-            if let Some(program) = begun.replace(next.to_owned()) {
-                return Some(no_result(&program));
-            }
-            began.push(next);
+            programs.push(TestProgram { name, has_begun: false, has_result: false });
         } else if is_beginning(line) {
-            // Quiet runs do not name the program.
-            if is_quiet && let Some(program) = begun.replace("a test program".to_owned()) {
-                return Some(no_result(&program));
+            match programs.last_mut().filter(|_| !is_quiet) {
+                Some(program) => program.has_begun = true,
+                // Quiet runs do not name the program.
+                None => {
+                    programs.push(TestProgram { name: "a test program", has_begun: true, has_result: false });
+                }
             }
-        } else if line.starts_with("test result: ") {
-            begun = None;
+        } else if let (true, Some(program)) = (line.starts_with("test result: "), programs.last_mut()) {
+            program.has_result = true;
         }
     }
-    if let Some(program) = begun {
-        return Some(no_result(&program));
+    let targets = || check.files.keys().filter_map(target_of);
+    // A program with a harness of its own reports in its own way, unless it is the check's.
+    let is_silent = |program: &&TestProgram<'_>| {
+        let is_of_check = || targets().any(|target| target.is_at(program.name));
+        !program.has_result && (program.has_begun || is_of_check())
+    };
+    if let Some(program) = programs.iter().find(is_silent) {
+        return Some(format!("{} ended without a result", program.name));
     }
     let is_missing = |file: &&CheckPath| {
         target_of(file).is_some_and(|target| {
-            is_asked_for(words, target.name) && !began.iter().any(|program| target.is_at(program))
+            is_asked_for(words, target.name) && !programs.iter().any(|program| target.is_at(program.name))
         })
     };
     let missing = check.files.keys().find(is_missing).filter(|_| !is_quiet)?;
     Some(format!("the tests of {missing} did not run"))
 }
 
-fn no_result(program: &str) -> String {
-    format!("{program} ended without a result")
+/// A test program that Cargo started.
+struct TestProgram<'t> {
+    name: &'t str,
+    /// Whether it printed how many tests it runs.
+    has_begun: bool,
+    has_result: bool,
 }
 
 /// `Running tests/a.rs (target/debug/deps/a-1)`, or with the command line of the program in a verbose run.

@@ -34,7 +34,11 @@ fn node(text: &str) -> Option<TestReport> {
         })
     };
     let files = file_results(text);
-    let of_files = |is_ok: bool| files.iter().filter(|file| file.is_ok == is_ok).fold(0, |sum, _| sum + 1);
+    // A test may be named after a file, too, but hardly after its path.
+    let is_path = |file: &&FileResult<'_>| file.name.contains('/');
+    let of_files = |is_ok: bool| {
+        files.iter().filter(is_path).filter(|file| file.is_ok == is_ok).fold(0, |sum, _| sum + 1)
+    };
     let failed = count("fail")?;
     let passed = count("pass")?.saturating_sub(of_files(true));
     let skipped = count("skipped").unwrap_or_default().saturating_add(count("todo").unwrap_or_default());
@@ -63,18 +67,19 @@ struct FileResult<'a> {
 
 const EXTENSIONS: [&str; 8] = [".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx"];
 
-/// The results of `node --test` that are named after a file. Old versions list the tests of a file before it.
+/// The results of `node --test` that are named after a file and have no tests in them. A suite may be named after one, and old
+/// versions list the tests of a file before it.
 fn file_results(text: &str) -> Vec<FileResult<'_>> {
     let mut results = Vec::new();
     let mut has_tests = false;
     for line in text.lines() {
         let nested = line.trim_start();
         if nested.len() < line.len() {
-            has_tests |= nested.starts_with("ok ") || nested.starts_with("not ok ");
+            has_tests |= ["ok ", "not ok ", "✔ ", "✖ "].iter().any(|sign| nested.starts_with(sign));
             continue;
         }
         let Some((name, is_ok)) = result_of(line) else { continue };
-        let is_file = name.contains('/') && EXTENSIONS.iter().any(|end| name.ends_with(end));
+        let is_file = EXTENSIONS.iter().any(|end| name.ends_with(end));
         if is_file && !has_tests {
             results.push(FileResult { name, is_ok });
         }

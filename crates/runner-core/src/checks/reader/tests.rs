@@ -249,6 +249,10 @@ fn every_test_program_of_cargo_reports() {
     assert_eq!(nested("cargo test --test other", &other), None, "it is not asked for");
     assert_eq!(nested("cargo test --lib", &other), None, "it is not asked for");
     assert_eq!(nested("sh test.sh", &other), None);
+    let own = format!("     Running tests/own.rs (target/debug/deps/own-1)\nall good\n{whole}");
+    assert_eq!(nested("cargo test", &own), None, "a harness of its own");
+    let silent = own.replace("tests/own.rs", "tests/nested.rs");
+    assert_eq!(nested("cargo test", &silent), why("tests/nested.rs ended without a result"));
     assert_eq!(unreported(&check("cargo test", &["p/tests/it/nested.rs"]), &clean(&other)), None);
 }
 
@@ -267,6 +271,9 @@ fn a_file_that_reports_no_test_to_node_is_none() {
     assert_eq!(unreported(&check("node --test", &["t/b.test.mjs"]), &clean(spec)), None);
     let honest = "# Subtest: answers\nok 1 - answers\n# Subtest: reads a.js\nok 2 - reads a.js\n# tests 2\n# pass 2\n# fail 0\n";
     assert_eq!(read_text(honest), report(2, 0, false));
+    let suite =
+        "▶ src/a.js\n  ✔ adds (0.3ms)\n✔ src/a.js (0.9ms)\nℹ tests 1\nℹ suites 1\nℹ pass 1\nℹ fail 0\n";
+    assert_eq!(read_text(suite), report(1, 0, false));
     // Old versions list a file after its tests.
     let old = "# Subtest: /r/t/a.test.mjs\n    # Subtest: answers\n    ok 1 - answers\n    1..1\nok 1 - /r/t/a.test.mjs\n\
         # tests 1\n# pass 1\n# fail 0\n";

@@ -167,7 +167,12 @@ fn a_room_that_cannot_be_set_up_is_not_a_failure_of_a_check() {
     fs::write(repo.path(".runner/nodes/root/checks.toml"), check).unwrap();
     repo.runner(&["start"]).ok();
     let output = run(&mut with_programs(&repo, &[("bwrap", BREAKING)], &["loop"]));
-    assert!(output.stderr.contains("error_code=room_setup"), "{}{}", output.stdout, output.stderr);
+    assert!(
+        output.stderr.contains("a check could not run: the room could not be set up"),
+        "{}{}",
+        output.stdout,
+        output.stderr
+    );
     fs::remove_file(repo.path("broken")).unwrap();
     repo.runner(&["loop", "--max-iterations", "1"]);
     assert_eq!(repo.outcomes().first().map(String::as_str), Some("interrupted"));
