@@ -232,6 +232,8 @@ pub enum UserError {
         /// What the user can do about it.
         fix: &'static str,
     },
+    #[error("a check could not run: {why}")]
+    RoomSetup { why: String },
     #[error("`guard.keep` names `{0}`, which is not a path inside the repository")]
     KeepOutside(String),
     #[error("`guard.keep` names `{0}`, and there is no copy of it from before the sessions")]

@@ -341,6 +341,9 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
             format!("{fix}, or set room = \"auto\" under [guard] in {}", Doc::Config.path()),
         )
         .with_details(vec![why.clone()]),
+        UserError::RoomSetup { .. } => {
+            advice("room_setup", "make the path in the message readable, or remove it, then try again")
+        }
         UserError::Heldout { fix, .. } => ErrorAdvice::new("heldout", (*fix).to_owned()),
         UserError::HeldoutChanged { .. } => {
             advice("heldout_changed", "restore them, or accept them as they are: runner start")

@@ -115,7 +115,7 @@ impl Trailer {
             }
             Self::Check => {
                 "a check of the task that ran: name, how it ended before the work (`failed`, `absent`, `broken`, `green`), how it \
-                 ended after it (an exit code, `signal-<n>`, `timed-out`, `not-started`, `no-tests`, `tests-failed`, or `none` if it did not run), \
+                 ended after it (an exit code, `signal-<n>`, `timed-out`, `not-started`, `no-tests`, `tests-failed`, `tests-missing`, or `none` if it did not run), \
                  and the digest of the checks; one for each"
             }
             Self::Red => {

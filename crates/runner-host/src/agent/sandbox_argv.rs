@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use runner_core::text::one_line;
+use supervise::executables;
+
 use super::sandbox::canonical;
 use crate::agent::command::PreparedCommand;
 use crate::agent::user_sockets;
@@ -142,6 +145,24 @@ impl ArgvBuilder {
         self.words(&["--"]).0.append(&mut command.argv);
         command.argv = self.0;
     }
+}
+
+/// Why bubblewrap could not set up a sandbox, if that is how a command line ended whose last `inner` words are the program's. The
+/// output alone does not decide: a program in the sandbox can print the same.
+pub(crate) fn bubblewrap_problem(
+    exit: i32,
+    output: &[u8],
+    argv: &[OsString],
+    inner: usize,
+    repository: &Path,
+) -> Option<String> {
+    if exit != 1 || !output.starts_with(b"bwrap: ") {
+        return None;
+    }
+    let (program, words) = argv.get(..argv.len().saturating_sub(inner))?.split_first()?;
+    let true_program = executables::find("true", Some(repository))?;
+    let args: Vec<OsString> = words.iter().cloned().chain([true_program.into()]).collect();
+    executables::probe(Path::new(program), &args).err().map(|why| one_line(&why))
 }
 
 /// Whether a path is in a folder that is empty in every sandbox.

@@ -397,7 +397,7 @@ impl PreparedLand {
             GuardRerunOutcome::Ended(exit) if exit.to_string() == "0" => return Ok(()),
             GuardRerunOutcome::Ended(exit) => format!("exit {exit}"),
             GuardRerunOutcome::TimedOut => "it exceeded the time limit".to_owned(),
-            GuardRerunOutcome::NotStarted(why) => why,
+            GuardRerunOutcome::NotStarted(why) | GuardRerunOutcome::Rejected(why) => why,
             GuardRerunOutcome::Stopped(_) => "it was stopped".to_owned(),
         };
         Err(LandError::RedGuard { command: self.guard_line(), how, output }.into())

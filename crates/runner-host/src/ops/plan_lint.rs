@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use runner_core::checks::EndedCheck;
 use runner_core::checks::coverage::{Coverage, coverage};
-use runner_core::checks::{effective_exit, reader};
 use runner_core::layout::node_folder;
 use runner_core::model::checks::{Check, CheckFileName, CheckPath, TaskChecks};
 use runner_core::model::id::RunId;
@@ -183,13 +183,13 @@ impl TaskLint<'_, '_> {
         let stub =
             |path: &String| StubFile { path: path.clone(), bytes: form.content(path, texts).into_bytes() };
         let stubs: Vec<StubFile> = paths.iter().map(stub).collect();
-        let CheckRun::Ended { exit, output, junit, .. } =
+        let CheckRun::Ended { exit, output, junit, redirects, .. } =
             self.world.run_stub_check(self.run, job, check, &stubs)?
         else {
             return Ok(None);
         };
-        let report = reader::read(&output, junit.as_deref());
-        let is_green = effective_exit(exit, report, reader::is_expected(check)).is_green();
+        let ended = EndedCheck { check, exit, output: &output, junit: junit.as_deref(), redirects };
+        let is_green = ended.verdict(None).exit.is_green();
         Ok(Some(StubRun { is_green, output: String::from_utf8_lossy(&output).into_owned() }))
     }
 }
