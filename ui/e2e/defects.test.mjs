@@ -67,6 +67,17 @@ describe("what the page claims is true", () => {
     assert.match(await page.title(), /^✗ 2\/2 untrusted/);
     await header(page).getByText("untrusted").waitFor();
     assert.ok((await card.getByRole("list", { name: "Violations" }).getByRole("listitem").count()) > 0);
+    // One sentence for each rule, with the title of the task; the rest on request.
+    const violations = card.getByRole("list", { name: "Violations" });
+    await violations.getByText(/^changed .*"Sneaky" after (it|they) had passed$/).waitFor();
+    await violations.getByText('is not a commit of the runner: "sneaky"').waitFor();
+    assert.equal(await violations.getByText("passed_changed").first().isVisible(), false);
+    await violations.getByText("Details").first().click();
+    await violations.getByText("passed_changed").first().waitFor();
+    assert.doesNotMatch(await card.textContent(), /\bnode\b/);
+    // Nothing that the run claims is drawn as a success.
+    assert.equal(await header(page).locator(".strip.untrusted").count(), 1);
+    assert.equal(await card.getByRole("img", { name: /tasks passed for/ }).count(), 0);
     await card.getByText("runner verify demo").first().waitFor();
     assert.equal(await page.getByText("runner land").count(), 0);
     assert.equal(await card.getByText('{"').count(), 0);
@@ -337,7 +348,10 @@ describe("a live run", () => {
     await page.waitForTimeout(500);
     assert.equal(await page.getByText(message).count(), 1);
     renameSync(away, repository.root);
-    await page.getByText("All numbers from 1 to 3999.").first().waitFor();
+    await page
+      .getByRole("region", { name: "Facts of the iteration" })
+      .getByText("All numbers from 1 to 3999.")
+      .waitFor();
     for (const tab of [page, opened]) {
       await tab.getByText(message).waitFor({ state: "detached" });
       await tab.locator("footer .live").waitFor();
@@ -406,7 +420,7 @@ describe("layout and place", () => {
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       assert.ok(overflow <= 0, `${overflow} px at ${width}`);
       for (const name of ["Share", "Keys and help"]) {
-        const box = await page.getByRole("button", { name }).boundingBox();
+        const box = await header(page).getByRole("button", { name }).boundingBox();
         assert.ok(box && box.x >= 0 && box.x + box.width <= width, `${name} at ${width}`);
       }
       await close(page);
@@ -588,7 +602,7 @@ describe("finding and sharing take at most two actions", () => {
 
   it("Share downloads a file that opens without a server", async () => {
     const page = await open(browser, server);
-    await page.getByRole("button", { name: "Share" }).click();
+    await page.getByRole("button", { name: "Share", exact: true }).click();
     const [download] = await Promise.all([
       page.waitForEvent("download"),
       page.getByRole("button", { name: "Download" }).click(),

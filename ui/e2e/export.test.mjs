@@ -197,7 +197,7 @@ describe("an exported file", () => {
     assert.equal(await page.getByRole("dialog").count(), 0);
     assert.equal(await page.getByRole("button", { name: "Share" }).count(), 0);
     await page.keyboard.press("Control+k");
-    await page.getByRole("combobox").fill("share");
+    await page.getByRole("dialog").getByRole("combobox").fill("share");
     await page.getByText("No matches.").waitFor();
     assert.equal(await page.getByRole("option").count(), 0);
     assert.deepEqual(page.problems, []);

@@ -48,6 +48,12 @@ it("D17: a live run shows its session, the clock of a command and the diff of th
   stuck.write("src/extra.rs", "pub fn extra() {}\n");
   await page.getByRole("link", { name: /src\/extra\.rs/ }).click();
   await page.getByText("pub fn extra()").waitFor();
+  // What the middle of the overview shows is in the address.
+  await page.goto(server.url);
+  await page.getByRole("button", { name: "All iterations" }).click();
+  await page.waitForURL(/middle=all/);
+  await page.reload();
+  await page.getByRole("region", { name: "Iterations", exact: true }).waitFor();
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });
