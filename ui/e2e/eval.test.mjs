@@ -150,6 +150,19 @@ it("every case is shown with every agent, and leads to its trial", async () => {
   await page.context().close();
 });
 
+it("a comparison has the tone of its verdict", async () => {
+  for (const [name, tone] of [
+    ["compare", "pass"],
+    ["compare-alike", "open"],
+  ]) {
+    const page = await open(browser, server, VIEWS[name][0]);
+    const conclusion = page.locator(`.conclusion`, { hasText: VIEWS[name][1] });
+    await conclusion.waitFor();
+    assert.match(await conclusion.getAttribute("class"), new RegExp(`tone-${tone}`), name);
+    await page.context().close();
+  }
+});
+
 it("two selected runs are compared", async () => {
   const page = await open(browser, server, "#/compare");
   await page.getByRole("combobox", { name: "Baseline" }).selectOption("monday@nop");

@@ -21,7 +21,7 @@ use runner_host::repo::readonly_repo::{
 };
 use serde_json::Value;
 
-use crate::api::VerifyResult;
+use crate::api::{RunFiles, VerifyResult};
 use crate::error::RequestError;
 use crate::read::cache::VersionedCache;
 use crate::read::confined_fs::{ConfinedDir, FileVersion, FolderVersion};
@@ -83,6 +83,8 @@ struct RepoCaches {
     files: VersionedCache<(), CommitId, Arc<Vec<CommittedFile>>>,
     /// By the tip of the run's branch.
     verify_results: VersionedCache<RunId, Option<CommitId>, VerifyResult>,
+    /// By the tip of the run's branch.
+    run_files: VersionedCache<RunId, CommitId, RunFiles>,
 }
 
 impl Default for RepoCaches {
@@ -105,6 +107,7 @@ impl Default for RepoCaches {
             changes: VersionedCache::new(20_000),
             files: VersionedCache::new(1),
             verify_results: VersionedCache::new(1_000),
+            run_files: VersionedCache::new(2),
         }
     }
 }
@@ -385,6 +388,22 @@ impl RepoReader {
     pub(crate) fn known_verify_result(&self, run: &RunSource) -> Option<VerifyResult> {
         let tip = run.branch.as_ref().map(|branch| branch.commit.clone());
         self.caches.verify_results.known(&run.id, &tip)
+    }
+
+    /// The files of a run at the current tip of its branch.
+    pub(crate) fn cached_run_files(
+        &self,
+        run: &RunSource,
+        read: impl FnOnce() -> Result<RunFiles, RequestError>,
+    ) -> Result<RunFiles, RequestError> {
+        // Without a branch, no version tells that nothing changed.
+        let Some(branch) = &run.branch else { return read() };
+        self.caches.run_files.get_or_read(run.id.clone(), branch.commit.clone(), read)
+    }
+
+    /// The files of a run at the current tip of its branch, if they are known already.
+    pub(crate) fn known_run_files(&self, run: &RunSource) -> Option<RunFiles> {
+        self.caches.run_files.known(&run.id, &run.branch.as_ref()?.commit)
     }
 
     /// The record of an iteration with this version of meta.json.

@@ -156,9 +156,13 @@ impl Server {
 
     /// The event stream, after the head of the response.
     pub(crate) fn listen(&self, headers: &[(&str, &str)]) -> BufReader<TcpStream> {
+        self.listen_at("/events", headers)
+    }
+
+    pub(crate) fn listen_at(&self, path: &str, headers: &[(&str, &str)]) -> BufReader<TcpStream> {
         let mut stream = self.connect();
         let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        write!(stream, "GET /events HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").unwrap();
         let mut reader = BufReader::new(stream);
         let mut line = String::new();
         while line != "\r\n" {
