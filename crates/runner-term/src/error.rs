@@ -195,7 +195,7 @@ fn io_code(error: &io::Error) -> &'static str {
 /// What to type if git's objects cannot be written.
 const OPEN_OBJECTS: &str = "make git's objects writable: chmod -R u+w .git/objects";
 
-/// What to type where git's own words do not tell. Git speaks English here, whatever the user's language.
+/// What to type where git's own words have no advice. Git speaks English here, whatever the user's language.
 fn git_hints(stderr: &str) -> Vec<String> {
     let is_closed = stderr.contains("insufficient permission for adding an object");
     is_closed.then(|| OPEN_OBJECTS.to_owned()).into_iter().collect()

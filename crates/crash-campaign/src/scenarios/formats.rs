@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use testkit::test_repo::TestRepo;
+use testkit::test_repo::{TestRepo, run};
 
 use super::FaultScenario;
 use super::iterations::builder;
@@ -26,19 +26,22 @@ pub(super) fn scenarios() -> Vec<FaultScenario> {
         FaultScenario {
             check: ABSENT,
             ..step("partial-sparse", |runner| {
-                let repo = without(runner, CONE);
-                let missing = repo.git(&["rev-parse", "HEAD:out/file"]);
-                repo.git(&["config", "remote.origin.promisor", "true"]);
-                repo.git(&["config", "remote.origin.url", "/nonexistent"]);
-                let (folder, name) = missing.split_at(2);
-                // What only the remote has.
-                fs::remove_file(repo.path(&format!(".git/objects/{folder}/{name}"))).expect("a loose object");
+                let repo = TestRepo::empty(runner);
+                let output = run(repo.command("sh").args(["-euc", PARTIAL_CLONE]));
+                assert_eq!(output.code, Some(0), "a partial clone: {}", output.stderr);
+                let repo = builder(runner, "answer done").start_in(repo);
+                add_belongings(&repo);
                 repo
             })
         },
     ]
 }
 
+/// A clone without the content of `out/file`.
+const PARTIAL_CLONE: &str = r#"
+git init -q -b main ../origin; cd ../origin; mkdir out src; echo 'not here' > out/file; echo here > src/file; git add -A
+git -c user.name=User -c user.email=user@localhost commit -q -m origin; git config uploadpack.allowFilter true; cd ../work
+git clone -q --filter=blob:none --sparse "file://$PWD/../origin" .; git sparse-checkout set --cone src"#;
 const CONE: &[&str] = &["sparse-checkout", "set", "--cone", "src"];
 const MARK: &[&str] = &["update-index", "--skip-worktree", "out/file"];
 /// What was not checked out is still not checked out, and git does not call it deleted.

@@ -144,7 +144,7 @@ impl GitSettings {
             let (key, value) = entry.split_once('\n').unwrap_or((&entry, ""));
             let origin = origin.strip_prefix(b"file:").map(|path| places.root.join(path_of(path)));
             let is_own = matches!(scope, b"local" | b"worktree");
-            // Whoever includes a file of the work tree, an agent can write to it.
+            // An agent can write to a file of the work tree, whichever configuration includes it.
             let is_local = is_own || origin.as_ref().is_some_and(|path| places.in_work_tree(path).is_some());
             match key {
                 "user.name" => settings.name = Some(value.to_owned()),

@@ -104,7 +104,7 @@ impl Git {
                 self.keep_marks(marks);
                 absent
             }
-            // Nothing tells which files were checked out.
+            // It is not known which files were checked out.
             None if self.settings().is_sparse() => {
                 let paths = self.index_paths(index, ".")?;
                 paths.into_iter().filter(|path| !is_runner_path(path) && !self.exists(path)).collect()

@@ -78,7 +78,7 @@ pub(crate) struct RepoSnapshot {
     /// Empty where the session cannot write to the git directory.
     #[serde(default, skip_serializing_if = "Reflogs::is_empty")]
     reflogs: Reflogs,
-    /// The locks that there were.
+    /// The locks in the shared directory, if the session could have left one.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     locks: BTreeSet<String>,
 }
@@ -107,7 +107,7 @@ impl RepoSnapshot {
             GitAccess::ReadOnly => Reflogs::default(),
             GitAccess::Writable => Reflogs::capture(git)?,
         };
-        let locks = locks(git, access).iter().map(|path| name_in(git, path)).collect();
+        let locks = common_locks(git, access).iter().map(|path| name_in(git, path)).collect();
         Ok(Self { files: GuardedFiles::capture(git, access)?, refs: git.all_refs()?, reflogs, locks })
     }
 
@@ -231,15 +231,15 @@ fn name_in(git: &Git, path: &Path) -> String {
     name.unwrap_or(path).display().to_string()
 }
 
-/// The locks of git commands in progress, where the session could have left them.
-fn locks(git: &Git, access: GitAccess) -> Vec<PathBuf> {
-    let mut locks: Vec<PathBuf> = OWN_LOCKS.iter().map(|name| git.git_dir().join(name)).collect();
-    if access == GitAccess::Writable {
-        locks.extend(COMMON_LOCKS.map(|name| git.common_dir().join(name)));
-        collect_locks(&git.common_dir().join("refs"), &mut locks);
-        collect_reftable_locks(git, &mut locks);
-        collect_locks(&git.common_dir().join("logs"), &mut locks);
+/// The locks in the shared directory that a session could have left.
+fn common_locks(git: &Git, access: GitAccess) -> Vec<PathBuf> {
+    if access == GitAccess::ReadOnly {
+        return Vec::new();
     }
+    let mut locks: Vec<PathBuf> = COMMON_LOCKS.iter().map(|name| git.common_dir().join(name)).collect();
+    collect_locks(&git.common_dir().join("refs"), &mut locks);
+    collect_reftable_locks(git, &mut locks);
+    collect_locks(&git.common_dir().join("logs"), &mut locks);
     locks.retain(|path| path.symlink_metadata().is_ok());
     locks
 }
@@ -248,9 +248,10 @@ impl RepoSnapshot {
     /// Operations that the agent left in progress, and locks of its killed git commands. A user may run a git command at this
     /// moment: a lock that was there before the session, or that goes away, is not touched.
     fn leftovers(&self, git: &Git, access: GitAccess) -> Vec<PathBuf> {
-        let mut new_locks = locks(git, access);
-        new_locks.retain(|path| !self.locks.contains(&name_in(git, path)));
-        let mut paths = abandoned_locks(new_locks);
+        let mut locks = common_locks(git, access);
+        locks.retain(|path| !self.locks.contains(&name_in(git, path)));
+        locks.extend(OWN_LOCKS.map(|name| git.git_dir().join(name)));
+        let mut paths = abandoned_locks(locks);
         paths.extend(OPERATION_FILES.iter().map(|name| git.git_dir().join(name)));
         // Git cannot write a reflog if the folder is a file, nor an index if the index is a folder.
         let logs = git.common_dir().join("logs");

@@ -31,7 +31,7 @@ struct HookFile {
     /// What it points to, if it is a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     link: Option<String>,
-    /// Tells one from another that is too large or cannot be read.
+    /// Identifies a hook that is too large or cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stamp: Option<String>,
 }
