@@ -26,8 +26,8 @@ pub use detail::{
     VerifyFinding, VerifyResult, VerifyVerdict,
 };
 pub use eval::{
-    EvalCheck, EvalComparison, EvalCounts, EvalDifference, EvalDirection, EvalGrid, EvalInterval, EvalMissing, EvalPair,
-    EvalPairs, EvalRun, EvalScore, EvalTrial, EvalView,
+    EvalCheck, EvalComparison, EvalCounts, EvalDifference, EvalDirection, EvalGrid, EvalInterval,
+    EvalMissing, EvalPair, EvalPairs, EvalRun, EvalScore, EvalTrial, EvalView,
 };
 pub use evidence::{AttemptEvidence, FailureExcerpt, LogLine, QuestionView, StopEvidence};
 pub use export::{IterationExport, LogExport, RunExport, VerifyExport};

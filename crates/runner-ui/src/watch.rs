@@ -157,11 +157,7 @@ impl<W: WatchTarget> FileWatcher<W> {
         let mut checks_again = true;
         loop {
             let is_blind = self.notifier.as_ref().is_none_or(|notifier| notifier.watched.is_empty());
-            let timeout = if is_blind || W::is_live(&self.before) {
-                POLL_INTERVAL
-            } else {
-                IDLE_INTERVAL
-            };
+            let timeout = if is_blind || W::is_live(&self.before) { POLL_INTERVAL } else { IDLE_INTERVAL };
             if !checks_again && !wait(&self.receiver, timeout) || state.is_ended.load(Ordering::Relaxed) {
                 return;
             }

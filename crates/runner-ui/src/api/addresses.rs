@@ -126,7 +126,10 @@ pub const OTHERS: [ApiAddress; 5] = [
         path: "/events",
         summary: "Changes as Server-Sent Events; each is a `ChangeEvent`",
         response: ApiResponse::Other("text/event-stream"),
-        query: &[("since", "the `event_id` of a snapshot, or the id of an event: what came after it is sent first")],
+        query: &[(
+            "since",
+            "the `event_id` of a snapshot, or the id of an event: what came after it is sent first",
+        )],
     },
     ApiAddress { path: "/healthz", summary: "`ok`", response: ApiResponse::Other("text/plain"), query: &[] },
 ];
