@@ -1,7 +1,6 @@
 //! Agents that try to be excused from scores, to read what is hidden, or to forge results. Each gets its true score.
 
 use std::fs;
-use std::time::Duration;
 
 use testkit::oracle::assert_no_processes_of;
 use testkit::processes::wait_for;
