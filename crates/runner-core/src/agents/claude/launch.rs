@@ -169,19 +169,44 @@ fn add_command_launcher(line: &mut CommandLine, request: &LaunchRequest<'_>) {
         return;
     }
     let keys = key_names(&NATIVE, request.executor).join(" ");
-    let sandbox = match &request.context.sandbox {
-        Some(sandbox) => shell_words(&sandbox.command_prefix) + " ",
-        None => String::new(),
-    };
     let shell = shell.start();
+    let start = match &request.context.sandbox {
+        Some(sandbox) => in_sandbox(&sandbox.command_prefix, &shell),
+        None => format!("exec {shell} -c \"$1\"\n"),
+    };
     let text = format!(
         "#!/bin/sh\n\
          # Runs a command of the agent without the agent's keys.\n\
          unset {keys} CLAUDE_CODE_SHELL_PREFIX CLAUDE_CODE_SHELL\n\
-         exec {sandbox}{shell} -c \"$1\"\n"
+         {start}"
     );
     line.set("CLAUDE_CODE_SHELL_PREFIX", &path);
     line.files.push(SetupFile { path, text, is_program: true });
+}
+
+/// Starts a command in the sandbox. Its words are from the beginning of the session: a socket that is gone by now need not be
+/// hidden, and bubblewrap would fail, because it cannot create the file.
+fn in_sandbox(prefix: &[OsString], shell: &str) -> String {
+    let words = shell_words(prefix);
+    format!(
+        "command=$1\n\
+         set -- {words}\n\
+         left=$#\n\
+         while [ \"$left\" -gt 0 ]; do\n\
+         if [ \"$1 $2\" = \"--ro-bind /dev/null\" ] && [ ! -e \"$3\" ]; then\n\
+         shift 3\n\
+         left=$((left - 3))\n\
+         elif [ \"$1\" = --tmpfs ] && [ ! -d \"$2\" ]; then\n\
+         shift 2\n\
+         left=$((left - 2))\n\
+         else\n\
+         set -- \"$@\" \"$1\"\n\
+         shift\n\
+         left=$((left - 1))\n\
+         fi\n\
+         done\n\
+         exec \"$@\" {shell} -c \"$command\"\n"
+    )
 }
 
 /// The shell of the agent's commands.
