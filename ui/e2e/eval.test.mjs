@@ -109,7 +109,7 @@ it("links lead from the grid to a trial's failing line, and the back button lead
   await page.goBack();
   await page.getByText("12 of 12 trials done").waitFor();
   assert.match(page.url(), /#\/results\/monday$/);
-  const other = await open(browser, server, address.slice(server.url.length));
+  const other = await open(browser, server, new URL(address).hash);
   await other.getByText("@@").first().waitFor();
   for (const one of [page, other]) {
     assert.deepEqual(one.problems, []);
