@@ -507,7 +507,7 @@ fn a_session_keeps_the_acceptance_criteria_of_its_own_task() {
         &[
             (Mended(1, TREE, "\"it works\"", "\"it runs\""), Rule::TreeRestored, 1),
             (Mended(2, TREE, "\"it is secure\"", "\"x\""), Rule::TreeRestored, 2),
-            (Mended(2, TREE, "\"it works\",\n", ""), Rule::TreeRestored, 2),
+            (Mended(2, TREE, "\"it works\",\n      ", ""), Rule::TreeRestored, 2),
             (
                 Mended(2, TREE, "\"it is secure\",\n      \"it is documented\"", "\"it is secure\""),
                 Rule::TreeRestored,
