@@ -20,7 +20,8 @@ const current = (page) => page.getByRole("region", { name: "Current iteration" }
 
 it("D17: a live run shows its session, the clock of a command and the diff of the work tree", async () => {
   await takePictures(browser, server, "running", "", async (page) => {
-    await page.getByText("cargo test account").first().waitFor();
+    // The run has six iterations behind it by then.
+    await page.getByText("cargo test account").first().waitFor({ timeout: 120_000 });
     await page
       .getByText(/running \d+:\d\d/)
       .first()

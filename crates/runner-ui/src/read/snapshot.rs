@@ -225,7 +225,7 @@ fn distrust(status: &mut RunStatus, trust: Option<&VerifyResult>) {
         .collect();
 }
 
-/// What the snapshot says of the server.
+/// What the snapshot states about the server.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerFacts {
     pub(crate) watching: WatchMethod,
