@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use runner_core::config::{Executor, GuardConfig};
-use runner_core::guard_files::{self, RepoFiles};
+use runner_core::guard_files::{self, DerivedProtection, RepoFiles, RunChecks};
 use runner_core::layout::RUNNER_DIR;
 use runner_core::model::instructions::PinnedInstructions;
 use runner_core::model::object_id::CommitId;
@@ -317,6 +317,16 @@ impl<R: ObjectReader> AuditSource for ObjectSource<R> {
         let files = CommitFiles::new(self, commit);
         let protection = guard_files::protection(guard, &files);
         files.finish().map(|()| protection)
+    }
+
+    fn followed(
+        &mut self,
+        commit: &CommitId,
+        checks: RunChecks<'_>,
+    ) -> Result<Option<DerivedProtection>, ObjectError> {
+        let files = CommitFiles::new(self, commit);
+        let derived = checks.follow(&files);
+        files.finish().map(|()| derived)
     }
 
     fn instructions(

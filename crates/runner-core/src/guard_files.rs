@@ -5,6 +5,7 @@
 //! found if the guard reads or runs them by name before it runs any code of the project. What that code reads is not known.
 
 mod build_files;
+mod checks;
 mod packages;
 mod recipes;
 mod shell;
@@ -13,6 +14,7 @@ mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use checks::{DerivedProtection, RunChecks};
 pub use values::{ChangedEntry, changed_entries_of, entry_value, restored_entries};
 
 use crate::config::GuardConfig;
@@ -51,7 +53,7 @@ const INTERPRETERS: [&str; 9] = ["node", "ruby", "perl", "php", "lua", "Rscript"
 pub fn protection(guard: &GuardConfig, repo: &dyn RepoFiles) -> Protection {
     let protection = match &guard.protected {
         Some(files) => Protection { files: files.clone(), ..Protection::default() },
-        None => derived(guard.command.words(), repo),
+        None => derived(guard, repo),
     };
     let guard_sha256 = Some(guard_digest(guard, &protection, repo));
     Protection { guard_sha256, ..protection }
@@ -82,17 +84,14 @@ fn guard_digest(guard: &GuardConfig, protection: &Protection, repo: &dyn RepoFil
     Sha256::of(content.to_string().as_bytes())
 }
 
-/// What the guard's command depends on.
-pub fn derived(command: &[String], repo: &dyn RepoFiles) -> Protection {
-    let mut search = Search { repo, found: Found::default(), depth: 0, commands: 0 };
-    search.command(command, "", Named::ByUser);
-    let Found { files, missing, entries, .. } = search.found;
-    Protection {
-        files: files.iter().map(|path| escaped(path)).collect(),
-        missing: missing.iter().map(|path| RepoPath::of_bytes(path.as_bytes())).collect(),
-        entries: entries.into_iter().collect(),
-        guard_sha256: None,
+/// What the guard's command and its setup depend on.
+pub fn derived(guard: &GuardConfig, repo: &dyn RepoFiles) -> Protection {
+    let mut search = Search::new(repo, Origin::Guard);
+    search.start(guard.command.words());
+    if let Some(setup) = &guard.setup {
+        search.start(setup.words());
     }
+    search.found.into_protection()
 }
 
 /// A path as a pattern that matches nothing else.
@@ -137,7 +136,14 @@ enum Named {
     ByFile,
 }
 
-#[derive(Default)]
+/// What the followed command is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Guard,
+    Check,
+}
+
+#[derive(Clone, Default)]
 struct Found {
     files: BTreeSet<String>,
     missing: BTreeSet<String>,
@@ -146,12 +152,35 @@ struct Found {
     searched: BTreeSet<String>,
 }
 
+impl Found {
+    fn into_protection(self) -> Protection {
+        Protection {
+            files: self.files.iter().map(|path| escaped(path)).collect(),
+            missing: self.missing.iter().map(|path| RepoPath::of_bytes(path.as_bytes())).collect(),
+            entries: self.entries.into_iter().collect(),
+            ..Protection::default()
+        }
+    }
+}
+
 /// The search for files, from command to command.
 struct Search<'r> {
     repo: &'r dyn RepoFiles,
+    origin: Origin,
     found: Found,
     depth: usize,
     commands: usize,
+}
+
+impl<'r> Search<'r> {
+    fn new(repo: &'r dyn RepoFiles, origin: Origin) -> Self {
+        Self { repo, origin, found: Found::default(), depth: 0, commands: 0 }
+    }
+
+    /// A command that the user or a plan named.
+    fn start(&mut self, command: &[String]) {
+        self.command(command, "", Named::ByUser);
+    }
 }
 
 impl Search<'_> {
@@ -193,11 +222,12 @@ impl Search<'_> {
         }
     }
 
-    fn protect_entry(&mut self, file: &str, keys: &[&str]) {
+    /// Protects a value of a file. If the task is to write it, from its pass on.
+    fn protect_entry(&mut self, file: &str, keys: &[&str], is_there: bool) {
         let entry = FileEntry {
             file: RepoPath::of_bytes(file.as_bytes()),
             keys: keys.iter().map(|key| (*key).to_owned()).collect(),
-            pinned: self.exists(file),
+            pinned: is_there && self.exists(file),
         };
         self.found.entries.insert(entry);
     }
@@ -252,7 +282,7 @@ impl Search<'_> {
             self.protect_names(dir, tool.files, tool.project);
             for entry in tool.entries {
                 if let Some(file) = join(dir, entry.file) {
-                    self.protect_entry(&file, entry.keys);
+                    self.protect_entry(&file, entry.keys, true);
                 }
             }
             self.named_files(args, dir);
@@ -262,11 +292,21 @@ impl Search<'_> {
     /// Files of the repository among the arguments of a test program.
     fn named_files(&mut self, args: &[String], dir: &str) {
         for arg in args {
-            let file = arg.split("::").next().unwrap_or_default();
+            let mut parts = arg.split("::");
+            let file = parts.next().unwrap_or_default();
             let value = file.split_once('=').map_or(file, |(_, value)| value);
             if let Some(path) = join(dir, value).filter(|path| self.exists(path)) {
-                self.protect(&path);
+                self.protect_tests(&path, args, &parts.collect::<Vec<_>>());
             }
+        }
+    }
+
+    /// A file of tests. If a check selects tests that the file does not have yet, it is the task to write them.
+    fn protect_tests(&mut self, path: &str, args: &[String], selected: &[&str]) {
+        let has_tests =
+            || self.text(path).is_none_or(|text| checks::has_selected_tests(args, selected, &text));
+        if self.origin == Origin::Guard || has_tests() {
+            self.protect(path);
         }
     }
 
@@ -291,6 +331,9 @@ impl Search<'_> {
     /// A script that runs. Its commands count as well if a shell reads them.
     fn script(&mut self, path: &str, dir: &str, named: Named) {
         let Some(path) = join(dir, path) else { return };
+        if self.origin == Origin::Check && !checks::is_check_script(&path) {
+            return;
+        }
         let Some(text) = self.text(&path) else {
             if named == Named::ByUser || self.exists(&path) {
                 self.protect(&path);
@@ -326,7 +369,7 @@ impl Search<'_> {
             for end in 1..=parts.len() {
                 let path = format!("{}.py", parts.iter().take(end).copied().collect::<Vec<_>>().join("/"));
                 if let Some(path) = join(dir, &path).filter(|path| self.exists(path)) {
-                    self.protect(&path);
+                    self.protect_tests(&path, args, parts.get(end..).unwrap_or_default());
                 }
             }
         }

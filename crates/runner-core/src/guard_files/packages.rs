@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Options, Search, join};
+use super::{Options, Origin, Search, join};
 
 /// Scripts that an installation runs.
 const INSTALL_SCRIPTS: [&str; 4] = ["preinstall", "install", "postinstall", "prepare"];
@@ -49,11 +49,12 @@ impl Search<'_> {
         let Some(file) = join(dir, "package.json") else { return };
         let package: Value =
             self.text(&file).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let has_script = package.get("scripts").is_some_and(|scripts| scripts.get(script).is_some());
         for name in [format!("pre{script}"), script.to_owned(), format!("post{script}")] {
             if !self.is_new(format!("package {file} {name}")) {
                 continue;
             }
-            self.protect_entry(&file, &["scripts", &name]);
+            self.protect_entry(&file, &["scripts", &name], self.origin == Origin::Guard || has_script);
             let text = package.get("scripts").and_then(|scripts| scripts.get(&name)).and_then(Value::as_str);
             if let Some(text) = text {
                 self.shell(text, dir);

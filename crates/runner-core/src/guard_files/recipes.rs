@@ -39,6 +39,11 @@ impl RecipeFile {
         self.always.extend(other.always);
     }
 
+    /// Whether there is a recipe of this name, or one that may make it.
+    pub(super) fn has_recipe(&self, name: &str) -> bool {
+        self.recipes.contains_key(name) || self.recipes.keys().any(|known| known.contains(['%', '$']))
+    }
+
     /// The lines that run for these recipes, dependencies included.
     pub(super) fn lines_of(&self, wanted: &[String]) -> Vec<&str> {
         let mut open: Vec<&str> = wanted.iter().map(String::as_str).collect();

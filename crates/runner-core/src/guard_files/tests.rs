@@ -1,5 +1,7 @@
 //! The protection that guards of real projects get.
 
+mod checks;
+
 use super::*;
 use crate::config::CommandArgv;
 
@@ -8,8 +10,15 @@ fn repo(files: &[(&'static str, &'static str)]) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn found(command: &[&str], files: &[(&'static str, &'static str)]) -> Protection {
-    let words: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
-    derived(&words, &repo(files))
+    derived(&guard(command), &repo(files))
+}
+
+fn words(command: &[&str]) -> CommandArgv {
+    CommandArgv::new(command.iter().map(|word| (*word).to_owned()).collect()).unwrap()
+}
+
+fn guard(command: &[&str]) -> GuardConfig {
+    GuardConfig { command: words(command), ..GuardConfig::default() }
 }
 
 /// The existing files that are protected.

@@ -44,7 +44,7 @@ pub(crate) fn work_tree_instructions(git: &Git, executor: &Executor) -> Option<P
     PinnedInstructions::of(&executor.instructions, &WorkTreeFiles { root: git.root() })
 }
 
-/// What the guard's command depends on, whatever the configuration lists.
+/// What the guard's command and its setup depend on, whatever the configuration lists.
 pub(crate) fn guard_dependencies(git: &Git, guard: &GuardConfig) -> Protection {
-    guard_files::derived(guard.command.words(), &WorkTreeFiles { root: git.root() })
+    guard_files::derived(guard, &WorkTreeFiles { root: git.root() })
 }

@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 
 pub(crate) mod checks;
+pub(crate) mod commands;
 pub(crate) mod guard_code;
 pub(crate) mod history;
 pub(crate) mod tools;
