@@ -371,6 +371,11 @@ impl<R: ObjectReader> RepoFiles for CommitFiles<'_, R> {
         self.recorded(file)
     }
 
+    fn is_folder(&self, path: &str) -> bool {
+        let entry = self.source.borrow_mut().entry_at(self.commit, path);
+        self.recorded(entry).is_some_and(|entry| entry.kind == EntryKind::Folder)
+    }
+
     fn link(&self, path: &str) -> Option<String> {
         let mut source = self.source.borrow_mut();
         let entry = source.entry_at(self.commit, path);

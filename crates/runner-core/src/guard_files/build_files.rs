@@ -117,6 +117,12 @@ impl Search<'_> {
         let dir = folder(path).to_owned();
         for include in std::mem::take(&mut file.includes) {
             let Some(path) = join(&dir, &include) else { continue };
+            if path.contains('*') {
+                // Which files are read depends on those that there are: none may be added.
+                self.found.patterns.insert(path.clone());
+                self.found.missing.insert(path);
+                continue;
+            }
             if !self.exists(&path) {
                 // An optional import, or a makefile that a rule creates: an agent must not fill the place.
                 self.found.missing.insert(path.clone());
@@ -160,6 +166,15 @@ impl Search<'_> {
             return Recipes::Known;
         }
         let file = self.recipe_file(&path, recipes::make, 0);
+        // A file of this name would be the target itself.
+        let phony = file.recipes.get(".PHONY").map(|recipe| recipe.needs.clone()).unwrap_or_default();
+        let names =
+            file.needed(&targets).into_iter().filter(|name| !name.starts_with('.') && !name.contains('%'));
+        for path in
+            names.filter(|name| !phony.iter().any(|phony| phony == name)).filter_map(|name| join(&dir, name))
+        {
+            self.refuse(&path);
+        }
         let lines: Vec<String> = file.lines_of(&targets).into_iter().map(str::to_owned).collect();
         self.shell(&lines.join("\n"), &dir);
         Recipes::of(targets.iter().all(|target| file.has_recipe(target)))

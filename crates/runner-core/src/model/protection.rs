@@ -111,7 +111,8 @@ impl Protection {
     pub fn pins(&self, path: &RepoPath) -> bool {
         let mut missing = self.missing.iter().chain(&self.checks.missing);
         let mut entries = self.entries.iter().chain(&self.checks.entries);
-        missing.any(|missing| missing == path) || entries.any(|entry| entry.pinned && entry.path() == *path)
+        missing.any(|missing| is_at(path.as_str(), missing.as_str()))
+            || entries.any(|entry| entry.pinned && entry.path() == *path)
     }
 
     /// The entry that is reported under this path.
@@ -134,9 +135,32 @@ impl Protection {
     }
 }
 
+/// Whether a path is this one, in a folder of this name, or matches it as a pattern.
+fn is_at(path: &str, place: &str) -> bool {
+    let is_below = path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    is_below || (place.contains('*') && matches(path, place))
+}
+
+/// Whether a path matches a pattern in which `*` stands for any part of a name.
+fn matches(path: &str, pattern: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return path == pattern };
+    let Some(tail) = path.strip_prefix(start) else { return false };
+    let name_end = tail.find('/').unwrap_or(tail.len());
+    let ends = tail.char_indices().map(|(at, _)| at).chain([tail.len()]).filter(|at| *at <= name_end);
+    ends.into_iter().any(|at| matches(tail.get(at..).unwrap_or_default(), rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_covers_its_folder_and_its_pattern() {
+        assert!(is_at("check", "check") && is_at("check/x", "check") && !is_at("checks", "check"));
+        assert!(
+            is_at("mk/z.mk", "mk/*.mk") && !is_at("mk/a/z.mk", "mk/*.mk") && !is_at("mk/z.mk.c", "mk/*.mk")
+        );
+    }
 
     #[test]
     fn a_missing_file_and_an_entry_of_an_existing_file_are_pinned() {

@@ -51,6 +51,16 @@ impl RepoFiles for CommitFiles {
         self.file(&self.resolved, path)
     }
 
+    fn is_folder(&self, path: &str) -> bool {
+        let result = self.batch.borrow_mut().folder(&format!("{}:{path}", self.commit));
+        result
+            .unwrap_or_else(|error| {
+                self.failure.borrow_mut().get_or_insert(error);
+                None
+            })
+            .is_some()
+    }
+
     fn link(&self, path: &str) -> Option<String> {
         let bytes = self.file(&self.batch, path)?;
         let is_link = bytes.len() < LINK_BYTES_MAX && self.read(path).as_deref() != Some(&bytes);

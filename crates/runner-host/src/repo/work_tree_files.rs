@@ -28,6 +28,10 @@ impl RepoFiles for WorkTreeFiles<'_> {
         atomic::read(&file, FILE_BYTES_MAX).ok().flatten()
     }
 
+    fn is_folder(&self, path: &str) -> bool {
+        self.root.join(path).is_dir()
+    }
+
     fn link(&self, path: &str) -> Option<String> {
         let target: PathBuf = fs::read_link(self.root.join(path)).ok()?;
         Some(target.to_str()?.to_owned())

@@ -9,6 +9,7 @@ pub(crate) mod checks;
 pub(crate) mod commands;
 pub(crate) mod guard_code;
 pub(crate) mod history;
+pub(crate) mod names;
 pub(crate) mod tools;
 pub(crate) mod work_tree;
 
