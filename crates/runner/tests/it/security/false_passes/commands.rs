@@ -177,7 +177,7 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
     (Append(2, "tests/a.sh", "true\n"), Rule::ProtectedFile, 2),
     (Remove(3, "tests/a.sh"), Rule::ProtectedFile, 3),
     (Append(4, "tests/a.sh", "true\n"), Rule::ProtectedFile, 4),
-    (Mended(2, STATE, "\"tests/a.sh\"", "\"tests/c.sh\""), Rule::Protection, 2),
+    (Mended(2, STATE, "\"tests/b.sh\"", "\"tests/c.sh\""), Rule::Protection, 2),
     (Mended(2, STATE, "\"open\"", "\"passed\""), Rule::Protection, 2),
     (File(2, STATE, "\"tests/b.sh\"", "\"tests/c.sh\""), Rule::Protection, 2),
     (Mended(3, STATE, "\"tests/a.sh\"", "\"tests/c.sh\""), Rule::RunState, 3),
