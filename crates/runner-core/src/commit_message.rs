@@ -162,6 +162,16 @@ impl fmt::Display for CommitKind {
 }
 
 impl CommitKind {
+    /// Whether the commit records what an agent's session, the guard or checks did.
+    pub fn is_of_a_run(&self) -> bool {
+        match self {
+            Self::Iteration { .. } | Self::Baseline { .. } | Self::Final { .. } | Self::Milestone { .. } => {
+                true
+            }
+            Self::Start { .. } | Self::Edit { .. } | Self::Malformed { .. } | Self::User { .. } => false,
+        }
+    }
+
     /// What the commit with this message is. A subject that only resembles one of the runner's is [`CommitKind::Malformed`].
     pub fn parse(message: &[u8]) -> Self {
         let text = String::from_utf8_lossy(message);

@@ -10,6 +10,7 @@ mod caches;
 mod candidate_view;
 mod checkout;
 mod cleaning;
+mod exact_files;
 mod git_dir;
 mod home;
 mod kept;
@@ -357,15 +358,16 @@ impl Room {
             IgnoredFiles::None => self.kept.copy_again(&self.folder, &guard.keep)?,
             IgnoredFiles::Worktree => setup::copy_ignored(git, &self.checkout)?,
         }
-        let temporary = self.folder.join("tmp");
-        atomic::remove_any(&temporary)?;
-        atomic::ensure_folder(&temporary)?;
-        git_dir::write(git, &self.folder.join("git"), &self.checkout.index, &candidate.commit)?;
         let is_file = |path: &PathBuf| {
             self.checkout.tree.join(path).symlink_metadata().is_ok_and(|metadata| metadata.is_file())
         };
         self.read_only = protected.iter().map(|path| path_of(path).to_owned()).filter(is_file).collect();
+        exact_files::restore(git, &mut self.checkout, &candidate.tree, &self.read_only)?;
         self.checkout.stamp(&self.read_only);
+        let temporary = self.folder.join("tmp");
+        atomic::remove_any(&temporary)?;
+        atomic::ensure_folder(&temporary)?;
+        git_dir::write(git, &self.folder.join("git"), &self.checkout.index, &candidate.commit)?;
         Ok(())
     }
 

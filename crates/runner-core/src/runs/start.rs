@@ -252,8 +252,10 @@ pub fn compose(
                 let baseline = state.baseline.clone().filter(|_| is_same_guard);
                 let user_commits = sources.last.map_or(0, |last| last.user_commits);
                 let final_check = state.final_check_after(user_commits).filter(|_| is_same_guard);
+                // A start that changes nothing keeps what checks depend on; any other follows them again.
+                let checks = state.protection.as_ref().map(|known| known.checks.clone()).unwrap_or_default();
                 RunState {
-                    protection: Some(protection.clone()),
+                    protection: Some(Protection { checks, ..protection.clone() }),
                     baseline,
                     final_check,
                     plan_approval,
@@ -287,6 +289,13 @@ pub fn with_surroundings(
         *bytes = RunState { heldout, environment, ..state }.to_bytes();
     }
     Ok(())
+}
+
+/// The state of a start that is committed: what checks depend on is found again, with the files of that commit.
+pub fn without_checks(state: &[u8]) -> Result<Vec<u8>, StartError> {
+    let state = decode_run_state(state)?;
+    let protection = state.protection.map(|known| Protection { checks: Default::default(), ..known });
+    Ok(RunState { protection, ..state }.to_bytes())
 }
 
 /// The tree of an edit, if the plan is still the one that the user edited.

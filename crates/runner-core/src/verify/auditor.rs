@@ -146,6 +146,7 @@ impl Auditor {
             Difference::new(Rule::Object, format!("the content of {path} by its id"), "another content")
         }));
         differences.extend(self.unstarted_differences(&kind));
+        differences.extend(self.follow_checks(&kind, commit, context.after.state.as_ref()));
         differences.extend(invalid);
         if !matches!(kind, CommitKind::User { .. }) {
             differences.extend(checks::invalid_differences(commit, &self.files, after.tree.as_ref()));

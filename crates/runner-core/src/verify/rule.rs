@@ -256,7 +256,7 @@ impl Rule {
             Self::ProtectedFile => ("protected_file", "only the user changes a protected file"),
             Self::Protection => (
                 "protection",
-                "a start protects what the configuration lists, or what the guard's command depends on",
+                "a start protects what the configuration lists, or what the guard's command and setup depend on; the next commit of a session or of the guard adds what checks depend on",
             ),
             Self::Instructions => (
                 "instructions",

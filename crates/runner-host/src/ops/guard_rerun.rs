@@ -189,14 +189,23 @@ impl GuardRerunner {
             let kept = self.kept_files(commit)?;
             let folder = dir.path().join("room");
             let mut room = Room::fresh(&self.git, &folder, &config.guard, &candidate, kept)?;
-            let protection = protection_at(&self.git, commit, &config.guard)?;
-            let protected = self.git.matching_paths(commit, &protection.files)?;
+            let patterns = self.protected_patterns(commit, config)?;
+            let protected = self.git.matching_paths(commit, &patterns)?;
             room.enter(&self.git, &config.guard, &candidate, &protected)?;
             Ok(RerunRoom { room, dir })
         };
         match open() {
             Err(Error::Refused(UserError::NoRoom { .. })) if config.guard.room == RoomMode::Auto => None,
             result => Some(result),
+        }
+    }
+
+    /// What the run protected at a commit; for a commit without a state, what its configuration protects.
+    fn protected_patterns(&self, commit: &CommitId, config: &Config) -> Result<Vec<String>, Error> {
+        let state = RunState::decode(&self.git.file_at(commit, Doc::RunState.path())?);
+        match state.ok().and_then(|state| state.protection) {
+            Some(protection) => Ok(protection.whole().files),
+            None => Ok(protection_at(&self.git, commit, &config.guard)?.files),
         }
     }
 

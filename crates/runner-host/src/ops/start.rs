@@ -10,7 +10,7 @@ use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::goal::Goal;
 use runner_core::model::id::RunId;
 use runner_core::model::instructions::PinnedInstructions;
-use runner_core::model::object_id::CommitId;
+use runner_core::model::object_id::{CommitId, TreeId};
 use runner_core::model::protection::Protection;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
@@ -30,6 +30,7 @@ use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::{EntryMode, Git, Head, IndexEntry, LocalBranch, OLDEST, RepoStatus, TreeEntry, path_of};
+use crate::iteration::laid_files::patterns_for_destinations;
 use crate::repo::commit_files::CommitFiles;
 use crate::repo::commit_scope::check_scope;
 use crate::repo::documents::{
@@ -233,8 +234,10 @@ fn refuse_bad_tools(git: &Git, composed: &StartDocuments) -> Result<(), Error> {
 /// Reports invalid checks now, because they would stop the run at the task that they belong to.
 fn refuse_bad_checks(git: &Git, head: &CommitId, composed: &StartDocuments) -> Result<(), Error> {
     let tree = composed.docs.get(&Doc::Tree).and_then(|bytes| Tree::decode(bytes).ok());
-    let Some(tree) = tree else { return Ok(()) };
-    let faults = check_faults(git, head, &tree, &composed.protection.files)?;
+    let config = composed.docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok());
+    let (Some(tree), Some(config)) = (tree, config) else { return Ok(()) };
+    let protected = patterns_for_destinations(&composed.protection, &config.guard);
+    let faults = check_faults(git, head, &tree, &protected)?;
     if faults.is_empty() { Ok(()) } else { Err(UserError::Checks { faults }.into()) }
 }
 
@@ -381,10 +384,11 @@ impl StartContext<'_> {
         edits.extend(store_docs(self.git, &composed.docs)?);
         self.git.edit_index(&index, &edits)?;
         let tree = self.git.write_tree(&index)?;
-        atomic::remove_file(&index)?;
         if self.old_tip.is_some() && self.user_commits == 0 && self.git.tree_of(parent)? == tree {
+            atomic::remove_file(&index)?;
             return Ok(parent.clone());
         }
+        let tree = self.tree_without_checks(composed, &index, tree)?;
         let message = if self.old_tip.is_none() {
             let branch = options.base.as_ref().or(self.status.head.branch());
             let base = branch.filter(|branch| RunId::of_branch(branch.as_str()).is_none());
@@ -398,6 +402,21 @@ impl StartContext<'_> {
         check_scope(self.git, parent, &commit)?;
         failpoint::reach("start.commit");
         Ok(commit)
+    }
+
+    /// The tree of a start that is committed: what checks depend on is found again from its files.
+    fn tree_without_checks(
+        &self,
+        composed: &StartDocuments,
+        index: &Path,
+        tree: TreeId,
+    ) -> Result<TreeId, Error> {
+        let Some(state) = composed.docs.get(&Doc::RunState) else { return Ok(tree) };
+        let docs = DocSet::from([(Doc::RunState, start::without_checks(state)?)]);
+        self.git.edit_index(index, &store_docs(self.git, &docs)?)?;
+        let tree = self.git.write_tree(index)?;
+        atomic::remove_file(index)?;
+        Ok(tree)
     }
 
     /// The user's changes in `.runner/` besides the documents: templates, node files, files of their own.

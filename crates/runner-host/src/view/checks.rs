@@ -134,6 +134,13 @@ fn nodes_with_checks(git: &Git, tree: &Tree) -> Vec<NodeId> {
     nodes
 }
 
+/// The nodes that have a checks.toml in the work tree, in the plan or not, sorted.
+pub(crate) fn checked_nodes(git: &Git) -> Vec<NodeId> {
+    let mut nodes = node_folders(git);
+    nodes.retain(|node| git.root().join(checks_path(node)).is_file());
+    nodes
+}
+
 /// The nodes that have a folder, sorted.
 fn node_folders(git: &Git) -> Vec<NodeId> {
     let entries = std::fs::read_dir(git.root().join(NODES_DIR)).into_iter().flatten().flatten();
