@@ -121,7 +121,7 @@ impl SourceCommit<'_> {
         while let (Some(status), Some(path)) = (fields.next(), fields.next()) {
             if path.contains(char::REPLACEMENT_CHARACTER) {
                 let what = format!("the name of the file `{path}` is not UTF-8");
-                return Err(CommandError::refused("file_name", what));
+                return Err(CommandError::new("git", CommandExit::FAILURE, what));
             }
             changes.push(CommitChange { path: path.to_owned(), is_deleted: status == "D" });
         }

@@ -230,7 +230,8 @@ impl PoolState<'_> {
         }
         match result {
             Err(error) if has_begun => {
-                let why = error.json()["message"].as_str().unwrap_or_default().to_owned();
+                let json = error.json();
+                let why = json.get("message").and_then(|message| message.as_str()).unwrap_or_default();
                 let end = WorkerEnd::Died(format!("failed: {why}"));
                 Ok(WorkedAttempt { end, meta })
             }

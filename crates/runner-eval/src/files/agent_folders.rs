@@ -75,7 +75,11 @@ impl FolderCopy {
                     rustix::fs::symlinkat(rustix::fs::readlinkat(from, name, Vec::new())?, to, name)?;
                 }
                 FileType::RegularFile => copy_file(from, to, name)?,
-                _ => {}
+                FileType::Fifo
+                | FileType::Socket
+                | FileType::CharacterDevice
+                | FileType::BlockDevice
+                | FileType::Unknown => {}
             }
         }
         Ok(())
@@ -117,7 +121,7 @@ fn copy_file(from: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &CString) -> rustix
     rustix::fs::fchmod(&target, mode)
 }
 
-/// What folders contain.
+/// The files below folders, added up.
 #[derive(Default)]
 pub(crate) struct DiskUsage {
     /// The lengths of the files: a sparse file counts whole, because copies fill it.

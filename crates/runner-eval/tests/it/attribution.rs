@@ -305,7 +305,7 @@ impl ResultsPage {
         let program = runner().with_file_name("runner-ui");
         assert!(program.is_file(), "`{}` is missing: cargo build -p runner-ui", program.display());
         fs::create_dir_all(suite.repo.path("eval/results")).unwrap();
-        let mut command = suite.repo.command(&program.display().to_string());
+        let mut command = suite.repo.command(&program);
         let mut server = command.args(["--eval", "--port", "0"]).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
