@@ -242,7 +242,8 @@ export async function open(browser, server, route = "", options = {}) {
   });
   page.on("request", (request) => {
     const url = request.url();
-    if (!url.startsWith(new URL("/", server.url).href) && !url.startsWith("data:")) page.problems.push(`request to ${url}`);
+    if (!url.startsWith(new URL("/", server.url).href) && !url.startsWith("data:"))
+      page.problems.push(`request to ${url}`);
   });
   await page.goto(server.url + route);
   return page;
