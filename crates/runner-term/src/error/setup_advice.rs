@@ -29,7 +29,7 @@ pub(super) fn land_advice(error: &LandError) -> ErrorAdvice {
             advice
         }
         LandError::UncheckedCommits { commits, .. } => {
-            ErrorAdvice::new("unchecked_commits", "let the runner check them: 'runner loop', then land again")
+            ErrorAdvice::new("unchecked_commits", "let the runner check them: 'runner loop' ('runner start' without a final check), then land again")
                 .with_details(commits.clone())
         }
         LandError::Unverified { run, findings } => {

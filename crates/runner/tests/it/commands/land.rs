@@ -8,15 +8,24 @@ use crate::fixtures::{json, on_terminal, ready};
 
 /// A complete run with two tasks, the second of which needed two attempts.
 fn two_tasks() -> TestRepo {
+    two_tasks_of(&RunBuilder::new(RUNNER))
+}
+
+fn two_tasks_of(builder: &RunBuilder) -> TestRepo {
     let agent = r#"case "$RUNNER_ITER" in
         0001) split ;;
         0002) echo a > a.txt; answer done "made a" ;;
         0003) echo bad > b.txt; answer retry "not yet" ;;
         *) echo b > b.txt; answer done "made b" ;;
     esac"#;
-    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
+    let sandbox = builder.clone().agent(agent).start();
     sandbox.runner(&["loop"]).ok();
     sandbox
+}
+
+/// The same with a final check, which also runs on the user's own last commits.
+fn two_checked_tasks() -> TestRepo {
+    two_tasks_of(&RunBuilder::new(RUNNER).guard_keys("final_check = true"))
 }
 
 fn references(sandbox: &TestRepo) -> String {
@@ -112,7 +121,7 @@ fn conflict_leaves_everything_as_it_was() {
 
 #[test]
 fn conflict_that_was_resolved_on_the_runs_branch_is_landed() {
-    let sandbox = two_tasks();
+    let sandbox = two_checked_tasks();
     sandbox.git(&["switch", "-q", "main"]);
     sandbox.write("a.txt", "theirs\n");
     sandbox.commit_all("their a");
@@ -120,7 +129,7 @@ fn conflict_that_was_resolved_on_the_runs_branch_is_landed() {
     run(sandbox.command("git").args(["merge", "-q", "main"]));
     sandbox.write("a.txt", "both\n");
     sandbox.git(&["add", "a.txt"]);
-    sandbox.git(&["commit", "-q", "--no-edit"]);
+    sandbox.git(&["commit", "-q", "-m", "Merge main"]);
     assert_refused(&sandbox, &[], "the guard has not run on your own commits");
     sandbox.runner(&["loop"]).ok();
     sandbox.runner(&["land"]).ok();
@@ -131,7 +140,7 @@ fn conflict_that_was_resolved_on_the_runs_branch_is_landed() {
 
 #[test]
 fn squash_has_the_users_own_last_commits() {
-    let sandbox = two_tasks();
+    let sandbox = two_checked_tasks();
     sandbox.write("mine.txt", "mine\n");
     sandbox.commit_all("my own file");
     sandbox.runner(&["loop"]).ok();
