@@ -83,7 +83,7 @@ it("links lead from the grid to a trial's failing line, and the back button lead
   const rows = page.getByRole("listitem").filter({ hasText: "learns-from-the-guard" });
   await rows
     .filter({ hasText: "success" })
-    .getByRole("link", { name: /success/ })
+    .getByRole("link", { name: /success/i })
     .first()
     .click();
   await page.waitForURL(/#\/trial\/learns-from-the-guard\/monday\.oracle\.t01\.a1$/);
@@ -192,9 +192,9 @@ it("results appear live, and `latest` follows the newest trial", async () => {
   const bar = follower.getByRole("region", { name: "Trial" });
   await bar.getByText("oracle, trial 1").waitFor();
   await follower.getByRole("banner").getByText("running").waitFor();
-  await grid.getByRole("link", { name: /running/ }).waitFor();
+  await grid.getByRole("link", { name: /running/i }).waitFor();
   waits.touch("go");
-  await grid.getByRole("link", { name: /success/ }).waitFor();
+  await grid.getByRole("link", { name: /success/i }).waitFor();
   await bar.getByText("oracle, trial 2").waitFor();
   await follower.getByRole("banner").getByText("running").waitFor();
   while (existsSync(join(waits.base, "go"))) await new Promise((done) => setTimeout(done, 50));
