@@ -73,8 +73,14 @@ fn lost(before: &RedFacts, now: &RedFacts) -> Option<String> {
 /// What a check's end before the work means.
 fn red_kind(exit: CheckExit, report: Option<TestReport>) -> RedKind {
     match (exit, report) {
-        (CheckExit::NotStarted | CheckExit::TimedOut | CheckExit::Signal(_), _)
-        | (CheckExit::NoTests | CheckExit::TestsMissing, _) => RedKind::Broken,
+        (
+            CheckExit::NotStarted
+            | CheckExit::TimedOut
+            | CheckExit::Signal(_)
+            | CheckExit::NoTests
+            | CheckExit::TestsMissing,
+            _,
+        ) => RedKind::Broken,
         (CheckExit::Code(0), Some(report)) if report.runs_nothing() => RedKind::Broken,
         (CheckExit::TestsFailed, _) => RedKind::Failed,
         (CheckExit::Code(0), _) => RedKind::Green,

@@ -91,9 +91,9 @@ fn add_members(value: &Value, keys: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
             for (name, member) in members {
-                match member {
-                    Value::String(text) if is_login_member(name) => keys.push(text.clone()),
-                    member => add_members(member, keys),
+                match member.as_str() {
+                    Some(text) if is_login_member(name) => keys.push(text.to_owned()),
+                    Some(_) | None => add_members(member, keys),
                 }
             }
         }

@@ -150,9 +150,9 @@ mod tests {
         let mut counter = LoopCounter::default();
         assert_eq!(counter.add(b"{\"event\":\"dec"), None);
         assert_eq!(counter.add(b"ided\"}\n{\"event\":\"decided\"}\n{\"ev"), Some(2));
-        assert_eq!(counter.add(b"ent\":\"agent\"}\n{\"event\":\"plan"), None);
+        assert_eq!(counter.add(b"ent\":\"agent\"}\n{\"event\":\"planned"), None);
         assert!(!counter.has_session);
-        assert_eq!(counter.add(b"ned\"}\n"), None);
+        assert_eq!(counter.add(b"\"}\n"), None);
         assert!(counter.has_session);
     }
 

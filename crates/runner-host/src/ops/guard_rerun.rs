@@ -261,7 +261,11 @@ impl GuardRerunner {
                     None => GuardRerunOutcome::Ended(GuardExit::Code(code)),
                 }
             }
-            outcome => outcome,
+            outcome @ (GuardRerunOutcome::Ended(GuardExit::Signal(_))
+            | GuardRerunOutcome::TimedOut
+            | GuardRerunOutcome::NotStarted(_)
+            | GuardRerunOutcome::Rejected(_)
+            | GuardRerunOutcome::Stopped(_)) => outcome,
         };
         Ok((outcome, output))
     }

@@ -162,12 +162,7 @@ pub fn prepare_land(dir: &Path, request: &LandRequest) -> Result<PreparedLand, E
     let target = resolve(git, request.run.as_deref())?;
     let verified = verified_commits(dir, &target)?;
     let view = RunView::at(dir, Some(&target.name))?;
-    let base = {
-        let mut batch = git.batch()?;
-        let history = run_history(git, &mut batch, &target)?;
-        history.entries.first().and_then(|first| first.parents.first().cloned())
-    };
-    let base = base.ok_or_else(|| LandError::NoBase(target.run.clone()))?;
+    let base = start_of(git, &target)?;
     let onto = match &request.onto {
         Some(onto) => onto.clone(),
         None => base_branch_of(git, &target.run, &target.tip)?
@@ -185,22 +180,17 @@ pub fn prepare_land(dir: &Path, request: &LandRequest) -> Result<PreparedLand, E
     let is_complete = complete_tip(&view).is_some();
     let tasks = stack.tasks(&view)?;
     let last = stack.commit(&view, &tasks, &goal, request.style)?;
-    let tip = if onto_tip == base {
-        last
-    } else {
-        let scratch = git.paths().private().join("land");
-        match git.rebase_in_scratch(&scratch, &base, &last, &onto_tip)? {
-            RebaseResult::Done(tip) => tip,
-            // The user merged the base branch into the run's and resolved the conflicts there: that result is landed.
-            RebaseResult::Conflict(_)
-                if is_complete && git.is_ancestor(onto_tip.as_str(), target.tip.as_str())? =>
-            {
-                CommitStack { base: &onto_tip, ..stack }.squashed(&view, &tasks, &goal)?
-            }
-            RebaseResult::Conflict(paths) => {
-                let (paths, _) = first_paths(&paths.into_iter().collect::<Vec<_>>());
-                return Err(LandError::Conflict { run: target.run, branch: onto, paths }.into());
-            }
+    let tip = match stack.rebased(&last, &onto_tip)? {
+        RebaseResult::Done(tip) => tip,
+        // The user merged the base branch into the run's and resolved the conflicts there: that result is landed.
+        RebaseResult::Conflict(_)
+            if is_complete && git.is_ancestor(onto_tip.as_str(), target.tip.as_str())? =>
+        {
+            CommitStack { base: &onto_tip, ..stack }.squashed(&view, &tasks, &goal)?
+        }
+        RebaseResult::Conflict(paths) => {
+            let (paths, _) = first_paths(&paths.into_iter().collect::<Vec<_>>());
+            return Err(LandError::Conflict { run: target.run, branch: onto, paths }.into());
         }
     };
     if git.tree_of(&tip)? == git.tree_of(&onto_tip)? {
@@ -224,6 +214,14 @@ pub fn prepare_land(dir: &Path, request: &LandRequest) -> Result<PreparedLand, E
         config,
         repo,
     })
+}
+
+/// The commit before the run.
+fn start_of(git: &Git, target: &RunSelector) -> Result<CommitId, Error> {
+    let mut batch = git.batch()?;
+    let history = run_history(git, &mut batch, target)?;
+    let base = history.entries.first().and_then(|first| first.parents.first().cloned());
+    Ok(base.ok_or_else(|| LandError::NoBase(target.run.clone()))?)
 }
 
 /// Adds a commit with the run's configuration, unless `tip` has the same.
@@ -343,6 +341,15 @@ impl CommitStack<'_> {
             }
         }
         Ok(parent)
+    }
+
+    /// The commits up to `last` on top of another commit.
+    fn rebased(&self, last: &CommitId, onto: &CommitId) -> Result<RebaseResult, Error> {
+        if onto == self.base {
+            return Ok(RebaseResult::Done(last.clone()));
+        }
+        let scratch = self.git.paths().private().join("land");
+        self.git.rebase_in_scratch(&scratch, self.base, last, onto)
     }
 
     fn squashed(&self, view: &RunView, tasks: &[PassedTask], goal: &str) -> Result<CommitId, Error> {

@@ -122,10 +122,7 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
         Err(StartError::RunComplete { goal }) => return Err(complete_run_error(git, &status.head, goal)?),
         goal => goal?,
     };
-    let named = Goal::parse(&goal).map_err(StartError::from)?.id().cloned();
-    let run = named
-        .or_else(|| identity::generate(head.as_str(), &runs))
-        .ok_or(Error::Internal("no run id could be generated"))?;
+    let run = run_id(&goal, head, &runs)?;
     refuse_branches_below(&branches, &run)?;
     let old_tip = branches.into_iter().find(|branch| branch.name == run.branch()).map(|branch| branch.tip);
     if options.plan.is_some() || options.rewrite.is_some() {
@@ -135,17 +132,15 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
     if old_tip.is_none() {
         propose_missing_config(git, &mut docs, options)?;
     }
-    let user_commits = match &old_tip {
-        Some(tip) => git.user_commits_since(&run, tip)?,
-        None => 0,
-    };
+    let user_commits = old_tip.as_ref().map_or(Ok(0), |tip| git.user_commits_since(&run, tip))?;
+    let old_tip_ref = old_tip.as_ref();
     let context = StartContext {
         git,
         status: &status,
         docs: &docs,
         run: &run,
         head,
-        old_tip: old_tip.as_ref(),
+        old_tip: old_tip_ref,
         user_commits,
     };
     let mut composed = context.compose(&goal, options)?;
@@ -176,6 +171,13 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
         recovered,
         imported,
     })
+}
+
+/// The id in the goal, or a new one.
+fn run_id(goal: &[u8], head: &CommitId, runs: &[RunId]) -> Result<RunId, Error> {
+    let named = Goal::parse(goal).map_err(StartError::from)?.id().cloned();
+    let run = named.or_else(|| identity::generate(head.as_str(), runs));
+    run.ok_or(Error::Internal("no run id could be generated"))
 }
 
 /// Gives a new run its configuration, if the work tree has none: the one that the caller chose, that of the newest run, or a

@@ -142,7 +142,7 @@ impl CommandOutput for ShowIterationOutput {
             text.push_str(&format!("  {} {value}\n", styler.paint(TextRole::Faint, &format!("{key:<8}"))));
         }
         for notice in self.notices() {
-            text.push_str(&notice_lines(&notice, styler));
+            text.push_str(&notice_lines(notice, styler));
         }
         for line in lines(&self.summary).lines() {
             text.push_str(&format!("    {line}\n"));
