@@ -8,9 +8,9 @@ const LAZY_MODULES = new RegExp(
   [
     "/views/(?!Overview)",
     "/components/(Agent|CaseMatrix|CodeTokens|CommandPalette|Comparison|Diff|Failure|Gantt|Help|InlinePatch|IterationFacts|IterationHeader)",
-    "/components/(IterationTabs|Log|Markdown|Meta|NodeTotals|PromptPane|ScrollTable|Share|SuccessRate|Transcript|TreeMap|TrialCell)",
+    "/components/(IterationTabs|Log|Meta|NodeTotals|PromptPane|ScrollTable|Share|SuccessRate|Transcript|TreeMap|TrialCell|TrustFindings)",
     "/components/Versus",
-    "/lib/(diff|export-audit|grid-keys|growing-log|highlight|json-fields|log-folds|log-pages|markdown|palette|render-ansi|share|transcript)[.-]",
+    "/lib/(diff|export-audit|findings|grid-keys|growing-log|highlight|iteration-facts|json-fields|log-folds|log-pages|palette|render-ansi|share|transcript)[.-]",
     "/state/(log-|transcript-)",
     "/node_modules/virtua/",
   ].join("|"),

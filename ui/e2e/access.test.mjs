@@ -53,7 +53,7 @@ const VIEWS = {
 const DIALOGS = {
   palette: (page) => page.keyboard.press("Control+k"),
   help: (page) => page.keyboard.press("?"),
-  share: (page) => page.getByRole("button", { name: "Share" }).click(),
+  share: (page) => page.getByRole("button", { name: "Share", exact: true }).click(),
 };
 
 for (const screen of SCREENS)

@@ -83,7 +83,7 @@ it("links lead from the grid to a trial's failing line, and the back button lead
   const rows = page.getByRole("listitem").filter({ hasText: "learns-from-the-guard" });
   await rows
     .filter({ hasText: "success" })
-    .getByRole("link", { name: /success/ })
+    .getByRole("link", { name: /success/i })
     .first()
     .click();
   await page.waitForURL(/#\/trial\/learns-from-the-guard\/monday\.oracle\.t01\.a1$/);
@@ -109,7 +109,7 @@ it("links lead from the grid to a trial's failing line, and the back button lead
   await page.goBack();
   await page.getByText("12 of 12 trials done").waitFor();
   assert.match(page.url(), /#\/results\/monday$/);
-  const other = await open(browser, server, address.slice(server.url.length));
+  const other = await open(browser, server, new URL(address).hash);
   await other.getByText("@@").first().waitFor();
   for (const one of [page, other]) {
     assert.deepEqual(one.problems, []);
@@ -150,6 +150,19 @@ it("every case is shown with every agent, and leads to its trial", async () => {
   await page.context().close();
 });
 
+it("a comparison has the tone of its verdict", async () => {
+  for (const [name, tone] of [
+    ["compare", "pass"],
+    ["compare-alike", "open"],
+  ]) {
+    const page = await open(browser, server, VIEWS[name][0]);
+    const conclusion = page.locator(`.conclusion`, { hasText: VIEWS[name][1] });
+    await conclusion.waitFor();
+    assert.match(await conclusion.getAttribute("class"), new RegExp(`tone-${tone}`), name);
+    await page.context().close();
+  }
+});
+
 it("two selected runs are compared", async () => {
   const page = await open(browser, server, "#/compare");
   await page.getByRole("combobox", { name: "Baseline" }).selectOption("monday@nop");
@@ -179,9 +192,9 @@ it("results appear live, and `latest` follows the newest trial", async () => {
   const bar = follower.getByRole("region", { name: "Trial" });
   await bar.getByText("oracle, trial 1").waitFor();
   await follower.getByRole("banner").getByText("running").waitFor();
-  await grid.getByRole("link", { name: /running/ }).waitFor();
+  await grid.getByRole("link", { name: /running/i }).waitFor();
   waits.touch("go");
-  await grid.getByRole("link", { name: /success/ }).waitFor();
+  await grid.getByRole("link", { name: /success/i }).waitFor();
   await bar.getByText("oracle, trial 2").waitFor();
   await follower.getByRole("banner").getByText("running").waitFor();
   while (existsSync(join(waits.base, "go"))) await new Promise((done) => setTimeout(done, 50));

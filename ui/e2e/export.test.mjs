@@ -161,7 +161,7 @@ describe("an exported file", () => {
     };
     const page = await openFile(forged("dropped", "objects", drop));
     await banner(page)
-      .getByText(/verified in part|untrusted/)
+      .getByText(/partly verified|untrusted/)
       .waitFor();
     assert.equal(
       await banner(page)
@@ -188,5 +188,19 @@ describe("an exported file", () => {
     assert.ok(head.includes(Buffer.from(tip, "hex")));
     const module = readFileSync(new URL("../../crates/audit-bundle/wasm/audit.wasm.gz", import.meta.url));
     assert.equal(dataOf("audit").data, module.toString("base64"));
+  });
+
+  it("offers no export of itself: there is no server to make one", async () => {
+    const page = await openFile(file);
+    await page.getByRole("treeitem").first().waitFor();
+    await page.keyboard.press("s");
+    assert.equal(await page.getByRole("dialog").count(), 0);
+    assert.equal(await page.getByRole("button", { name: "Share" }).count(), 0);
+    await page.keyboard.press("Control+k");
+    await page.getByRole("dialog").getByRole("combobox").fill("share");
+    await page.getByText("No matches.").waitFor();
+    assert.equal(await page.getByRole("option").count(), 0);
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
   });
 });

@@ -18,9 +18,10 @@ after(cleanUp);
 
 const current = (page) => page.getByRole("region", { name: "Current iteration" });
 
-it("a live run shows its session, the clock of a command and the diff of the work tree", async () => {
+it("D17: a live run shows its session, the clock of a command and the diff of the work tree", async () => {
   await takePictures(browser, server, "running", "", async (page) => {
-    await page.getByText("cargo test account").first().waitFor();
+    // The run has six iterations behind it by then.
+    await page.getByText("cargo test account").first().waitFor({ timeout: 120_000 });
     await page
       .getByText(/running \d+:\d\d/)
       .first()
@@ -28,6 +29,16 @@ it("a live run shows its session, the clock of a command and the diff of the wor
     await page.getByRole("banner").getByText("4/8").waitFor();
   });
   const page = await open(browser, server);
+  const clock = page.getByText(/running \d+:\d\d/).first();
+  const shown = await clock.textContent();
+  await page.waitForFunction(
+    (before) =>
+      [...document.querySelectorAll("*")].every(
+        (one) => one.children.length > 0 || one.textContent !== before,
+      ),
+    shown,
+  );
+  assert.match(await clock.textContent(), /running \d+:\d\d/);
   await current(page)
     .getByRole("link", { name: /1 file changed/ })
     .click();
@@ -38,6 +49,12 @@ it("a live run shows its session, the clock of a command and the diff of the wor
   stuck.write("src/extra.rs", "pub fn extra() {}\n");
   await page.getByRole("link", { name: /src\/extra\.rs/ }).click();
   await page.getByText("pub fn extra()").waitFor();
+  // What the middle of the overview shows is in the address.
+  await page.goto(server.url);
+  await page.getByRole("button", { name: "All iterations" }).click();
+  await page.waitForURL(/middle=all/);
+  await page.reload();
+  await page.getByRole("region", { name: "Iterations", exact: true }).waitFor();
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });

@@ -242,7 +242,8 @@ export async function open(browser, server, route = "", options = {}) {
   });
   page.on("request", (request) => {
     const url = request.url();
-    if (!url.startsWith(server.url) && !url.startsWith("data:")) page.problems.push(`request to ${url}`);
+    if (!url.startsWith(new URL("/", server.url).href) && !url.startsWith("data:"))
+      page.problems.push(`request to ${url}`);
   });
   await page.goto(server.url + route);
   return page;
@@ -258,7 +259,11 @@ export async function accessibility(page) {
   );
 }
 
-const WIDTHS = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height: 844 } };
+const WIDTHS = {
+  wide: { width: 1280, height: 800 },
+  tablet: { width: 820, height: 1180 },
+  narrow: { width: 390, height: 844 },
+};
 
 /** Opens a view wide and narrow, light and dark, and saves it for the documentation if `just ui-pictures` runs the tests. */
 export async function takePictures(browser, server, name, route, isReady) {

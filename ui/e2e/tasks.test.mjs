@@ -105,12 +105,8 @@ describe("a question is answered in at most two actions", () => {
   );
   task("how do two attempts differ?", async (page, act) => {
     await act(page.getByRole("link", { name: /^Compare #\d+ with #\d+$/ }).click());
-    await page
-      .getByRole("article", { name: /Iteration/ })
-      .first()
-      .getByText("src/oauth.rs")
-      .first()
-      .waitFor();
+    const file = page.locator("details", { hasText: /^src\/oauth\.rs/ });
+    for (const side of [0, 1]) await file.locator(".side").nth(side).locator(".added").nth(1).waitFor();
   });
   task("what was the agent told?", async (page, act) => {
     const list = page.getByRole("region", { name: "Iterations", exact: true });

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use runner_core::config::{Executor, GuardConfig};
-use runner_core::guard_files::{self, RepoFiles};
+use runner_core::guard_files::{self, DerivedProtection, RepoFiles, RunChecks};
 use runner_core::layout::RUNNER_DIR;
 use runner_core::model::instructions::PinnedInstructions;
 use runner_core::model::object_id::CommitId;
@@ -319,6 +319,16 @@ impl<R: ObjectReader> AuditSource for ObjectSource<R> {
         files.finish().map(|()| protection)
     }
 
+    fn followed(
+        &mut self,
+        commit: &CommitId,
+        checks: RunChecks<'_>,
+    ) -> Result<Option<DerivedProtection>, ObjectError> {
+        let files = CommitFiles::new(self, commit);
+        let derived = checks.follow(&files);
+        files.finish().map(|()| derived)
+    }
+
     fn instructions(
         &mut self,
         commit: &CommitId,
@@ -359,6 +369,11 @@ impl<R: ObjectReader> RepoFiles for CommitFiles<'_, R> {
     fn read(&self, path: &str) -> Option<Vec<u8>> {
         let file = self.source.borrow_mut().resolved_file(self.commit, path);
         self.recorded(file)
+    }
+
+    fn is_folder(&self, path: &str) -> bool {
+        let entry = self.source.borrow_mut().entry_at(self.commit, path);
+        self.recorded(entry).is_some_and(|entry| entry.kind == EntryKind::Folder)
     }
 
     fn link(&self, path: &str) -> Option<String> {

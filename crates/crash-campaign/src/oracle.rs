@@ -148,6 +148,7 @@ pub(crate) fn judge(repo: &TestRepo, scenario: &FaultScenario, before: &Belongin
     violations.extend(judge_state(repo, scenario.runs));
     violations.extend(published.iter().filter_map(|tip| tip.violation(repo)));
     violations.extend(check_by_shell(repo, scenario.check));
+    check_base_files(repo, &mut violations);
     Belongings::read(repo, scenario.runs).violations_since(before, &mut violations);
     violations
 }
@@ -219,6 +220,16 @@ pub(crate) fn judge_state(repo: &TestRepo, runs: &[&str]) -> Vec<String> {
     let mut violations = RunOracle::new(repo, run).violations();
     check_ledger(repo, &mut violations);
     violations
+}
+
+/// Every file of the branch that the run began from is in its last commit, but for `old`, which agents delete.
+fn check_base_files(repo: &TestRepo, violations: &mut Vec<String>) {
+    let files = |commit: &str| repo.try_git(&["ls-tree", "-r", "-z", "--name-only", commit]).stdout;
+    let kept = files("HEAD");
+    let kept: BTreeSet<&str> = kept.split('\0').collect();
+    for lost in files("main").split('\0').filter(|file| *file != "old" && !kept.contains(file)) {
+        violations.push(format!("no agent deleted `{lost}`, and the commit does not have it"));
+    }
 }
 
 /// Every file that an agent completed is reachable from a branch of a run or from `refs/runner/`.

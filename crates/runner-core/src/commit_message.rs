@@ -162,6 +162,16 @@ impl fmt::Display for CommitKind {
 }
 
 impl CommitKind {
+    /// Whether the commit records what an agent's session, the guard or checks did.
+    pub fn is_of_a_run(&self) -> bool {
+        match self {
+            Self::Iteration { .. } | Self::Baseline { .. } | Self::Final { .. } | Self::Milestone { .. } => {
+                true
+            }
+            Self::Start { .. } | Self::Edit { .. } | Self::Malformed { .. } | Self::User { .. } => false,
+        }
+    }
+
     /// What the commit with this message is. A subject that only resembles one of the runner's is [`CommitKind::Malformed`].
     pub fn parse(message: &[u8]) -> Self {
         let text = String::from_utf8_lossy(message);
@@ -322,12 +332,13 @@ pub enum Trailer {
     Semantics,
     UserCommits,
     PlanImport,
+    Base,
     Fork,
     Annotation,
 }
 
 impl Trailer {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Edit,
         Self::Outcome,
         Self::Attempt,
@@ -346,6 +357,7 @@ impl Trailer {
         Self::Semantics,
         Self::UserCommits,
         Self::PlanImport,
+        Self::Base,
         Self::Fork,
         Self::Annotation,
     ];
@@ -370,6 +382,7 @@ impl Trailer {
             Self::Semantics => "Runner-Semantics",
             Self::UserCommits => "Runner-User-Commits",
             Self::PlanImport => "Runner-Plan-Import",
+            Self::Base => "Runner-Base",
             Self::Fork => "Runner-Fork",
             Self::Annotation => "Runner-Annotation",
         }

@@ -5,20 +5,25 @@
 //! found if the guard reads or runs them by name before it runs any code of the project. What that code reads is not known.
 
 mod build_files;
+mod checks;
 mod packages;
+mod python;
 mod recipes;
 mod shell;
+mod shell_values;
 mod tools;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use checks::{DerivedProtection, RunChecks};
 pub use values::{ChangedEntry, changed_entries_of, entry_value, restored_entries};
 
 use crate::config::GuardConfig;
 use crate::model::digest::Sha256;
 use crate::model::protection::{FileEntry, Protection};
 use crate::model::repo_path::RepoPath;
+use shell_values::{ROOT, Variables, located};
 use tools::TOOLS;
 
 /// The files of a commit.
@@ -30,11 +35,18 @@ pub trait RepoFiles {
     fn link(&self, _path: &str) -> Option<String> {
         None
     }
+
+    /// Whether there is a folder at this path.
+    fn is_folder(&self, path: &str) -> bool;
 }
 
 impl RepoFiles for BTreeMap<String, Vec<u8>> {
     fn read(&self, path: &str) -> Option<Vec<u8>> {
         self.get(path).cloned()
+    }
+
+    fn is_folder(&self, path: &str) -> bool {
+        self.keys().any(|key| key.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')))
     }
 }
 
@@ -51,7 +63,7 @@ const INTERPRETERS: [&str; 9] = ["node", "ruby", "perl", "php", "lua", "Rscript"
 pub fn protection(guard: &GuardConfig, repo: &dyn RepoFiles) -> Protection {
     let protection = match &guard.protected {
         Some(files) => Protection { files: files.clone(), ..Protection::default() },
-        None => derived(guard.command.words(), repo),
+        None => derived(guard, repo),
     };
     let guard_sha256 = Some(guard_digest(guard, &protection, repo));
     Protection { guard_sha256, ..protection }
@@ -82,17 +94,14 @@ fn guard_digest(guard: &GuardConfig, protection: &Protection, repo: &dyn RepoFil
     Sha256::of(content.to_string().as_bytes())
 }
 
-/// What the guard's command depends on.
-pub fn derived(command: &[String], repo: &dyn RepoFiles) -> Protection {
-    let mut search = Search { repo, found: Found::default(), depth: 0, commands: 0 };
-    search.command(command, "", Named::ByUser);
-    let Found { files, missing, entries, .. } = search.found;
-    Protection {
-        files: files.iter().map(|path| escaped(path)).collect(),
-        missing: missing.iter().map(|path| RepoPath::of_bytes(path.as_bytes())).collect(),
-        entries: entries.into_iter().collect(),
-        guard_sha256: None,
+/// What the guard's command and its setup depend on.
+pub fn derived(guard: &GuardConfig, repo: &dyn RepoFiles) -> Protection {
+    let mut search = Search::new(repo, Origin::Guard);
+    search.start(guard.command.words());
+    if let Some(setup) = &guard.setup {
+        search.start(setup.words());
     }
+    search.found.into_protection()
 }
 
 /// A path as a pattern that matches nothing else.
@@ -109,6 +118,9 @@ fn escaped(path: &str) -> String {
 
 /// A path in a folder, with `.` and `..` resolved; `None` if it leaves the repository.
 fn join(dir: &str, path: &str) -> Option<String> {
+    if let Some(path) = path.strip_prefix(ROOT) {
+        return join("", path.trim_start_matches('/'));
+    }
     if path.starts_with('/') || path.is_empty() || path.contains(['$', '\n', '\0']) {
         return None;
     }
@@ -135,23 +147,59 @@ enum Named {
     ByUser,
     /// Another file: one that does not exist names nothing.
     ByFile,
+    /// A script that reads it, perhaps only if it exists: nobody may create it.
+    Optional,
 }
 
-#[derive(Default)]
+/// What the followed command is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Guard,
+    Check,
+}
+
+#[derive(Clone, Default)]
 struct Found {
     files: BTreeSet<String>,
+    /// Patterns for files whose names are not written out.
+    patterns: BTreeSet<String>,
     missing: BTreeSet<String>,
     entries: BTreeSet<FileEntry>,
     /// Files that were searched already, with what was searched for.
     searched: BTreeSet<String>,
 }
 
+impl Found {
+    fn into_protection(self) -> Protection {
+        Protection {
+            files: self.files.iter().map(|path| escaped(path)).chain(self.patterns).collect(),
+            missing: self.missing.iter().map(|path| RepoPath::of_bytes(path.as_bytes())).collect(),
+            entries: self.entries.into_iter().collect(),
+            ..Protection::default()
+        }
+    }
+}
+
 /// The search for files, from command to command.
 struct Search<'r> {
     repo: &'r dyn RepoFiles,
+    origin: Origin,
     found: Found,
     depth: usize,
     commands: usize,
+    /// The folder of the package whose script is followed: its programs are found by name.
+    package: Option<String>,
+}
+
+impl<'r> Search<'r> {
+    fn new(repo: &'r dyn RepoFiles, origin: Origin) -> Self {
+        Self { repo, origin, found: Found::default(), depth: 0, commands: 0, package: None }
+    }
+
+    /// A command that the user or a plan named.
+    fn start(&mut self, command: &[String]) {
+        self.command(command, "", Named::ByUser);
+    }
 }
 
 impl Search<'_> {
@@ -180,6 +228,14 @@ impl Search<'_> {
         }
     }
 
+    /// Protects the place of a file that does not exist: no agent may create it.
+    fn refuse(&mut self, path: &str) {
+        if !self.exists(path) && !self.repo.is_folder(path) {
+            self.found.missing.insert(path.to_owned());
+            self.protect(path);
+        }
+    }
+
     /// Protects files by name in a folder. If the project exists, those that are missing must stay missing.
     fn protect_names(&mut self, dir: &str, names: &[&str], project: &[&str]) {
         let paths: Vec<String> = names.iter().filter_map(|name| join(dir, name)).collect();
@@ -193,11 +249,12 @@ impl Search<'_> {
         }
     }
 
-    fn protect_entry(&mut self, file: &str, keys: &[&str]) {
+    /// Protects a value of a file. If the task is to write it, from its pass on.
+    fn protect_entry(&mut self, file: &str, keys: &[&str], is_there: bool) {
         let entry = FileEntry {
             file: RepoPath::of_bytes(file.as_bytes()),
             keys: keys.iter().map(|key| (*key).to_owned()).collect(),
-            pinned: self.exists(file),
+            pinned: is_there,
         };
         self.found.entries.insert(entry);
     }
@@ -209,14 +266,17 @@ impl Search<'_> {
         }
         self.depth += 1;
         let mut dir = dir.to_owned();
+        let mut variables = Variables::default();
         for words in shell::commands(text) {
-            if let [command, target] = words.as_slice()
-                && command == "cd"
-            {
-                dir = join(&dir, target).unwrap_or_default();
+            if variables.set(&words) {
                 continue;
             }
-            self.command(&words, &dir, Named::ByFile);
+            for words in variables.commands(&words) {
+                match words.as_slice() {
+                    [command, target] if command == "cd" => dir = join(&dir, target).unwrap_or_default(),
+                    words => self.command(words, &dir, Named::ByFile),
+                }
+            }
         }
         self.depth -= 1;
     }
@@ -224,13 +284,14 @@ impl Search<'_> {
     /// One command that runs in a folder.
     fn command(&mut self, words: &[String], dir: &str, named: Named) {
         self.commands += 1;
-        let Some((program, args)) =
-            shell::unwrapped(words).split_first().filter(|_| self.commands <= COMMANDS_MAX)
-        else {
+        let unwrapped = shell::unwrapped(words);
+        let Some((program, args)) = unwrapped.split_first().filter(|_| self.commands <= COMMANDS_MAX) else {
             return;
         };
         if program.contains('/') {
             self.script(program, dir, named);
+        } else {
+            self.package_program(words.first().filter(|_| words.len() > unwrapped.len()), program, dir);
         }
         let name = program.rsplit('/').next().unwrap_or_default();
         self.tool(name, args, dir);
@@ -238,7 +299,7 @@ impl Search<'_> {
             "just" => self.just(args, dir),
             "make" | "gmake" => self.make(args, dir),
             "npm" | "pnpm" | "yarn" | "bun" => self.packages(name, args, dir),
-            "." | "source" => self.first_script(args, dir, Named::ByFile),
+            "." | "source" => self.first_script(args, dir, Named::Optional),
             name if SHELLS.contains(&name) => self.shell_program(args, dir, named),
             name if is_python(name) => self.python(args, dir),
             name if INTERPRETERS.contains(&name) => self.first_script(args, dir, Named::ByFile),
@@ -250,9 +311,12 @@ impl Search<'_> {
     fn tool(&mut self, name: &str, args: &[String], dir: &str) {
         for tool in TOOLS.iter().filter(|tool| tool.programs.contains(&name)) {
             self.protect_names(dir, tool.files, tool.project);
+            let is_there = |name: &&str| join(dir, name).is_some_and(|path| self.exists(&path));
+            let is_project = tool.project.iter().any(is_there);
             for entry in tool.entries {
                 if let Some(file) = join(dir, entry.file) {
-                    self.protect_entry(&file, entry.keys);
+                    let is_there = is_project || self.exists(&file);
+                    self.protect_entry(&file, entry.keys, is_there);
                 }
             }
             self.named_files(args, dir);
@@ -262,11 +326,21 @@ impl Search<'_> {
     /// Files of the repository among the arguments of a test program.
     fn named_files(&mut self, args: &[String], dir: &str) {
         for arg in args {
-            let file = arg.split("::").next().unwrap_or_default();
+            let mut parts = arg.split("::");
+            let file = parts.next().unwrap_or_default();
             let value = file.split_once('=').map_or(file, |(_, value)| value);
             if let Some(path) = join(dir, value).filter(|path| self.exists(path)) {
-                self.protect(&path);
+                self.protect_tests(&path, args, &parts.collect::<Vec<_>>());
             }
+        }
+    }
+
+    /// A file of tests. If a check selects tests that the file does not have yet, it is the task to write them.
+    fn protect_tests(&mut self, path: &str, args: &[String], selected: &[&str]) {
+        let has_tests =
+            || self.text(path).is_none_or(|text| checks::has_selected_tests(args, selected, &text));
+        if self.origin == Origin::Guard || has_tests() {
+            self.protect(path);
         }
     }
 
@@ -291,9 +365,18 @@ impl Search<'_> {
     /// A script that runs. Its commands count as well if a shell reads them.
     fn script(&mut self, path: &str, dir: &str, named: Named) {
         let Some(path) = join(dir, path) else { return };
+        if self.origin == Origin::Check && !checks::is_check_script(&path) {
+            return;
+        }
+        if path.contains('*') {
+            self.found.patterns.insert(path);
+            return;
+        }
         let Some(text) = self.text(&path) else {
-            if named == Named::ByUser || self.exists(&path) {
-                self.protect(&path);
+            match named {
+                Named::ByFile if !self.exists(&path) => {}
+                Named::ByUser | Named::ByFile => self.protect(&path),
+                Named::Optional => self.refuse(&path),
             }
             return;
         };
@@ -303,35 +386,15 @@ impl Search<'_> {
         let is_text = !text.contains('\0') && !path.ends_with(".py") && !path.ends_with("js");
         if is_shell && is_text && self.is_new(format!("script {path}")) {
             // A script runs in the folder of its caller.
-            self.shell(&text, dir);
+            self.shell(&located(&text, folder(&path)), dir);
         }
+        self.imports(&path, &text);
     }
+}
 
-    /// `python script.py`, `python -m unittest module`, `python -m pytest`.
-    fn python(&mut self, args: &[String], dir: &str) {
-        let Some(at) = args.iter().position(|arg| arg == "-m") else {
-            if args.first().is_none_or(|arg| arg != "-c") {
-                self.first_script(args, dir, Named::ByFile);
-            }
-            return;
-        };
-        let (module, rest) = args.get(at + 1..).and_then(<[String]>::split_first).unzip();
-        let (module, rest) = (module.map_or("", String::as_str), rest.unwrap_or_default());
-        self.tool(module, rest, dir);
-        let modules: &[String] =
-            if module == "unittest" { rest } else { args.get(at + 1..at + 2).unwrap_or_default() };
-        for module in modules {
-            // A test can be named down to its class and method.
-            let parts: Vec<&str> = module.split('.').collect();
-            for end in 1..=parts.len() {
-                let path = format!("{}.py", parts.iter().take(end).copied().collect::<Vec<_>>().join("/"));
-                if let Some(path) = join(dir, &path).filter(|path| self.exists(path)) {
-                    self.protect(&path);
-                }
-            }
-        }
-        self.named_files(if module == "unittest" { rest } else { &[] }, dir);
-    }
+fn is_python_script(path: &str, text: &str) -> bool {
+    let first = text.lines().next().unwrap_or_default();
+    path.ends_with(".py") || (first.starts_with("#!") && first.contains("python"))
 }
 
 fn is_python(name: &str) -> bool {

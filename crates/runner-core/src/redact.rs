@@ -2,10 +2,12 @@
 //! hosts, model providers and others.
 //!
 //! The host applies it where output is first written, so that no log, commit, prompt or page has a key. It finds what it
-//! knows: a key that a program encodes or splits is not found, and neither is a short or simple password.
+//! knows: a key that a program encrypts or prints in an order of its own is not found, and neither is a short or simple password.
 
+mod encodings;
 mod environment;
 mod forms;
+mod pieces;
 mod stream;
 
 use std::borrow::Cow;
@@ -14,7 +16,7 @@ use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored, Input, MatchKind};
 
-pub use environment::is_key_name;
+pub use environment::{is_key_name, keys_in_login_file};
 pub use stream::RedactedStream;
 
 use forms::{FORMS, KeyForm};
@@ -105,11 +107,14 @@ enum TextEnd {
 impl Redactor {
     /// Finds the known forms, and the values of those of these variables that are named like keys.
     pub fn new<N: AsRef<str>, V: AsRef<[u8]>>(environment: impl IntoIterator<Item = (N, V)>) -> Self {
+        Self::with_keys(environment.into_iter().filter(|(name, _)| is_key_name(name.as_ref())))
+    }
+
+    /// Finds the known forms, and these values, whatever their names are.
+    pub fn with_keys<N: AsRef<str>, V: AsRef<[u8]>>(keys: impl IntoIterator<Item = (N, V)>) -> Self {
         let mut values: Vec<KeyValue> = Vec::new();
-        for (name, value) in environment {
-            if is_key_name(name.as_ref()) {
-                values.extend(environment::spellings(name.as_ref(), value.as_ref()));
-            }
+        for (name, value) in keys {
+            values.extend(environment::spellings(name.as_ref(), value.as_ref()));
         }
         let beginnings = values.iter().map(|value| head_of(&value.bytes));
         let beginnings = beginnings.chain(FORMS.iter().map(|form| head_of(form.prefix.as_bytes())));
@@ -156,8 +161,19 @@ impl Redactor {
         String::from_utf8_lossy(&self.redact(text.as_bytes())).into_owned()
     }
 
-    /// The surest key in the content of a file that `known`, its earlier content, does not have.
-    pub fn key_in_file(&self, content: &[u8], known: impl FnOnce() -> Vec<u8>) -> Option<FileKey> {
+    /// The surest key in the content of a file that `known`, its earlier content, does not have. Also in UTF-16, as far as the
+    /// key has only ASCII characters.
+    pub fn key_in_file(&self, content: &[u8], known: impl Fn() -> Vec<u8>) -> Option<FileKey> {
+        let narrow = |content: &[u8]| content.iter().copied().filter(|byte| *byte != 0).collect::<Vec<u8>>();
+        let is_wide = content.iter().filter(|byte| **byte == 0).count() > content.len() / 4;
+        let wide = || is_wide.then(|| self.key_in_text(&narrow(content), || narrow(&known()))).flatten();
+        match self.key_in_text(content, &known) {
+            key @ Some(FileKey::OfEnvironment { .. }) => key,
+            key @ (Some(FileKey::Likely) | None) => wide().or(key),
+        }
+    }
+
+    fn key_in_text(&self, content: &[u8], known: impl FnOnce() -> Vec<u8>) -> Option<FileKey> {
         let mut keys = self.keys(content).filter(|key| key.kind != KeyKind::LikelyForm).peekable();
         keys.peek()?;
         let known = known();

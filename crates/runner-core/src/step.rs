@@ -92,7 +92,7 @@ pub use snapshot::{Artifact, Memory, NodeFiles, Snapshot, SnapshotInputs, Snapsh
 pub use tree_rules::{QUESTIONS_MAX, Violation, tree_violations};
 pub(crate) use unchanged::pending_claim;
 
-use crate::model::checks::Check;
+use crate::model::checks::{Check, TaskProof};
 use crate::model::cost::{SessionBudget, unenforceable_limits};
 use crate::model::object_id::CommitId;
 use crate::model::repo_path::RepoPath;
@@ -344,7 +344,7 @@ fn judge<W: IterationWorld>(
     world.announce(&Event::agent_ended(job, &claim));
     world.announce(&Event::checked(job, &claim));
     let mut evidence = if claim.wants_guard(job) {
-        collect_evidence(world, job, &claim, iteration)?
+        collect_evidence(world, job, &claim, red.task.as_ref(), iteration)?
     } else {
         Evidence::none()
     };
@@ -380,9 +380,10 @@ fn collect_evidence<W: IterationWorld>(
     world: &mut W,
     job: &Job,
     claim: &Claim,
+    red: Option<&TaskProof>,
     iteration: &mut W::Iteration,
 ) -> Result<Evidence, W::Error> {
-    let green = run_green(world, job, claim, iteration)?;
+    let green = run_green(world, job, claim, red, iteration)?;
     let heldout = if green.is_green() {
         heldout::run_green(world, job, claim, iteration)?
     } else {

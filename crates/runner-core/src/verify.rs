@@ -39,10 +39,10 @@ pub use snapshot::{Files, StepDocuments, all_checks, is_read, kept, snapshot};
 
 use crate::checks::coverage::Coverage;
 use crate::commit_message::CommitKind;
+use crate::guard_files::DerivedProtection;
 use crate::model::id::{IterationNumber, NodeId};
 use crate::model::instructions::PinnedInstructions;
 use crate::model::object_id::TreeId;
-use crate::model::protection::Protection;
 use crate::model::repo_path::RepoPath;
 use crate::step::Outcome;
 
@@ -62,8 +62,9 @@ pub struct AuditedCommit {
     pub candidate: Option<TreeId>,
     /// What is at the destinations that [`Auditor::frozen_files`] names.
     pub check_files: Vec<CheckFileAfter>,
-    /// What a start must record as protected, by its configuration and files.
-    pub protection: Option<Protection>,
+    /// What the commit must record as protected: a start by its configuration and files, a commit after new checks by those and
+    /// the files of its parent.
+    pub protection: Option<DerivedProtection>,
     /// What a start must record as the repository's instructions, by its configuration and files.
     pub instructions: Option<PinnedInstructions>,
     /// Changed files whose content is not that of their object id.

@@ -42,7 +42,9 @@ pub(crate) use regrade::RegradeArgs;
 pub(crate) use report::{ReportArgs, ReportFormat};
 pub(crate) use results::ResultsArgs;
 pub(crate) use run::{ExecutionArgs, IsolationMode, RunArgs};
-pub(crate) use submit::{ActionsArgs, ClusterEngine, K8sArgs, SlurmArgs, SubmitArgs, SubmitScope};
+pub(crate) use submit::{
+    ActionsArgs, ClusterEngine, K8sArgs, PodSecurity, SlurmArgs, SubmitArgs, SubmitScope,
+};
 
 /// Where cases are, relative to the project.
 pub(crate) const DEFAULT_CASES: &str = "eval/cases";

@@ -3,6 +3,7 @@
 
 pub(crate) mod case_plan;
 mod configured_agents;
+mod disk_share;
 pub(crate) mod grade;
 mod judge_output;
 mod junit_counts;

@@ -1,11 +1,17 @@
 //! File operations of the evaluation: atomic writes, copies that do not follow links, and digests of file trees.
 
+pub(crate) mod agent_folders;
+mod rootfs_digest;
+
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use runner_core::model::digest::Sha256;
+
+pub(crate) use agent_folders::copy_tree;
+pub(crate) use rootfs_digest::digest_rootfs;
 
 /// A file or link below a folder. Its content stays on the disk: a suite may be larger than the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,31 +74,6 @@ fn entry_kind(path: &Path) -> io::Result<EntryKind> {
     Ok(EntryKind::File { is_executable: metadata.permissions().mode() & 0o111 != 0 })
 }
 
-/// One digest of the names, sizes, modes and links below a folder. It is for root file systems, whose contents are too large
-/// to be read for every trial.
-pub(crate) fn digest_listing(root: &Path) -> io::Result<Sha256> {
-    let mut listing = String::new();
-    add_listing(root, Path::new(""), &mut listing)?;
-    Ok(Sha256::of(listing.as_bytes()))
-}
-
-fn add_listing(root: &Path, relative: &Path, listing: &mut String) -> io::Result<()> {
-    let Ok(entries) = fs::read_dir(root.join(relative)) else { return Ok(()) };
-    let mut found: Vec<_> = entries.collect::<Result<_, _>>()?;
-    found.sort_by_key(fs::DirEntry::file_name);
-    for entry in found {
-        let path = relative.join(entry.file_name());
-        let metadata = fs::symlink_metadata(entry.path())?;
-        let name = Sha256::of(path.as_os_str().as_encoded_bytes());
-        let size = if metadata.is_dir() { 0 } else { metadata.len() };
-        listing.push_str(&format!("{name} {:o} {size}\n", metadata.permissions().mode()));
-        if metadata.is_dir() {
-            add_listing(root, &path, listing)?;
-        }
-    }
-    Ok(())
-}
-
 /// One digest of all files below a folder, without the `excluded` files and folders: names, contents and executable bits. Or the digest
 /// of the file itself, if `root` is one.
 pub(crate) fn digest_tree(root: &Path, excluded: &[&str]) -> io::Result<Sha256> {
@@ -147,50 +128,14 @@ pub(crate) fn relative_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(list_tree(folder, &[])?.into_iter().map(|entry| entry.path).collect())
 }
 
-/// Removes whatever is at a path. If a folder in it is not writable, makes all folders writable and tries again.
+/// Removes whatever is at a path, whatever an agent made of it.
 pub(crate) fn remove_any(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path).or_else(|_| {
-            make_folders_writable(path)?;
-            fs::remove_dir_all(path)
-        }),
+        Ok(metadata) if metadata.is_dir() => agent_folders::remove_folder(path),
         Ok(_) => fs::remove_file(path),
     }
-}
-
-fn make_folders_writable(path: &Path) -> io::Result<()> {
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
-    for entry in fs::read_dir(path)?.flatten() {
-        if entry.file_type()?.is_dir() {
-            make_folders_writable(&entry.path())?;
-        }
-    }
-    Ok(())
-}
-
-/// Copies a folder: files, folders and links (as links), but no sockets or pipes. Skips what cannot be read, because an
-/// agent may have removed the permissions.
-pub(crate) fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    let Ok(entries) = fs::read_dir(from) else { return Ok(()) };
-    for entry in entries {
-        let entry = entry?;
-        let kind = entry.file_type()?;
-        let target = to.join(entry.file_name());
-        if kind.is_dir() {
-            copy_tree(&entry.path(), &target)?;
-        } else if kind.is_symlink() {
-            symlink(fs::read_link(entry.path())?, &target)?;
-        } else if kind.is_file() {
-            match fs::copy(entry.path(), &target) {
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-                copied => drop(copied?),
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Replaces a file atomically: every reader sees the old bytes or the new ones.

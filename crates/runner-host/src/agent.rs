@@ -2,9 +2,11 @@
 //! scripted agent.
 
 pub mod acp_client;
+mod acp_text;
 pub mod claude_file_hook;
 pub mod command;
 pub mod login;
+pub(crate) mod own_sandbox;
 mod podman;
 pub(crate) mod sandbox;
 pub(crate) mod sandbox_argv;
@@ -13,4 +15,5 @@ pub(crate) mod sandbox_program;
 pub mod scripted_agent;
 mod seatbelt;
 mod session_folders;
+mod session_keys;
 pub(crate) mod user_sockets;

@@ -113,7 +113,7 @@ pub enum UserError {
         more: usize,
     },
     /// Changes that git does not show, and that a session's commit would contain.
-    #[error("the work tree has changes behind marks in git's index")]
+    #[error("the work tree has changes hidden by assume-unchanged or skip-worktree")]
     HiddenChanges {
         /// The first few files, each with the command that removes its mark.
         paths: Vec<String>,
@@ -232,6 +232,8 @@ pub enum UserError {
         /// What the user can do about it.
         fix: &'static str,
     },
+    #[error("a check could not run: {why}")]
+    RoomSetup { why: String },
     #[error("`guard.keep` names `{0}`, which is not a path inside the repository")]
     KeepOutside(String),
     #[error("`guard.keep` names `{0}`, and there is no copy of it from before the sessions")]
@@ -281,7 +283,7 @@ pub enum UserError {
         base: Option<String>,
     },
     #[error("the branch of run `{run}` is checked out in `{worktree}`")]
-    RunCheckedOut { run: RunId, worktree: String },
+    RunCheckedOut { run: RunId, worktree: String, is_linked: bool },
     /// Removing the run would remove its work.
     #[error("the work of run `{0}` is on no other branch")]
     RunNotLanded(RunId),

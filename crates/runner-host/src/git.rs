@@ -25,6 +25,7 @@ mod ref_check;
 mod reflog;
 mod refs;
 mod repository;
+mod sparse;
 mod status;
 mod tree_diff;
 mod unconverted;
@@ -41,7 +42,7 @@ pub(crate) use cat_file_batch::CatFileBatch;
 pub(crate) use command::GitCommand;
 pub use command::TruncatedBytes;
 use command::{PINNED, configure, hardened};
-use config::GitSettings;
+use config::{ConfigPlaces, GitSettings};
 pub use history::DiffFormat;
 use history::KnownStart;
 pub(crate) use history::LogEntry;
@@ -50,6 +51,7 @@ pub(crate) use index::{CheckoutMode, Conversion, IndexEntry, PathSet};
 pub(crate) use kept_files::KeptFile;
 pub(crate) use landing::RebaseResult;
 pub(crate) use loose_pack::LoosePack;
+use marks::MarkState;
 pub(crate) use objects::{DiffFilter, EntryMode, TreeEntry};
 pub use patch_batch::PatchBatch;
 pub(crate) use refs::LocalBranch;
@@ -82,6 +84,7 @@ pub struct Git {
     known_start: Mutex<Option<KnownStart>>,
     /// Whether a file was found since the last [`Self::settle_index`] that git cannot convert.
     has_unconverted: AtomicBool,
+    marks: MarkState,
 }
 
 /// The git processes that answer many requests.
@@ -124,12 +127,12 @@ impl Git {
         let location = repository::discover(&program, dir)?;
         // Only now is it known which programs on the PATH are inside the repository and must not be used.
         let program = executables::find("git", Some(&location.root)).ok_or(UserError::NoGit)?;
-        let settings = RwLock::new(GitSettings::read(
-            &program,
-            &location.root,
-            &location.git_dir,
-            &location.common_dir,
-        )?);
+        let places = ConfigPlaces {
+            root: &location.root,
+            git_dir: &location.git_dir,
+            common_dir: &location.common_dir,
+        };
+        let settings = RwLock::new(GitSettings::read(&program, places)?);
         Ok(Self {
             paths: RepoPaths::new(&location.root, &location.git_dir),
             program,
@@ -140,6 +143,7 @@ impl Git {
             processes: GitProcesses::new(),
             known_start: Mutex::new(None),
             has_unconverted: AtomicBool::new(false),
+            marks: MarkState::default(),
         })
     }
 
@@ -211,14 +215,22 @@ impl Git {
 
     /// Reads the configuration again if its files changed, so that a program defined meanwhile does not run.
     pub(crate) fn reload_settings(&self) -> Result<(), Error> {
-        let stamps = config::file_stamps(self.paths.git_dir(), &self.common_dir);
-        if self.settings().stamps() == stamps {
+        if self.settings().is_current(self.config_places()) {
             return Ok(());
         }
-        let settings = GitSettings::read(&self.program, self.root(), self.paths.git_dir(), &self.common_dir)?;
+        let settings = GitSettings::read(&self.program, self.config_places())?;
         let mut current = self.settings.write().unwrap_or_else(PoisonError::into_inner);
         *current = settings.with_allowed_of(&current);
         Ok(())
+    }
+
+    fn config_places(&self) -> ConfigPlaces<'_> {
+        ConfigPlaces { root: self.root(), git_dir: self.paths.git_dir(), common_dir: &self.common_dir }
+    }
+
+    /// Files of the work tree that git's configuration includes. An agent can write to them, and git obeys them.
+    pub(crate) fn config_files_in_work_tree(&self) -> Vec<String> {
+        self.settings().included_in_work_tree(self.config_places())
     }
 
     fn settings(&self) -> RwLockReadGuard<'_, GitSettings> {

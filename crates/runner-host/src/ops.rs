@@ -26,6 +26,7 @@ pub mod plan_lint;
 pub mod preflight;
 pub mod pull_request;
 pub mod replay;
+pub mod rerun_step;
 pub mod run_list;
 pub mod signed_tip;
 pub mod signing;

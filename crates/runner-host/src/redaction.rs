@@ -1,28 +1,63 @@
 //! Keys are replaced where output is first written: nothing of a key is in a log, a commit, a prompt, a page or an export.
 //!
-//! The values are those of this process's environment, from which agents, guards and hooks inherit theirs.
+//! The values are those of this process's environment, from which agents, guards and hooks inherit theirs, and those that a session
+//! gets from the configuration and from the files of its login.
 
+use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, PoisonError, RwLock};
 
-use runner_core::redact::{RedactedStream, Redactor};
+use runner_core::redact::{RedactedStream, Redactor, is_key_name};
 use supervise::OutputFilter;
 
-static REDACTOR: LazyLock<Redactor> = LazyLock::new(|| {
-    let environment = std::env::vars_os().filter(|(_, value)| {
+static KEYS: LazyLock<RwLock<KnownKeys>> = LazyLock::new(|| {
+    let environment = std::env::vars_os().filter(|(name, value)| {
         // A variable such as GOOGLE_APPLICATION_CREDENTIALS has the path of a key, which is no secret.
         let path = Path::new(value);
-        !(path.is_absolute() && path.exists())
+        is_key_name(&name.to_string_lossy()) && !(path.is_absolute() && path.exists())
     });
-    let pairs =
-        environment.map(|(name, value)| (name.to_string_lossy().into_owned(), value.as_bytes().to_vec()));
-    Redactor::new(pairs.collect::<Vec<_>>())
+    let values =
+        environment.map(|(name, value)| (value.as_bytes().to_vec(), name.to_string_lossy().into_owned()));
+    RwLock::new(KnownKeys::new(values.collect()))
 });
 
-/// Finds the keys of this process's environment, and the known forms of keys.
-pub fn redactor() -> &'static Redactor {
-    &REDACTOR
+struct KnownKeys {
+    /// Where each value is from, by value.
+    values: BTreeMap<Vec<u8>, String>,
+    redactor: Redactor,
+}
+
+impl KnownKeys {
+    fn new(values: BTreeMap<Vec<u8>, String>) -> Self {
+        let redactor = Redactor::with_keys(values.iter().map(|(value, name)| (name, value)));
+        Self { values, redactor }
+    }
+}
+
+/// A key that a session gets.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionKey {
+    /// The variable or the file that has it.
+    pub(crate) source: String,
+    pub(crate) value: Vec<u8>,
+}
+
+/// Finds the keys of this process's environment and those that were added, and the known forms of keys.
+pub fn redactor() -> Redactor {
+    KEYS.read().unwrap_or_else(PoisonError::into_inner).redactor.clone()
+}
+
+/// Makes keys known that a session will have, before it starts.
+pub(crate) fn add_keys(keys: Vec<SessionKey>) {
+    let mut known = KEYS.write().unwrap_or_else(PoisonError::into_inner);
+    let mut values = known.values.clone();
+    for SessionKey { source, value } in keys {
+        values.entry(value).or_insert(source);
+    }
+    if values.len() > known.values.len() {
+        *known = KnownKeys::new(values);
+    }
 }
 
 struct KeyFilter(RedactedStream);

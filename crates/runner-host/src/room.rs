@@ -10,6 +10,7 @@ mod caches;
 mod candidate_view;
 mod checkout;
 mod cleaning;
+mod exact_files;
 mod git_dir;
 mod home;
 mod kept;
@@ -32,6 +33,7 @@ use crate::fs::atomic;
 use crate::git::{Git, PathSet, path_of};
 use crate::repo::repo_guard::GitAccess;
 use accepted::AcceptedFiles;
+use caches::RoomCache;
 pub(crate) use caches::users_caches;
 pub(crate) use candidate_view::CandidateView;
 use checkout::Checkout;
@@ -61,7 +63,7 @@ pub(crate) trait CheckFiles {
 /// Where the guard of a run runs.
 #[derive(Debug)]
 pub(crate) enum GuardRoom {
-    /// In the work tree; with the reason, unless it is configured.
+    /// In the work tree; with the reason, until it is announced.
     InPlace {
         why: Option<String>,
     },
@@ -123,7 +125,7 @@ impl GuardRoom {
         kept: Option<KeptFiles>,
     ) -> Result<Self, Error> {
         if guard.room == RoomMode::InPlace {
-            return Ok(Self::InPlace { why: None });
+            return Ok(Self::InPlace { why: Some("the configuration says room = \"in-place\"".to_owned()) });
         }
         setup::check_kept(&guard.keep)?;
         let room = match Bubblewrap::find(git.root()) {
@@ -246,7 +248,7 @@ impl RoomSlot {
         }
     }
 
-    /// Why the guard runs in place although the configuration allows a room; only once for each choice.
+    /// Why the guard runs in place; only once for each choice.
     pub(crate) fn take_reason(&mut self) -> Option<String> {
         match &mut self.chosen.as_mut()?.room {
             GuardRoom::InPlace { why } => why.take(),
@@ -265,7 +267,7 @@ pub(crate) struct Room {
     read_only: Vec<PathBuf>,
     /// The files of a check that are here while it runs.
     laid: Vec<PathBuf>,
-    caches: Vec<home::Mount>,
+    caches: Vec<RoomCache>,
     /// Folders with objects that the candidate may need.
     object_folders: Vec<PathBuf>,
     /// Where the user's ignored files come from.
@@ -322,7 +324,7 @@ impl Room {
         let mut checkout = Checkout::new(folder);
         checkout.update(git, &base.tree)?;
         kept.copy_new(folder, &guard.keep)?;
-        let caches = caches::mounts(&canonical(git.root()), &checkout.names(git)?, &folder.join("cache"))?;
+        let caches = caches::fill(&canonical(git.root()), &checkout.names(git)?, &folder.join("cache"))?;
         let object_folders = git_dir::object_folders(git);
         Ok(Self {
             bubblewrap,
@@ -346,11 +348,9 @@ impl Room {
         candidate: &Candidate,
         protected: &PathSet,
     ) -> Result<(), Error> {
-        if guard.ignored != IgnoredFiles::Room {
-            self.checkout.remove_ignored(git)?;
-        }
-        if guard.ignored == IgnoredFiles::Room {
-            self.keep_accepted(git, guard)?;
+        match guard.ignored {
+            IgnoredFiles::Room => self.keep_accepted(git, guard)?,
+            IgnoredFiles::None | IgnoredFiles::Worktree => self.checkout.remove_ignored(git)?,
         }
         self.checkout.update(git, &candidate.tree)?;
         match guard.ignored {
@@ -358,15 +358,16 @@ impl Room {
             IgnoredFiles::None => self.kept.copy_again(&self.folder, &guard.keep)?,
             IgnoredFiles::Worktree => setup::copy_ignored(git, &self.checkout)?,
         }
-        let temporary = self.folder.join("tmp");
-        atomic::remove_any(&temporary)?;
-        atomic::ensure_folder(&temporary)?;
-        git_dir::write(git, &self.folder.join("git"), &self.checkout.index, &candidate.commit)?;
         let is_file = |path: &PathBuf| {
             self.checkout.tree.join(path).symlink_metadata().is_ok_and(|metadata| metadata.is_file())
         };
         self.read_only = protected.iter().map(|path| path_of(path).to_owned()).filter(is_file).collect();
+        exact_files::restore(git, &mut self.checkout, &candidate.tree, &self.read_only)?;
         self.checkout.stamp(&self.read_only);
+        let temporary = self.folder.join("tmp");
+        atomic::remove_any(&temporary)?;
+        atomic::ensure_folder(&temporary)?;
+        git_dir::write(git, &self.folder.join("git"), &self.checkout.index, &candidate.commit)?;
         Ok(())
     }
 
@@ -397,7 +398,7 @@ impl Room {
             let cache = self.folder.join("cache");
             atomic::remove_any(&cache)?;
             atomic::ensure_folder(&cache)?;
-            self.caches = caches::mounts(&canonical(git.root()), &self.checkout.names(git)?, &cache)?;
+            self.caches = caches::fill(&canonical(git.root()), &self.checkout.names(git)?, &cache)?;
             self.kept.copy_again(&self.folder, &guard.keep)?;
         }
         if is_stale {
@@ -456,7 +457,8 @@ impl Room {
         let tree = &self.checkout.tree;
         let mut argv = self.bubblewrap.base_argv(guard.network, &guard.sockets);
         argv.mount("--bind", &self.folder.join("tmp"), Path::new("/tmp"));
-        for mount in home::mounts(&root).iter().chain(&self.caches).chain(&secrets::mounts(&root)) {
+        let caches = caches::mounts(&root, &self.caches, &self.folder.join("cache"));
+        for mount in home::mounts(&root).iter().chain(&caches).chain(&secrets::mounts(&root)) {
             mount.add_to(&mut argv);
         }
         for path in hidden_programs(&command, &root) {

@@ -7,6 +7,7 @@ use std::error::Error as StdError;
 use std::io;
 use std::path::Path;
 
+use runner_core::detect::command_line;
 use runner_core::layout::Doc;
 use runner_core::model::id::RunId;
 use runner_core::runs::identity::IdentityError;
@@ -191,6 +192,21 @@ fn io_code(error: &io::Error) -> &'static str {
     if is_full(error) { "disk_full" } else { "io" }
 }
 
+/// What to type if git's objects cannot be written.
+const OPEN_OBJECTS: &str = "make git's objects writable: chmod -R u+w .git/objects";
+
+/// What to type where git's own words have no advice. Git speaks English here, whatever the user's language.
+fn git_hints(stderr: &str) -> Vec<String> {
+    let is_closed = stderr.contains("insufficient permission for adding an object");
+    is_closed.then(|| OPEN_OBJECTS.to_owned()).into_iter().collect()
+}
+
+fn path_hints(path: &Path, error: &io::Error) -> Vec<String> {
+    let is_closed = error.kind() == io::ErrorKind::PermissionDenied;
+    let is_object = path.ancestors().any(|folder| folder.ends_with(".git/objects"));
+    if is_closed && is_object { vec![OPEN_OBJECTS.to_owned()] } else { io_hints(error) }
+}
+
 fn io_hints(error: &io::Error) -> Vec<String> {
     let hint = if is_full(error) {
         "free some disk space, then run the same command again (no work was lost)"
@@ -217,10 +233,12 @@ fn host_error_advice(error: &Error) -> ErrorAdvice {
             advice.details = if holder.is_empty() { Vec::new() } else { vec![holder.clone()] };
             advice
         }
-        Error::Io { source, .. } => {
-            ErrorAdvice { code: io_code(source), details: Vec::new(), hints: io_hints(source) }
+        Error::Io { source, path, .. } => {
+            ErrorAdvice { code: io_code(source), details: Vec::new(), hints: path_hints(path, source) }
         }
-        Error::Git { stderr, .. } => ErrorAdvice { code: "git", details: lines(stderr), hints: Vec::new() },
+        Error::Git { stderr, .. } => {
+            ErrorAdvice { code: "git", details: lines(stderr), hints: git_hints(stderr) }
+        }
         Error::GitOutput { .. } => ErrorAdvice::new("git", "run 'runner doctor' to check git's version"),
         Error::Journal { path } => {
             let hint = "finish it with the version of runner that started it";
@@ -275,7 +293,7 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
         }
         UserError::HiddenChanges { paths, more } => {
             let rest = (*more > 0).then(|| format!("and {more} more"));
-            let hint = "remove the marks, and commit or undo the changes, then run 'runner start'";
+            let hint = "clear these flags, and commit or undo the changes, then run 'runner start'";
             advice("hidden_changes", hint).with_details(paths.iter().cloned().chain(rest).collect())
         }
         UserError::HeldElsewhere { worktree, .. } => {
@@ -323,6 +341,9 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
             format!("{fix}, or set room = \"auto\" under [guard] in {}", Doc::Config.path()),
         )
         .with_details(vec![why.clone()]),
+        UserError::RoomSetup { .. } => {
+            advice("room_setup", "make the path in the message readable, or remove it, then try again")
+        }
         UserError::Heldout { fix, .. } => ErrorAdvice::new("heldout", (*fix).to_owned()),
         UserError::HeldoutChanged { .. } => {
             advice("heldout_changed", "restore them, or accept them as they are: runner start")
@@ -403,6 +424,10 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
             let mut advice = ErrorAdvice::new("on_run_branch", "to continue that run: runner loop");
             advice.hints.push(format!("to start a new one: git switch {base}, then the same command again"));
             advice
+        }
+        UserError::RunCheckedOut { worktree, is_linked: true, .. } => {
+            let remove = command_line(&["git", "worktree", "remove", worktree].map(str::to_owned));
+            ErrorAdvice::new("run_checked_out", format!("remove its work tree first: {remove}"))
         }
         UserError::RunCheckedOut { .. } => {
             advice("run_checked_out", "check out another branch there first, for example: git switch main")

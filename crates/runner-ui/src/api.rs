@@ -26,8 +26,8 @@ pub use detail::{
     VerifyFinding, VerifyResult, VerifyVerdict,
 };
 pub use eval::{
-    EvalCheck, EvalComparison, EvalCounts, EvalDifference, EvalGrid, EvalInterval, EvalMissing, EvalPair,
-    EvalPairs, EvalRun, EvalScore, EvalTrial, EvalView,
+    EvalCheck, EvalComparison, EvalCounts, EvalDifference, EvalDirection, EvalGrid, EvalInterval,
+    EvalMissing, EvalPair, EvalPairs, EvalRun, EvalScore, EvalTrial, EvalView,
 };
 pub use evidence::{AttemptEvidence, FailureExcerpt, LogLine, QuestionView, StopEvidence};
 pub use export::{IterationExport, LogExport, RunExport, VerifyExport};
@@ -56,6 +56,19 @@ pub struct PageSnapshot {
     pub problems: Vec<String>,
 }
 
+/// A part of the first screen. `/api/overview` sends one on each line, each with one of these.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct OverviewPart {
+    /// Always the first part.
+    pub snapshot: Option<PageSnapshot>,
+    pub iterations: Option<IterationList>,
+    pub tree: Option<TreeColumns>,
+    /// The task that the page shows first.
+    pub task: Option<NodeDetail>,
+    /// Only if they are known without asking git.
+    pub files: Option<RunFiles>,
+}
+
 /// The server and what it shows.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ServerView {
@@ -65,6 +78,8 @@ pub struct ServerView {
     /// The server's clock, in milliseconds since 1970.
     pub now_ms: u64,
     pub watching: WatchMethod,
+    /// The newest event of `/events` before this was read: `/events?since=` continues from there. Empty in an export.
+    pub event_id: String,
     /// The name of the repository's folder.
     pub project: String,
     pub shows: ServerSubject,
@@ -308,6 +323,8 @@ pub struct RunRow {
     pub state: LifecycleState,
     pub stop: Option<StopReason>,
     pub headline: String,
+    /// What verifying the run at its newest commit gave; null while that is not known.
+    pub trust: Option<VerifyVerdict>,
     pub progress: RunProgress,
     /// The time of the branch's last commit.
     pub moved_ms: Option<u64>,
@@ -355,6 +372,7 @@ pub enum ChangeEvent {
 #[expect(dead_code, reason = "only its schema is used")]
 pub struct ApiTypes {
     snapshot: PageSnapshot,
+    overview: OverviewPart,
     iterations: IterationList,
     iteration: IterationDetail,
     tree: TreeColumns,

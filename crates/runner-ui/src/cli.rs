@@ -348,7 +348,8 @@ async fn serve(cli: &UiCli, subject: ServeSubject) -> Result<(), CommandError> {
     let in_use = if cli.port.is_none() { PortInUse::UseAnother } else { PortInUse::Fail };
     let listener = server::listen(requested, in_use).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    let needs_token = cli.token || !cli.bind.is_loopback();
+    // Trials of an evaluation run on this machine and must not read results, so an evaluation always needs the token.
+    let needs_token = cli.token || cli.eval.is_some() || !cli.bind.is_loopback();
     let token = needs_token.then(generate_token).transpose().map_err(|error| {
         CommandError::new("token", CommandExit::FAILURE, "could not generate a token")
             .cause(error.to_string())

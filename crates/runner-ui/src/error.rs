@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 
 use axum::http::StatusCode;
 use runner_core::layout::Doc;
@@ -121,6 +122,13 @@ impl RequestError {
             "unreadable",
             format!("`{path}` cannot be read: {}", one_line(&error.to_string())),
         )
+    }
+
+    /// The repository's folder was moved or removed. It may come back, so clients may try again.
+    pub(crate) fn repository_gone(root: &Path) -> Self {
+        let message = format!("The repository is no longer at {}", one_line(&root.display().to_string()));
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "repository_gone", message)
+            .hint("move it back, or start the server where it is now")
     }
 
     /// A panic in a handler.

@@ -19,7 +19,7 @@ use crate::export::iterations::{IterationExporter, OmittedParts};
 use crate::read::files;
 use crate::read::repo_reader::{RepoReader, RunSource};
 use crate::read::row_cache::IterationRows;
-use crate::read::snapshot;
+use crate::read::snapshot::{self, ServerFacts};
 use crate::read::tree_view::{self, NodeFacts};
 use crate::read::verify;
 use crate::server::response::json_bytes;
@@ -90,7 +90,8 @@ impl<'p> RunExporter<'p> {
         let (project, run) = (self.project, &self.run);
         // Verified first, so that the snapshot includes the result.
         let verify = project.verify_result(run, || verify::verify(project, run));
-        let snapshot: PageSnapshot = snapshot::snapshot(project, Some(&run.id), WatchMethod::Events)?;
+        let snapshot: PageSnapshot =
+            snapshot::snapshot(project, Some(&run.id), ServerFacts::without_events(WatchMethod::Events))?;
         let (tree, nodes) = export_tree(project, run, &self.rows, &mut self.omitted)?;
         let all: Vec<RunRow> = snapshot::runs(project)?.runs;
         let iterations = self.rows.iter().map(|row| row.as_ref().clone()).collect();

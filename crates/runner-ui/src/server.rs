@@ -5,6 +5,7 @@ pub(crate) mod app;
 pub(crate) mod assets;
 pub(crate) mod compress;
 pub(crate) mod download;
+pub(crate) mod overview;
 pub(crate) mod response;
 pub(crate) mod routes;
 pub(crate) mod served_repo;

@@ -156,11 +156,8 @@ impl<W: WatchTarget> FileWatcher<W> {
         // One more fingerprint sees what happened before the first folders were watched.
         let mut checks_again = true;
         loop {
-            let timeout = if self.notifier.is_none() || W::is_live(&self.before) {
-                POLL_INTERVAL
-            } else {
-                IDLE_INTERVAL
-            };
+            let is_blind = self.notifier.as_ref().is_none_or(|notifier| notifier.watched.is_empty());
+            let timeout = if is_blind || W::is_live(&self.before) { POLL_INTERVAL } else { IDLE_INTERVAL };
             if !checks_again && !wait(&self.receiver, timeout) || state.is_ended.load(Ordering::Relaxed) {
                 return;
             }

@@ -107,7 +107,7 @@ Exit codes:
   0   success
   1   failure
   2   usage error or invalid input
-  3   stuck: a task has no attempts left
+  3   needs you: a task is stuck, or as 'runner status' shows
   4   a limit stopped the run
   5   verify and attest: not everything could be checked
   129, 130, 143   interrupted by a signal")]

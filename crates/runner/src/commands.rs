@@ -72,7 +72,7 @@ fn folder_of(cli: &RunnerCli) -> PathBuf {
         | RunnerCommand::Mcp(_)
         | RunnerCommand::Eval(_)
         | RunnerCommand::Conformance(_) => dir.to_owned(),
-        RunnerCommand::Run(args) if args.goal.is_some() => dir.to_owned(),
+        RunnerCommand::Run(args) if !args.goal.is_empty() => dir.to_owned(),
         RunnerCommand::Land(args) if args.run.is_some() => dir.to_owned(),
         RunnerCommand::Config(_) if read_config(dir).is_ok_and(|file| file.text.is_some()) => dir.to_owned(),
         RunnerCommand::Report(args) => run_folder(dir, args.run.as_deref()),

@@ -13,7 +13,7 @@ export interface StreamListener {
 }
 
 type Message =
-  | { kind: "change"; change: ChangeEvent }
+  | { kind: "change"; change: ChangeEvent; id: string }
   | { kind: "connection"; state: ConnectionState }
   | { kind: "heartbeat"; now: number };
 
@@ -33,23 +33,34 @@ const EVENT_NAMES = [
 
 const FOLLOWER_DELAY_MS = 300;
 
-/** Subscribes to the stream; the returned function unsubscribes. */
-export function subscribe(listener: StreamListener): () => void {
+/**
+ * Subscribes to the stream; the returned function unsubscribes. `since` gives the id of the newest event when the page was
+ * read: the stream continues from there, so nothing is read twice. What other tabs forward is heard from the start.
+ */
+export function subscribe(listener: StreamListener, since: Promise<string>): () => void {
   const stopped = new AbortController();
   const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("runner-ui");
-  const publish: Publish = (message) => {
+  let lastId = "";
+  const receive: Publish = (message) => {
+    if (message.kind === "change" && message.id) lastId = message.id;
     deliver(listener, message);
+  };
+  const publish: Publish = (message) => {
+    receive(message);
     channel?.postMessage(message);
   };
-  if (channel) channel.onmessage = (event: MessageEvent<Message>) => deliver(listener, event.data);
-  const lead = () =>
-    new Promise<void>((done) => {
-      const stream = openStream(publish);
+  if (channel) channel.onmessage = (event: MessageEvent<Message>) => receive(event.data);
+  const lead = async () => {
+    const read = await since;
+    if (stopped.signal.aborted) return;
+    await new Promise<void>((done) => {
+      const stream = openStream(publish, () => lastId || read);
       stopped.signal.addEventListener("abort", () => {
         stream.close();
         done();
       });
     });
+  };
   if (channel && navigator.locks) {
     let [isLeader, isFollower] = [false, false];
     navigator.locks
@@ -83,19 +94,18 @@ const RETRY_MAX_MS = 15_000;
 
 /**
  * The stream, opened again after any end. A browser retries by itself only if the connection breaks, not after an error
- * response such as 503. Whatever changed before the stream opened, or between two streams, was not reported: the page reads
- * once more then.
+ * response such as 503. The server first sends what changed since the event with the id `lastId`, or `resync` if it does not
+ * know that event.
  */
-function openStream(publish: Publish): { close(): void } {
+function openStream(publish: Publish, lastId: () => string): { close(): void } {
   let delay = RETRY_MIN_MS;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let stream: EventSource;
   const connect = () => {
-    stream = new EventSource("/events");
+    stream = new EventSource(`/events?since=${encodeURIComponent(lastId())}`);
     stream.onopen = () => {
       delay = RETRY_MIN_MS;
       publish({ kind: "connection", state: "live" });
-      publish({ kind: "change", change: { event: "resync" } });
     };
     stream.onerror = () => {
       publish({ kind: "connection", state: "lost" });
@@ -117,8 +127,8 @@ function openStream(publish: Publish): { close(): void } {
 function listen(stream: EventSource, publish: Publish): void {
   for (const name of EVENT_NAMES) {
     stream.addEventListener(name, (event) => {
-      const change = JSON.parse((event as MessageEvent<string>).data) as ChangeEvent;
-      publish({ kind: "change", change });
+      const { data, lastEventId } = event as MessageEvent<string>;
+      publish({ kind: "change", change: JSON.parse(data) as ChangeEvent, id: lastEventId });
     });
   }
   stream.addEventListener("heartbeat", (event) => {

@@ -59,6 +59,11 @@ export function plural(number: number, one: string, many = `${one}s`): string {
   return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 }
 
+/** `complete` as `Complete`. */
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** `42 %` */
 export function share(part: number, whole: number): string {
   return whole > 0 ? `${Math.round((part / whole) * 100)} %` : UNKNOWN;
@@ -83,6 +88,11 @@ export function plainLine(markdown: string): string {
     .replace(/^\s*(?:[-*+]|#+|\d+\.)\s+/gm, "")
     .replace(/\s+/g, " ");
   return escapeControls(plain.trim());
+}
+
+/** Makes absolute paths below the repository's folder in a text relative to it. */
+export function relativePaths(text: string, project: string | undefined): string {
+  return project ? text.replace(/(?:\/[\w.@+-]+)+/g, (path) => relativePath(path, project)) : text;
 }
 
 /** Makes an absolute path below the repository's folder relative to it. `project` is the name of that folder. */

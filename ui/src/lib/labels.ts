@@ -9,6 +9,7 @@ import {
   type IterationRow,
   type Label,
   type NodeState,
+  type VerifyVerdict,
 } from "./types";
 
 export type { Label, Tone } from "./types";
@@ -18,6 +19,18 @@ const unknownLabel = (word: string): Label => ({ text: spaced(word), glyph: "◦
 
 /** The history of the run violates a rule. */
 export const UNTRUSTED: Label = { text: "untrusted", glyph: "✗", tone: "fail" };
+
+const TRUST_TEXTS: Record<VerifyVerdict, string> = {
+  verified: "verified",
+  violated: "untrusted",
+  partial: "partly verified",
+  unknown: "not verified",
+};
+
+/** What verifying a run gave, in words; without a result, it is not verified. */
+export function trustText(verdict: VerifyVerdict | null | undefined): string {
+  return TRUST_TEXTS[verdict ?? "unknown"];
+}
 
 const UNFINISHED: Label = { text: "unfinished", glyph: "⊘", tone: "retry" };
 

@@ -1,6 +1,6 @@
 // What the palette finds without asking the server: views, iterations, tasks and files.
 
-import { plural } from "./format";
+import { plainLine, plural } from "./format";
 import { outcomeLabel } from "./labels";
 import { iterationTab, type Route } from "./router";
 import type { FileHistory, IterationRow, NodeName, SearchResults, TreeColumns } from "./types";
@@ -69,7 +69,7 @@ const iterationRoute = (run: string, row: IterationRow): Route => ({
 const iterationItem = (run: string, row: IterationRow): PaletteItem => ({
   key: `i:${row.iter}`,
   kind: "iteration",
-  title: `#${row.iter} ${row.summary || row.path || row.node || "repair"}`,
+  title: `#${row.iter} ${plainLine(row.summary) || row.path || row.node || "repair"}`,
   detail: outcomeLabel(row.outcome).text,
   route: iterationRoute(run, row),
 });

@@ -30,11 +30,17 @@ export interface OverviewRoute {
   show?: string;
   /** The outcome that the list of iterations shows. */
   outcome?: string;
+  /** What a narrow screen shows; without it, what happens now. */
+  pane?: OverviewPane;
+  /** What the middle shows while a session runs: its transcript, or all iterations. */
+  middle?: "live" | "all";
+  /** The iterations that the timeline shows: `3-9`. */
+  zoom?: string;
 }
 
 export type Route =
   | OverviewRoute
-  | { view: "file"; run: string; path: string }
+  | { view: "file"; run: string; path: string; iter?: number }
   | { view: "versus"; run: string; iter: number; other: number }
   | IterationRoute
   | { view: "runs" }
@@ -67,11 +73,7 @@ export function parseRoute(hash: string): Route {
   const { trial, segments, query } = split(hash);
   const [first, run, section, id, tab = "transcript", ...path] = segments;
   const unknown: Route = { view: "unknown", address: hash };
-  const filters = {
-    q: query.get("q") ?? undefined,
-    show: query.get("show") ?? undefined,
-    outcome: query.get("outcome") ?? undefined,
-  };
+  const filters = overviewFilters(query);
   if (first === undefined) return { view: "overview", ...filters };
   if (!trial && first === "results" && segments.length <= 2) return { view: "results", of: run };
   if (!trial && first === "compare" && segments.length === 1)
@@ -81,7 +83,11 @@ export function parseRoute(hash: string): Route {
   if (section === undefined) return { view: "overview", run, ...filters };
   if (section === "stats" && segments.length === 3) return { view: "stats", run };
   if (section === "node" && id && ID.test(id)) return { view: "overview", run, node: id, ...filters };
-  if (section === "file" && id) return { view: "file", run, path: segments.slice(3).join("/") };
+  if (section === "file" && id) {
+    const chosen = query.get("i") ?? "";
+    const iter = NUMBER.test(chosen) ? Number(chosen) : undefined;
+    return { view: "file", run, path: segments.slice(3).join("/"), ...(iter ? { iter } : {}) };
+  }
   if (section !== "i" || !id || !NUMBER.test(id)) return unknown;
   const iter = Number(id);
   const [other = ""] = path;
@@ -96,6 +102,19 @@ export function parseRoute(hash: string): Route {
     path: tab === "diff" && path.length > 0 ? path.join("/") : undefined,
     line: query.get("l") ?? undefined,
     q: query.get("q") ?? undefined,
+  };
+}
+
+function overviewFilters(query: URLSearchParams): Omit<OverviewRoute, "view"> {
+  const get = (name: string) => query.get(name) ?? undefined;
+  const [pane, middle, zoom] = [get("pane"), get("middle"), get("zoom")];
+  return {
+    q: get("q"),
+    show: get("show"),
+    outcome: get("outcome"),
+    ...(pane === "tree" || pane === "iterations" ? { pane } : {}),
+    ...(middle === "live" || middle === "all" ? { middle } : {}),
+    ...(lineRange(zoom) ? { zoom } : {}),
   };
 }
 
@@ -116,10 +135,21 @@ export function address(scope: Scope, route: Route): string {
   switch (route.view) {
     case "overview":
       return (
-        overviewPath(scope, route) + queryString({ q: route.q, show: route.show, outcome: route.outcome })
+        overviewPath(scope, route) +
+        queryString({
+          q: route.q,
+          show: route.show,
+          outcome: route.outcome,
+          pane: route.pane === "now" ? undefined : route.pane,
+          middle: route.middle,
+          zoom: route.zoom,
+        })
       );
     case "file":
-      return `${prefix}/run/${route.run}/file/${route.path.split("/").map(encodeURIComponent).join("/")}`;
+      return (
+        `${prefix}/run/${route.run}/file/${route.path.split("/").map(encodeURIComponent).join("/")}` +
+        queryString({ i: route.iter?.toString() })
+      );
     case "versus":
       return `${prefix}/run/${route.run}/i/${route.iter}/versus/${route.other}`;
     case "runs":

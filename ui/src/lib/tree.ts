@@ -143,3 +143,22 @@ export function withToggled(set: ReadonlySet<string>, id: string): ReadonlySet<s
   if (!copy.delete(id)) copy.add(id);
   return copy;
 }
+
+/** Changes of tasks in the order of the tree, with their depth below the highest of them. Tasks that are gone come last. */
+export function inTreeOrder<T extends { id: string }>(
+  changes: T[],
+  tree: TreeColumns | null,
+): { change: T; depth: number }[] {
+  const wanted = new Set(changes.map((change) => change.id));
+  const places = new Map<string, number>();
+  tree?.id.forEach((id, index) => wanted.has(id) && places.set(id, index));
+  const placed = changes.map((change) => {
+    const index = places.get(change.id);
+    return { change, index: index ?? Infinity, depth: index === undefined ? 0 : (tree?.depth[index] ?? 0) };
+  });
+  const known = placed.filter(({ index }) => index !== Infinity).map(({ depth }) => depth);
+  const top = Math.min(...known, Infinity);
+  return placed
+    .sort((a, b) => (a.index === b.index ? 0 : a.index - b.index))
+    .map(({ change, index, depth }) => ({ change, depth: index === Infinity ? 0 : depth - top }));
+}

@@ -44,6 +44,8 @@ export interface ServerView {
   /** The server's clock, in milliseconds since 1970. */
   now_ms: number;
   watching: WatchMethod;
+  /** The newest event of `/events` before this was read: `/events?since=` continues from there. Empty in an export. */
+  event_id: string;
   /** The name of the repository's folder. */
   project: string;
   shows: ServerSubject;
@@ -222,6 +224,18 @@ export interface AttemptOrdinal {
   of: number;
 }
 
+/** A part of the first screen. `/api/overview` sends one on each line, each with one of these. */
+export interface OverviewPart {
+  /** Always the first part. */
+  snapshot: PageSnapshot | null;
+  iterations: IterationList | null;
+  tree: TreeColumns | null;
+  /** The task that the page shows first. */
+  task: NodeDetail | null;
+  /** Only if they are known without asking git. */
+  files: RunFiles | null;
+}
+
 export interface IterationList {
   run: string | null;
   iterations: IterationRow[];
@@ -280,29 +294,6 @@ export interface CheckResultView {
   /** How it ended after the session, `0` for success; null if it did not run then. */
   exit: string | null;
   is_green: boolean;
-}
-
-/** One iteration with its files. */
-export interface IterationDetail {
-  run: string;
-  row: IterationRow;
-  /** meta.json, unchanged. */
-  meta: unknown;
-  /** output.json, unchanged. */
-  output: unknown;
-  files: FileSize[];
-  /** Whether the policy of `[logs]` removed logs of it. */
-  logs_removed: boolean;
-  /** The iteration before it. */
-  previous: number | null;
-  /** The iteration after it. */
-  next: number | null;
-}
-
-/** A file of an iteration's log folder. */
-export interface FileSize {
-  name: string;
-  bytes: number;
 }
 
 /** A tree in columns: one entry per node in each, in the order in which it is drawn. */
@@ -392,6 +383,61 @@ export interface NodeHistoryView {
   guard_output: string | null;
 }
 
+/** The files that the iterations of a run changed, without those below `.runner/`. */
+export interface RunFiles {
+  run: string | null;
+  /** By path. */
+  files: FileHistory[];
+  /** What the run changed from its first to its last commit; none where git does not have them. */
+  net: NetChange | null;
+  /** How many iterations are not included, because neither their patch nor their commits exist here. */
+  unknown: number;
+}
+
+export interface FileHistory {
+  path: string;
+  /** Oldest first. */
+  touches: FileTouch[];
+}
+
+/** The change of one file in one iteration. */
+export interface FileTouch {
+  iter: number;
+  /** Null for a binary file. */
+  added: number | null;
+  removed: number | null;
+}
+
+/** The difference between two commits, without files below `.runner/`. */
+export interface NetChange {
+  files: number;
+  added: number;
+  removed: number;
+}
+
+/** One iteration with its files. */
+export interface IterationDetail {
+  run: string;
+  row: IterationRow;
+  /** meta.json, unchanged. */
+  meta: unknown;
+  /** output.json, unchanged. */
+  output: unknown;
+  files: FileSize[];
+  /** Whether the policy of `[logs]` removed logs of it. */
+  logs_removed: boolean;
+  /** The iteration before it. */
+  previous: number | null;
+  /** The iteration after it. */
+  next: number | null;
+}
+
+/** A file of an iteration's log folder. */
+export interface FileSize {
+  name: string;
+  bytes: number;
+}
+
 export interface RunList {
   runs: RunRow[];
 }
@@ -402,6 +448,8 @@ export interface RunRow {
   state: LifecycleState;
   stop: StopReason | null;
   headline: string;
+  /** What verifying the run at its newest commit gave; null while that is not known. */
+  trust: VerifyVerdict | null;
   progress: RunProgress;
   /** The time of the branch's last commit. */
   moved_ms: number | null;
@@ -512,38 +560,6 @@ export interface SearchResults {
   logs: LogLine[];
   /** How many iterations' logs were searched: a search ends after some time. */
   logs_searched: number;
-}
-
-export interface FileHistory {
-  path: string;
-  /** Oldest first. */
-  touches: FileTouch[];
-}
-
-/** The change of one file in one iteration. */
-export interface FileTouch {
-  iter: number;
-  /** Null for a binary file. */
-  added: number | null;
-  removed: number | null;
-}
-
-/** The files that the iterations of a run changed, without those below `.runner/`. */
-export interface RunFiles {
-  run: string | null;
-  /** By path. */
-  files: FileHistory[];
-  /** What the run changed from its first to its last commit; none where git does not have them. */
-  net: NetChange | null;
-  /** How many iterations are not included, because neither their patch nor their commits exist here. */
-  unknown: number;
-}
-
-/** The difference between two commits, without files below `.runner/`. */
-export interface NetChange {
-  files: number;
-  added: number;
-  removed: number;
 }
 
 export interface ErrorResponse {
@@ -729,6 +745,7 @@ export interface EvalComparison {
   /** How many cases are scored on both sides. */
   n: number;
   difference: EvalDifference;
+  direction: EvalDirection;
   /** What the difference means, as a sentence. */
   words: string;
   paired: EvalPairs;
@@ -752,6 +769,9 @@ export interface EvalDifference {
   p_drop: number;
   exact: boolean;
 }
+
+/** What a difference shows. */
+export type EvalDirection = "better" | "worse" | "none";
 
 /** The cases that are scored on both sides. */
 export interface EvalPairs {

@@ -16,7 +16,7 @@ export function pageActions(dialogs: DialogActions): ActionHandlers {
   return {
     help: dialogs.help,
     palette: () => (runData.snapshot?.run ? dialogs.palette() : false),
-    share: () => (runData.snapshot?.run ? dialogs.share() : false),
+    share: () => (runData.canShare ? dialogs.share() : false),
     theme: () => preferences.cycleTheme(),
     results: goToResults,
     overview: () => router.go({ view: "overview", run: runData.runId }),

@@ -1,16 +1,19 @@
-import { errorText, get, isTemporary } from "../lib/api";
+import { errorText, get, isRepositoryGone, isTemporary } from "../lib/api";
+import { untrack } from "svelte";
 import type { Scope } from "../lib/scope";
 import { connection, router } from "./store";
 
 const RETRY_MS = 3000;
 
-interface ResourceOptions {
+interface ResourceOptions<T> {
   /** The scope of the path; the page's own by default. */
   scope?: Scope;
   /** The resource is read again when this value changes. */
   revision?: () => unknown;
   /** Whether a new path clears the old data at once instead of showing it until the answer arrives. */
   clearsOnNewPath?: boolean;
+  /** What the first path gives, if that is known already: then it is not read. */
+  initial?: () => T | undefined;
 }
 
 export interface Resource<T> {
@@ -24,7 +27,7 @@ export interface Resource<T> {
  * is back, and some time after a temporary error. A request that is no longer needed is aborted. An undefined path reads
  * nothing.
  */
-export function resource<T>(path: () => string | undefined, options: ResourceOptions = {}): Resource<T> {
+export function resource<T>(path: () => string | undefined, options: ResourceOptions<T> = {}): Resource<T> {
   let data = $state.raw<T | null>(null);
   let error = $state.raw<string | null>(null);
   let isLoading = $state.raw(false);
@@ -39,16 +42,24 @@ export function resource<T>(path: () => string | undefined, options: ResourceOpt
     const scope = options.scope ?? router.scope;
     const request = new AbortController();
     if (wanted === undefined || (options.clearsOnNewPath && wanted !== shown)) data = error = null;
+    const known =
+      shown === undefined && wanted !== undefined ? untrack(() => options.initial?.()) : undefined;
     shown = wanted;
-    isLoading = wanted !== undefined;
+    isLoading = wanted !== undefined && known === undefined;
     if (wanted === undefined) return;
+    if (known !== undefined) {
+      [data, error] = [known, null];
+      return;
+    }
     let timer: ReturnType<typeof setTimeout> | undefined;
     const settle = (value: T | null, reason: unknown) => {
       if (request.signal.aborted) return;
       if (reason === undefined) data = value;
       else if (isTemporary(reason)) timer = setTimeout(() => retries++, RETRY_MS);
-      error = reason === undefined ? null : errorText(reason);
-      isLoading = false;
+      // The page itself says that the repository is gone, once.
+      const isWaiting = isRepositoryGone(reason);
+      error = reason === undefined || isWaiting ? null : errorText(reason);
+      isLoading = isWaiting;
     };
     get<T>(scope, wanted, request.signal).then(
       (value) => settle(value, undefined),

@@ -1,4 +1,4 @@
-import { ApiError, errorText, get, isTemporary, withRun } from "../lib/api";
+import { ApiError, errorText, get, getParts, isTemporary, withRun } from "../lib/api";
 import { isLiveState, outcomeLabel, stateLabel, UNTRUSTED, type Label } from "../lib/labels";
 import { exportedRun } from "../lib/export-data";
 import type { AuditProgress } from "../lib/export-audit";
@@ -6,8 +6,11 @@ import type {
   ChangeEvent,
   IterationRow,
   IterationList,
-  TreeColumns,
+  NodeDetail,
+  OverviewPart,
   PageSnapshot,
+  RunFiles,
+  TreeColumns,
   VerifyResult,
 } from "../lib/types";
 import type { Announcer } from "./announcer.svelte";
@@ -62,6 +65,12 @@ export class RunData {
   error = $state.raw<string | null>(null);
   /** Whether the tree was requested and answered, even if there is none. */
   hasReadTree = $state.raw(false);
+  /** Whether the error may go away by itself: the page tries again. */
+  isRetrying = $state.raw(false);
+  /** Whether the parts of the first screen have arrived, or failed. What else a view needs is read after that. */
+  hasReadFirst = $state.raw(exportedRun !== null);
+  /** What came with the first screen, until a view takes it or anything changes. */
+  #given: { task?: NodeDetail | undefined; files?: RunFiles | undefined } = {};
   isVerifying = $state.raw(false);
   /** In an exported page: how far the audit of the objects inside it is, its newest commit, and its result. */
   auditProgress = $state.raw<AuditProgress | null>(null);
@@ -145,6 +154,11 @@ export class RunData {
     return this.snapshot?.server.shows === "evaluation";
   }
 
+  /** Whether there is a server that can make an export of the run. */
+  get canShare(): boolean {
+    return exportedRun === null && Boolean(this.snapshot?.run);
+  }
+
   /** Whether there are evaluation results to go back to. */
   get hasResults(): boolean {
     return this.router.trial !== undefined || this.showsResults;
@@ -153,6 +167,20 @@ export class RunData {
   /** Changes whenever the files of an iteration may have changed; 0 before the first change. */
   revisionOf(iter: number): number {
     return (this.#fileRevisions[iter] ?? 0) + this.#resyncs;
+  }
+
+  /** The task that came with the first screen, once, if it is this one. */
+  takeTask(id: string): NodeDetail | undefined {
+    const { task } = this.#given;
+    delete this.#given.task;
+    return task?.id === id ? task : undefined;
+  }
+
+  /** The files that came with the first screen, once. */
+  takeFiles(): RunFiles | undefined {
+    const { files } = this.#given;
+    delete this.#given.files;
+    return files;
   }
 
   /** Reads everything; resolves when the first screen can be drawn, or its request failed. */
@@ -171,11 +199,13 @@ export class RunData {
   reset(): void {
     [this.snapshot, this.rows, this.tree, this.#fileRevisions] = [null, [], null, {}];
     [this.hasReadTree, this.#rowsOf, this.#verified] = [false, undefined, null];
+    [this.hasReadFirst, this.#given] = [false, {}];
     this.#fileSizes.clear();
     this.refreshAll();
   }
 
   apply(change: ChangeEvent): void {
+    if (change.event !== "hello") this.#given = {};
     switch (change.event) {
       case "hello":
         this.connection.checkBuild(change.build);
@@ -234,10 +264,52 @@ export class RunData {
     queueMicrotask(() => void this.#read());
   }
 
+  /** Reads the first screen in one request. What its answer lacks is read after it. */
+  async #readFirst(): Promise<void> {
+    const { run, trial, scope, route } = this.router;
+    const node = route.view === "overview" ? route.node : undefined;
+    const path = withRun(`/api/overview${node ? `?node=${encodeURIComponent(node)}` : ""}`, run);
+    const missing = new Set<Part>(["rows", "tree"]);
+    this.#outdated.clear();
+    await getParts<OverviewPart>(scope, path, (part) => {
+      if (run !== this.router.run || trial !== this.router.trial) return;
+      if (part.snapshot) this.#setSnapshot(part.snapshot);
+      if (part.iterations) this.#setRows(part.iterations, 0);
+      if (part.tree) [this.tree, this.hasReadTree] = [part.tree, true];
+      if (part.task) this.#given.task = part.task;
+      if (part.files) this.#given.files = part.files;
+      if (part.iterations) missing.delete("rows");
+      if (part.tree) missing.delete("tree");
+      this.#clearError();
+      this.#onFirstRead?.();
+    });
+    if (run !== this.router.run || trial !== this.router.trial) return;
+    if (this.snapshot?.run) for (const part of missing) this.#outdated.add(part);
+    this.hasReadFirst = true;
+  }
+
+  #clearError(): void {
+    [this.error, this.isRetrying] = [null, false];
+  }
+
+  #fail(error: unknown): void {
+    this.#outdated.clear();
+    [this.error, this.isRetrying, this.hasReadFirst] = [errorText(error), isTemporary(error), true];
+    if (!(error instanceof ApiError)) this.connection.set("lost");
+    // The reconnected stream triggers a new request, too; the timer is for a repository that comes back.
+    clearTimeout(this.#retry);
+    if (isTemporary(error)) this.#retry = setTimeout(() => this.refreshAll(), RETRY_MS);
+  }
+
   async #read(): Promise<void> {
     while (this.#outdated.size > 0) {
-      // The first screen needs only the snapshot; the rest follows.
-      const parts: Part[] = this.snapshot ? [...this.#outdated] : ["snapshot"];
+      if (!this.snapshot && !exportedRun) {
+        const { trial } = this.router;
+        await this.#readFirst().catch((error: unknown) => trial === this.router.trial && this.#fail(error));
+        this.#onFirstRead?.();
+        continue;
+      }
+      const parts: Part[] = [...this.#outdated];
       for (const part of parts) this.#outdated.delete(part);
       // An evaluation as a whole has neither iterations nor a tree.
       const wants = (part: Part) => parts.includes(part) && (part === "snapshot" || !this.showsResults);
@@ -257,15 +329,10 @@ export class RunData {
         if (rows) this.#setRows(rows, after);
         if (snapshot) this.#setSnapshot(snapshot);
         if (wants("tree")) [this.tree, this.hasReadTree] = [tree, true];
-        this.error = null;
+        this.#clearError();
       } catch (error) {
         if (trial !== this.router.trial) continue;
-        this.#outdated.clear();
-        this.error = errorText(error);
-        if (!(error instanceof ApiError)) this.connection.set("lost");
-        // The reconnected stream triggers a new request, too; the timer is for a repository that comes back.
-        clearTimeout(this.#retry);
-        if (isTemporary(error)) this.#retry = setTimeout(() => this.refreshAll(), RETRY_MS);
+        this.#fail(error);
       }
       this.#onFirstRead?.();
     }

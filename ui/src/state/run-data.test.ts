@@ -17,9 +17,25 @@ const snapshot = (state: string, shows = "repository") =>
     headline: "…",
   }) as PageSnapshot;
 
+/** The first screen as the server sends it: one part on each line. */
+function overview(prefix: string): Response {
+  const snapshot = answers[`${prefix}/api/snapshot`] as PageSnapshot | null | undefined;
+  if (snapshot === undefined) throw new TypeError("Failed to fetch");
+  if (snapshot === null) return new Response("no", { status: 404 });
+  const isRun = snapshot.server.shows === "repository";
+  const parts = [
+    { snapshot },
+    ...(isRun ? [{ iterations: answers[`${prefix}/api/iterations`] }] : []),
+    ...(isRun ? [{ tree: answers[`${prefix}/api/tree?slim=1`] }] : []),
+    ...(isRun ? [{ task: { id: "root" } }] : []),
+  ];
+  return new Response(parts.map((part) => JSON.stringify(part)).join("\n"));
+}
+
 function setUp(scope: Scope = {}) {
   const router = {
     scope,
+    route: { view: "overview" },
     run: undefined,
     get trial() {
       return this.scope.trial;
@@ -41,6 +57,7 @@ beforeEach(() => {
   }
   vi.stubGlobal("fetch", async (path: string) => {
     requests.push(path);
+    if (path.endsWith("/api/overview")) return overview(path.slice(0, -"/api/overview".length));
     const answer = answers[path];
     if (answer === undefined) throw new TypeError("Failed to fetch");
     return answer === null ? new Response("no", { status: 404 }) : Response.json(answer);
@@ -48,11 +65,11 @@ beforeEach(() => {
 });
 
 describe("run data", () => {
-  it("reads the snapshot first, then the rest", async () => {
+  it("reads the first screen in one request", async () => {
     const { data, settle } = setUp();
-    data.refreshAll();
+    await data.firstRead();
     await settle();
-    expect(requests).toEqual(["/api/snapshot", "/api/iterations", "/api/tree?slim=1"]);
+    expect(requests).toEqual(["/api/overview"]);
     expect([data.isLive, data.runId, data.rows.length]).toEqual([true, "demo", 1]);
   });
 
@@ -62,7 +79,29 @@ describe("run data", () => {
     data.refreshAll();
     await vi.waitFor(() => expect(data.showsResults).toBe(true));
     await new Promise((done) => setTimeout(done));
-    expect(requests).toEqual(["/api/snapshot"]);
+    expect(requests).toEqual(["/api/overview"]);
+  });
+
+  it("reads what the first answer lacks", async () => {
+    const { data } = setUp();
+    answers["/api/tree?slim=1"] = null;
+    data.refreshAll();
+    await vi.waitFor(() => expect(data.hasReadTree).toBe(true));
+    expect(requests).toEqual(["/api/overview", "/api/tree?slim=1"]);
+    expect([data.tree, data.rows.length, data.hasReadFirst]).toEqual([null, 1, true]);
+  });
+
+  it("gives the task of the first answer once, and not after a change", async () => {
+    const { data, settle } = setUp();
+    data.refreshAll();
+    await settle();
+    await vi.waitFor(() => expect(data.hasReadFirst).toBe(true));
+    expect(data.takeTask("root")?.id).toBe("root");
+    expect(data.takeTask("root")).toBeUndefined();
+    data.reset();
+    await vi.waitFor(() => expect(data.hasReadFirst).toBe(true));
+    data.apply({ event: "run_changed" });
+    expect(data.takeTask("root")).toBeUndefined();
   });
 
   it("reads the lists again only if a summary file changes", async () => {

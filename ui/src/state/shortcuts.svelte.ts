@@ -26,10 +26,11 @@ export class Shortcuts {
     const action = actionOf(event.key, this.#previousKey);
     this.#previousKey = event.key;
     setTimeout(() => (this.#previousKey = ""), SEQUENCE_MS);
-    if (action && this.#run(action, event.key)) event.preventDefault();
+    if (action && this.run(action, event.key)) event.preventDefault();
   }
 
-  #run(action: Action, key: string): boolean {
+  /** Runs the first handler that accepts the action. */
+  run(action: Action, key = ""): boolean {
     return this.#registered.some((handlers) => {
       const handler = handlers[action];
       return handler !== undefined && handler(key) !== false;
@@ -38,7 +39,7 @@ export class Shortcuts {
 }
 
 const [getShortcuts, setShortcuts] = createContext<Shortcuts>();
-export { setShortcuts };
+export { getShortcuts, setShortcuts };
 
 /** Registers handlers for as long as the component lives. */
 export function onActions(handlers: ActionHandlers): void {

@@ -1,8 +1,8 @@
 // Creates the state of the page and connects it to the address bar and to the server's event stream.
 
-import { subscribe } from "../lib/event-stream";
+import { subscribe, type ConnectionState } from "../lib/event-stream";
 import { exportedRun, unpackBytes } from "../lib/export-data";
-import type { RunExport } from "../lib/types";
+import type { ChangeEvent, RunExport } from "../lib/types";
 import { Announcer } from "./announcer.svelte";
 import { Clock } from "./clock.svelte";
 import { Connection } from "./connection.svelte";
@@ -24,14 +24,13 @@ export function start(): () => void {
   addEventListener("hashchange", onHashChange);
   const stopClock = clock.start();
   let unsubscribe: (() => void) | undefined;
-  // The first screen comes first; what changes until the stream is open is read once more.
-  if (!exportedRun)
-    void runData.firstRead().then(() => {
-      unsubscribe = subscribeToServer();
-      // The other views are there before they are wanted, even if the server is gone by then.
-      void import("../views/lazy-views").catch(() => undefined);
-    });
-  else {
+  if (!exportedRun) {
+    // The first screen comes first; the stream continues from there.
+    const first = runData.firstRead();
+    unsubscribe = subscribeToServer(first.then(() => runData.snapshot?.server.event_id ?? ""));
+    // The other views are there before they are wanted, even if the server is gone by then.
+    void first.then(() => whenIdle(() => void import("../views/lazy-views").catch(() => undefined)));
+  } else {
     runData.refreshAll();
     void verifyExport(exportedRun);
   }
@@ -40,6 +39,14 @@ export function start(): () => void {
     stopClock();
     unsubscribe?.();
   };
+}
+
+const IDLE_MAX_MS = 5000;
+
+/** Runs when the first screen is drawn and nothing else is to be done. */
+function whenIdle(run: () => void): void {
+  if (typeof requestIdleCallback === "undefined") setTimeout(run, IDLE_MAX_MS);
+  else setTimeout(() => requestIdleCallback(run, { timeout: IDLE_MAX_MS }), 500);
 }
 
 /** Verifies an exported run from the objects inside the page. */
@@ -64,18 +71,19 @@ function onHashChange(): void {
   else if (router.run !== undefined && router.run !== run) runData.refreshAll();
 }
 
-function subscribeToServer(): () => void {
-  return subscribe({
-    change(change) {
+function subscribeToServer(since: Promise<string>): () => void {
+  const listener = {
+    change(change: ChangeEvent) {
       connection.contact();
       runData.apply(change);
     },
-    connection(state) {
+    connection(state: ConnectionState) {
       connection.set(state);
     },
-    heartbeat(serverNowMs) {
+    heartbeat(serverNowMs: number) {
       connection.set("live");
       clock.sync(serverNowMs);
     },
-  });
+  };
+  return subscribe(listener, since);
 }

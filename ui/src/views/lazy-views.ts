@@ -5,6 +5,7 @@ export { audit, trustOf } from "../lib/export-audit";
 export { default as CommandPalette } from "../components/CommandPalette.svelte";
 export { default as HelpDialog } from "../components/HelpDialog.svelte";
 export { default as ShareDialog } from "../components/ShareDialog.svelte";
+export { default as TrustFindings } from "../components/TrustFindings.svelte";
 export { default as Transcript } from "../components/Transcript.svelte";
 export { default as CompareView } from "./CompareView.svelte";
 export { default as FileView } from "./FileView.svelte";

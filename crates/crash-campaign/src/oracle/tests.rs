@@ -51,6 +51,14 @@ fn a_complete_run_has_no_violation() {
 }
 
 #[test]
+fn file_that_vanished_from_the_branch_is_reported() {
+    assert_reported("no agent deleted `README.md`", |repo| {
+        repo.git(&["rm", "-q", "README.md"]);
+        repo.git(&["-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", "without it"]);
+    });
+}
+
+#[test]
 fn damage_to_what_belongs_to_the_user_is_reported() {
     assert_reported("refs/heads/dev moved", |repo| {
         repo.git(&["branch", "-f", "dev", "HEAD"]);

@@ -60,9 +60,18 @@ const INHERITED: [&str; 42] = [
     "DEVELOPER_DIR",
 ];
 
-/// Variables that keep programs from prompting, paging or drawing.
-const UNATTENDED: [(&str, &str); 4] =
-    [("TERM", "dumb"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_EDITOR", "false"), ("GIT_PAGER", "cat")];
+/// Variables that keep programs from prompting, paging or drawing. A bash of the first level reads the user's `.bashrc` even
+/// for a single command, if its input is a socket.
+const UNATTENDED: [(&str, &str); 5] = [
+    ("TERM", "dumb"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_EDITOR", "false"),
+    ("GIT_PAGER", "cat"),
+    ("SHLVL", "2"),
+];
+
+/// The folder in which zsh looks for its start-up files; it reads `.zshenv` for every command.
+const ZSH_FOLDER: &str = "ZDOTDIR";
 
 /// The paths and permissions of one session.
 #[derive(Clone, Debug)]
@@ -214,15 +223,20 @@ impl CommandLine {
     }
 }
 
-/// The environment of a session: a selection of the user's variables, and those of unattended work.
-pub(super) fn session_environment(agent: &AgentSpec, executor: &Executor, user: &Variables) -> Variables {
+/// The environment of a session: a selection of the user's variables, and those of unattended work. Shells find none of the
+/// user's start-up files, which export keys.
+pub(super) fn session_environment(
+    agent: &AgentSpec,
+    executor: &Executor,
+    context: &LaunchContext<'_>,
+) -> Variables {
     let mut patterns: Vec<&str> = INHERITED.to_vec();
     patterns.extend(agent.own_variables(executor));
     patterns.extend(executor.env_inherit.iter().map(String::as_str));
     patterns.extend(executor.key_env.as_deref());
 
     let mut environment = Variables::new();
-    for (name, value) in user {
+    for (name, value) in context.user.variables {
         let is_inherited =
             name.to_str().is_some_and(|name| patterns.iter().any(|pattern| matches_pattern(name, pattern)));
         if is_inherited {
@@ -230,6 +244,8 @@ pub(super) fn session_environment(agent: &AgentSpec, executor: &Executor, user: 
         }
     }
     environment.extend(UNATTENDED.map(|(name, value)| (name.into(), value.into())));
+    let empty = || context.settings_dir.join("zsh").into();
+    environment.entry(ZSH_FOLDER.into()).or_insert_with(empty);
     environment
 }
 

@@ -311,7 +311,7 @@ impl AgentSpec {
         let url = context.recorder.filter(|_| executor.base_url.is_some());
         let recorded = url.map(|url| Executor { base_url: Some(url.to_owned()), ..executor.clone() });
         let executor = recorded.as_ref().unwrap_or(executor);
-        let environment = session_environment(self, executor, context.user.variables);
+        let environment = session_environment(self, executor, context);
         let mut line = CommandLine { environment, ..CommandLine::default() };
         let request = LaunchRequest { executor, tools, context };
         (self.complete)(&mut line, &request);

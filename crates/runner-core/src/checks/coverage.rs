@@ -124,7 +124,11 @@ mod tests {
     }
 
     fn proof(checks: &TaskChecks, kinds: &[(&str, RedKind)]) -> TaskProof {
-        let red = |(name, red): &(&str, RedKind)| CheckRed { name: CheckName::new(name).unwrap(), red: *red };
+        let red = |(name, red): &(&str, RedKind)| CheckRed {
+            name: CheckName::new(name).unwrap(),
+            red: *red,
+            facts: None,
+        };
         TaskProof { node: NodeId::root(), digest: checks.digest, checks: kinds.iter().map(red).collect() }
     }
 

@@ -95,7 +95,7 @@ impl Trailer {
             Self::Check | Self::Red | Self::Heldout | Self::Review => "iteration",
             Self::Recheck => "milestone, final",
             Self::UserCommits => "iteration, baseline, milestone, final, edit, start",
-            Self::PlanImport | Self::Fork => "start",
+            Self::PlanImport | Self::Base | Self::Fork => "start",
         }
     }
 
@@ -115,7 +115,7 @@ impl Trailer {
             }
             Self::Check => {
                 "a check of the task that ran: name, how it ended before the work (`failed`, `absent`, `broken`, `green`), how it \
-                 ended after it (an exit code, `signal-<n>`, `timed-out`, `not-started`, `no-tests`, `tests-failed`, or `none` if it did not run), \
+                 ended after it (an exit code, `signal-<n>`, `timed-out`, `not-started`, `no-tests`, `tests-failed`, `tests-missing`, or `none` if it did not run), \
                  and the digest of the checks; one for each"
             }
             Self::Red => {
@@ -139,6 +139,7 @@ impl Trailer {
                 "how many commits of the user's own lie between this commit and the runner's last one"
             }
             Self::PlanImport => "format of the imported plan, and how many nodes it added",
+            Self::Base => "the branch that was checked out when the run started; `runner land` lands there",
             Self::Fork => "run and iteration that the fork starts from",
             Self::Annotation => "something valid that a reader should see (below); may occur more than once",
         }

@@ -12,7 +12,7 @@ use crate::strict::{BoundedInt, TomlTable};
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
 pub struct LimitsConfig {
-    /// Stop after N iterations in a row in which no task passed; 0 disables the limit.
+    /// Stop after N iterations in a row in which no task passed and no check turned green; 0 disables the limit.
     pub stall_iterations: BoundedInt<0, 1_000_000>,
     /// Levels of the tree to which agents may add tasks, the root included.
     pub max_depth: BoundedInt<1, 32>,

@@ -1,13 +1,41 @@
 //! What `just` and `make` run, with the files that they include.
 
 use super::recipes::{self, RecipeFile};
-use super::{DEPTH_MAX, Options, Search, folder, join};
+use super::{DEPTH_MAX, Options, Origin, Search, folder, join};
 
 const JUSTFILES: [&str; 3] = ["justfile", ".justfile", "Justfile"];
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
+/// Whether a file of recipes has those that a command names.
+enum Recipes {
+    Known,
+    New,
+}
+
+impl Recipes {
+    fn of(are_known: bool) -> Self {
+        if are_known { Self::Known } else { Self::New }
+    }
+}
+
 impl Search<'_> {
     pub(super) fn just(&mut self, args: &[String], dir: &str) {
+        self.unless_new(|search| search.just_files(args, dir));
+    }
+
+    pub(super) fn make(&mut self, args: &[String], dir: &str) {
+        self.unless_new(|search| search.make_files(args, dir));
+    }
+
+    /// Follows recipes. Where a check names one that its file does not have yet, the file is for the session to change.
+    fn unless_new(&mut self, follow: impl FnOnce(&mut Self) -> Recipes) {
+        let before = (self.origin == Origin::Check).then(|| self.found.clone());
+        if let (Some(before), Recipes::New) = (before, follow(self)) {
+            self.found = before;
+        }
+    }
+
+    fn just_files(&mut self, args: &[String], dir: &str) -> Recipes {
         let options = Options::parse(args, &["-f", "--justfile", "-d", "--working-directory"]);
         let dir = options
             .value(&["-d", "--working-directory"])
@@ -16,21 +44,22 @@ impl Search<'_> {
         if let Some(file) = options.value(&["-f", "--justfile"]) {
             if let Some(path) = join(&dir, file) {
                 self.protect(&path);
-                self.justfile(&path, &options.words);
+                return self.justfile(&path, &options.words);
             }
-            return;
+            return Recipes::Known;
         }
         self.protect_names(&dir, &JUSTFILES, &[]);
         let paths = JUSTFILES.iter().filter_map(|name| join(&dir, name));
-        if let Some(path) = paths.into_iter().find(|path| self.exists(path)) {
-            self.justfile(&path, &options.words);
+        match paths.into_iter().find(|path| self.exists(path)) {
+            Some(path) => self.justfile(&path, &options.words),
+            None => Recipes::Known,
         }
     }
 
     /// The recipes of a justfile, in its own folder.
-    fn justfile(&mut self, path: &str, recipes: &[String]) {
+    fn justfile(&mut self, path: &str, recipes: &[String]) -> Recipes {
         if !self.is_new(format!("just {path} {recipes:?}")) || self.depth >= DEPTH_MAX {
-            return;
+            return Recipes::Known;
         }
         let dir = folder(path).to_owned();
         let file = self.recipe_file(path, recipes::just, 0);
@@ -41,6 +70,9 @@ impl Search<'_> {
             }
             self.protect(&path);
         }
+        let is_known =
+            |name: &String| name.contains("::") || file.modules.contains_key(name) || file.has_recipe(name);
+        let known = Recipes::of(!self.exists(path) || recipes.first().is_none_or(is_known));
         let mut own = Vec::new();
         for recipe in recipes {
             match recipe.split_once("::") {
@@ -53,11 +85,11 @@ impl Search<'_> {
                 None => own.push(recipe.clone()),
             }
         }
-        if own.is_empty() && !recipes.is_empty() {
-            return;
+        if !own.is_empty() || recipes.is_empty() {
+            let lines: Vec<String> = file.lines_of(&own).into_iter().map(str::to_owned).collect();
+            self.shell(&lines.join("\n"), &dir);
         }
-        let lines: Vec<String> = file.lines_of(&own).into_iter().map(str::to_owned).collect();
-        self.shell(&lines.join("\n"), &dir);
+        known
     }
 
     fn just_module(&mut self, file: &RecipeFile, dir: &str, module: &str, recipes: &[String]) {
@@ -85,6 +117,12 @@ impl Search<'_> {
         let dir = folder(path).to_owned();
         for include in std::mem::take(&mut file.includes) {
             let Some(path) = join(&dir, &include) else { continue };
+            if path.contains('*') {
+                // Which files are read depends on those that there are: none may be added.
+                self.found.patterns.insert(path.clone());
+                self.found.missing.insert(path);
+                continue;
+            }
             if !self.exists(&path) {
                 // An optional import, or a makefile that a rule creates: an agent must not fill the place.
                 self.found.missing.insert(path.clone());
@@ -104,7 +142,7 @@ impl Search<'_> {
         file
     }
 
-    pub(super) fn make(&mut self, args: &[String], dir: &str) {
+    fn make_files(&mut self, args: &[String], dir: &str) -> Recipes {
         let options = Options::parse(
             args,
             &["-f", "--file", "--makefile", "-C", "--directory", "-j", "-l", "-o", "-W", "-I"],
@@ -123,12 +161,22 @@ impl Search<'_> {
             }
         };
         named.iter().flat_map(|_| &paths).for_each(|path| self.protect(path));
-        let Some(path) = paths.into_iter().find(|path| self.exists(path)) else { return };
+        let Some(path) = paths.into_iter().find(|path| self.exists(path)) else { return Recipes::Known };
         if !self.is_new(format!("make {path} {targets:?}")) || self.depth >= DEPTH_MAX {
-            return;
+            return Recipes::Known;
         }
         let file = self.recipe_file(&path, recipes::make, 0);
+        // A file of this name would be the target itself.
+        let phony = file.recipes.get(".PHONY").map(|recipe| recipe.needs.clone()).unwrap_or_default();
+        let names =
+            file.needed(&targets).into_iter().filter(|name| !name.starts_with('.') && !name.contains('%'));
+        for path in
+            names.filter(|name| !phony.iter().any(|phony| phony == name)).filter_map(|name| join(&dir, name))
+        {
+            self.refuse(&path);
+        }
         let lines: Vec<String> = file.lines_of(&targets).into_iter().map(str::to_owned).collect();
         self.shell(&lines.join("\n"), &dir);
+        Recipes::of(targets.iter().all(|target| file.has_recipe(target)))
     }
 }

@@ -39,24 +39,35 @@ impl RecipeFile {
         self.always.extend(other.always);
     }
 
+    /// Whether there is a recipe of this name, or one that may make it.
+    pub(super) fn has_recipe(&self, name: &str) -> bool {
+        self.recipes.contains_key(name) || self.recipes.keys().any(|known| known.contains(['%', '$']))
+    }
+
     /// The lines that run for these recipes, dependencies included.
     pub(super) fn lines_of(&self, wanted: &[String]) -> Vec<&str> {
+        let needed = self.needed(wanted);
+        let of_recipes = needed.iter().filter_map(|name| self.recipes.get(*name));
+        let lines = of_recipes.flat_map(|recipe| &recipe.lines);
+        self.always.iter().chain(lines).map(String::as_str).collect()
+    }
+
+    /// These recipes and their dependencies, as far as the file has them.
+    pub(super) fn needed(&self, wanted: &[String]) -> Vec<&str> {
         let mut open: Vec<&str> = wanted.iter().map(String::as_str).collect();
         if open.is_empty() {
             open.extend(self.first.as_deref());
         }
         let mut known: Vec<&str> = Vec::new();
-        let mut lines: Vec<&str> = self.always.iter().map(String::as_str).collect();
         while let Some(name) = open.pop() {
             let Some((name, recipe)) = self.recipes.get_key_value(name).filter(|_| !known.contains(&name))
             else {
                 continue;
             };
             known.push(name);
-            lines.extend(recipe.lines.iter().map(String::as_str));
             open.extend(recipe.needs.iter().map(String::as_str));
         }
-        lines
+        known
     }
 }
 
@@ -158,6 +169,7 @@ pub(super) fn make(text: &str) -> RecipeFile {
         let line = expanded.split('#').next().unwrap_or_default().trim();
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         if matches!(word, "include" | "-include" | "sinclude") {
+            let rest = rest.replace("$(wildcard ", "").replace(')', " ");
             file.includes.extend(rest.split_whitespace().map(str::to_owned));
         } else if let Some((name, value)) = assignment(line) {
             variables.insert(name.to_owned(), value.to_owned());

@@ -1,5 +1,7 @@
 //! The protection that guards of real projects get.
 
+mod checks;
+
 use super::*;
 use crate::config::CommandArgv;
 
@@ -8,8 +10,15 @@ fn repo(files: &[(&'static str, &'static str)]) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn found(command: &[&str], files: &[(&'static str, &'static str)]) -> Protection {
-    let words: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
-    derived(&words, &repo(files))
+    derived(&guard(command), &repo(files))
+}
+
+fn words(command: &[&str]) -> CommandArgv {
+    CommandArgv::new(command.iter().map(|word| (*word).to_owned()).collect()).unwrap()
+}
+
+fn guard(command: &[&str]) -> GuardConfig {
+    GuardConfig { command: words(command), ..GuardConfig::default() }
 }
 
 /// The existing files that are protected.
@@ -142,7 +151,6 @@ fn test_programs_bring_their_configuration_and_not_their_tests() {
     );
     assert_eq!(existing(&["python3", "-m", "pytest"], &python), ["tox.ini"]);
     assert_eq!(existing(&["pytest", "tests/test_a.py::test_x"], &python), ["tests/test_a.py", "tox.ini"]);
-    assert_eq!(found(&["go", "test", "./..."], &[("go.mod", "")]), Protection::default());
 }
 
 #[test]
@@ -195,4 +203,82 @@ fn a_guard_is_another_one_if_its_keys_files_or_entries_change() {
 #[test]
 fn a_name_with_pattern_characters_matches_itself_alone() {
     assert_eq!(escaped("a[1]*?\\b"), "a\\[1]\\*\\?\\\\b");
+}
+
+#[test]
+fn names_that_a_program_looks_for_itself_must_stay_missing() {
+    let unittest = missing(
+        &["python3", "-m", "unittest", "-q", "t"],
+        &[("t.py", "import product\n"), ("product.py", "")],
+    );
+    for name in ["unittest.py", "unittest"] {
+        assert!(unittest.contains(&name.to_owned()), "{name}: {unittest:?}");
+    }
+    let script =
+        [("ci.py", "import json, os.path\nfrom sys import exit\nimport product\n"), ("product.py", "")];
+    let names = missing(&["python3", "ci.py"], &script);
+    assert!(names.contains(&"json.py".to_owned()) && !names.contains(&"calendar.py".to_owned()), "{names:?}");
+    assert_eq!(existing(&["python3", "ci.py"], &script), ["ci.py"], "not the work");
+    let go = found(&["go", "test", "./..."], &[("go.mod", "")]);
+    assert_eq!((go.files, go.missing.len()), (vec!["go.work".to_owned()], 1));
+    let pytest = found(&["pytest"], &[("setup.py", "")]);
+    assert!(pytest.missing.iter().any(|path| path.as_str() == "pytest.ini"));
+    assert!(pytest.entries.iter().all(|entry| entry.pinned));
+    assert_eq!(found(&["pytest"], &[]).missing, []);
+}
+
+#[test]
+fn a_helper_of_the_guard_is_followed() {
+    let files = [("ci/run.py", "import helper, sys\n"), ("ci/helper.py", "import shutil\n"), ("app.py", "")];
+    assert_eq!(existing(&["python3", "ci/run.py"], &files), ["ci/helper.py", "ci/run.py"]);
+    assert!(missing(&["python3", "ci/run.py"], &files).contains(&"ci/shutil.py".to_owned()));
+}
+
+#[test]
+fn files_in_the_place_of_targets_and_includes_must_stay_missing() {
+    let makefile = "include $(wildcard mk/*.mk) rules/*.mk\n.PHONY: lint\ncheck: lint test.stamp src/a.c\n\ttrue\nlint:\n\ttrue\n\
+        test.stamp: t.sh\n\tsh t.sh\nother:\n\ttrue\ntests:\n\ttrue\n";
+    let files = [("Makefile", makefile), ("mk/a.mk", ""), ("t.sh", ""), ("src/a.c", ""), ("tests/a.c", "")];
+    let found = missing(&["make", "check"], &files);
+    assert_eq!(found, ["GNUmakefile", "check", "makefile", "mk/*.mk", "rules/*.mk", "test.stamp"]);
+    assert!(self::found(&["make", "check"], &files).files.contains(&"mk/*.mk".to_owned()));
+    assert!(!missing(&["make", "tests"], &files).contains(&"tests".to_owned()), "a folder");
+}
+
+#[test]
+fn programs_and_workspaces_of_a_package_are_protected() {
+    let root = r#"{"workspaces": ["p", "q/*"], "scripts": {"test": "tool && npm test -ws -s && eslint ."}}"#;
+    let files = [
+        ("package.json", root),
+        ("p/package.json", r#"{"scripts": {"test": "true"}}"#),
+        ("node_modules/.bin/tool", ""),
+    ];
+    let npm = found(&["npm", "test"], &files);
+    assert!(npm.files.contains(&"node_modules/.bin/tool".to_owned()));
+    let missing: Vec<&str> = npm.missing.iter().map(RepoPath::as_str).collect();
+    assert!(missing.contains(&"node_modules/.bin/eslint") && !missing.contains(&"node_modules/.bin/tool"));
+    assert!(
+        npm.entries.iter().any(|entry| entry.to_string() == "p/package.json#scripts.test" && entry.pinned)
+    );
+    let npx = found(&["npx", "vitest", "run"], &[("package.json", "{}")]);
+    assert!(npx.missing.iter().any(|path| path.as_str() == "node_modules/.bin/vitest"));
+}
+
+#[test]
+fn idioms_of_scripts_are_followed() {
+    for script in [
+        ". \"$(dirname \"$0\")/lib/check.sh\"",
+        "cd \"$(dirname \"$0\")/..\"\n. ./ci/lib/check.sh",
+        "HERE=\"$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" && pwd)\"\nsource \"$HERE/lib/check.sh\"",
+        "ROOT=$(git rev-parse --show-toplevel)\nbash ${ROOT}/ci/lib/check.sh",
+        "LIB=ci/lib\nfor name in other check; do sh $LIB/$name.sh; done",
+    ] {
+        let script: &'static str = script;
+        let files = [("ci/run.sh", script), ("ci/lib/check.sh", "")];
+        assert_eq!(existing(&["sh", "ci/run.sh"], &files), ["ci/lib/check.sh", "ci/run.sh"], "{script}");
+    }
+    let optional = [("ci.sh", "[ -f ci.env ] && . ./ci.env\n")];
+    assert_eq!(missing(&["sh", "ci.sh"], &optional), ["ci.env"]);
+    let tests = found(&["sh", "ci.sh"], &[("ci.sh", "for t in tests/*.sh; do sh \"$t\"; done\n")]);
+    assert_eq!((tests.files, tests.missing), (vec!["ci.sh".to_owned(), "tests/*.sh".to_owned()], vec![]));
 }

@@ -21,8 +21,8 @@ const fn entry(file: &'static str, keys: &'static [&'static str]) -> ToolEntry {
     ToolEntry { file, keys }
 }
 
-/// Test programs and checkers by name. Programs that read no such file, like `go`, are not listed.
-pub(super) const TOOLS: [Tool; 20] = [
+/// Test programs and checkers by name. Programs that read no such file are not listed.
+pub(super) const TOOLS: [Tool; 21] = [
     Tool {
         programs: &["cargo", "rustc"],
         files: &[
@@ -41,8 +41,9 @@ pub(super) const TOOLS: [Tool; 20] = [
         programs: &["pytest", "py.test"],
         files: &["pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg"],
         entries: &[entry("pyproject.toml", &["tool", "pytest"])],
-        project: &["pyproject.toml"],
+        project: &["pyproject.toml", "setup.py", "requirements.txt"],
     },
+    Tool { programs: &["go"], files: &["go.work"], entries: &[], project: &["go.mod"] },
     Tool {
         programs: &["tox"],
         files: &["tox.ini"],

@@ -16,7 +16,7 @@ use thiserror::Error;
 
 pub use frozen::{CheckFilePath, frozen_node};
 pub use path::{CheckFileName, CheckPath};
-pub use record::{CheckEnd, CheckExit, CheckRecord, CheckRed, RedKind, RedRecord, TaskProof};
+pub use record::{CheckEnd, CheckExit, CheckRecord, CheckRed, RedFacts, RedKind, RedRecord, TaskProof};
 pub use write::{with_check, without_check};
 
 use crate::config::{CommandArgv, Seconds};

@@ -56,7 +56,8 @@ impl HeldoutTask {
     /// The checks that had to fail before the work and did not, so that their success proves nothing.
     pub fn unproven(&self) -> Vec<CheckRed> {
         let required = self.checks.iter().filter(|check| check.required == RedRule::Required);
-        let reds = required.filter_map(|check| Some(CheckRed { name: check.name.clone(), red: check.red? }));
+        let reds = required
+            .filter_map(|check| Some(CheckRed { name: check.name.clone(), red: check.red?, facts: None }));
         reds.filter(|red| !red.red.is_proof()).collect()
     }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::guard_files::RepoFiles;
 use crate::model::digest::Sha256;
+use crate::redact::Redactor;
 use crate::text::head;
 
 /// The instructions that every prompt of a run contains. The file itself belongs to the project, and an agent may change it:
@@ -28,7 +29,9 @@ impl PinnedInstructions {
     pub fn of(files: &[String], repo: &dyn RepoFiles) -> Option<Self> {
         files.iter().find_map(|file| {
             let bytes = repo.read(file)?;
-            let text = String::from_utf8_lossy(&bytes);
+            // Only the forms of keys: what is pinned must follow from the file, on every machine.
+            let forms = Redactor::with_keys([("", ""); 0]);
+            let text = forms.redact_text(&String::from_utf8_lossy(&bytes));
             let text = head(text.trim(), TEXT_BYTES_MAX).to_owned();
             let pinned = Self { file: file.clone(), sha256: Sha256::of(&bytes), text };
             (!pinned.text.is_empty()).then_some(pinned)
@@ -65,6 +68,14 @@ mod tests {
         assert_eq!(pinned(&[("CLAUDE.md", "b"), ("AGENTS.md", " a\n")]), of("AGENTS.md", "a"));
         assert_eq!(pinned(&[("CLAUDE.md", "b"), ("AGENTS.md", "\n")]), of("CLAUDE.md", "b"));
         assert_eq!(pinned(&[("README.md", "b")]), None);
+    }
+
+    #[test]
+    fn a_key_in_the_file_is_not_pinned() {
+        let key = format!("gh{}", "p_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+        let files = BTreeMap::from([("A".to_owned(), format!("Use {key}.\n").into_bytes())]);
+        let pinned = PinnedInstructions::of(&["A".to_owned()], &files).unwrap();
+        assert_eq!(pinned.text, "Use [redacted].");
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub struct Progress {
     #[schemars(range(min = 0, max = u32::MAX))]
     #[serde(deserialize_with = "count")]
     pub timeouts_in_row: u32,
-    /// Iterations in a row in which no task passed.
+    /// Iterations in a row in which no task passed and no check turned green.
     #[schemars(range(min = 0, max = u32::MAX))]
     #[serde(deserialize_with = "count")]
     pub iterations_without_pass: u32,

@@ -7,6 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::guard_files::DerivedProtection;
 use crate::layout::Doc;
 use crate::model::agent_output::AgentStatus;
 use crate::model::checks::TaskProof;
@@ -228,6 +229,20 @@ impl RunState {
     /// Whether the guard is still the one of the last start, as far as that is known.
     pub(crate) fn has_guard_of(&self, protection: &Protection) -> bool {
         self.protection.as_ref().is_some_and(|known| known.guard_sha256 == protection.guard_sha256)
+    }
+
+    /// The final check after the user committed `user_commits` times: it says nothing about files that it did not see.
+    pub fn final_check_after(&self, user_commits: u32) -> Option<RecordedGuardRun> {
+        self.final_check.clone().filter(|_| user_commits == 0)
+    }
+
+    /// The state with the checks followed that are newer than it.
+    pub fn with_protection(mut self, derived: DerivedProtection) -> Self {
+        self.protection = Some(derived.protection);
+        self.pinned.extend(derived.pinned);
+        self.pinned.sort();
+        self.pinned.dedup();
+        self
     }
 
     /// The state before a run's first iteration.

@@ -91,6 +91,35 @@ fn a_key_that_is_cut_anywhere_is_found() {
 }
 
 #[test]
+fn a_key_in_pieces_is_found_wherever_it_is_cut() {
+    let redactor = Redactor::new([("DB_PASSWORD", "pass-word \"quoted\" 123")]);
+    let mut all = keys();
+    all.push("pass-word \"quoted\" 123".to_owned());
+    for key in all {
+        let text = format!("a {key} b");
+        for (first, second) in
+            (1..text.len()).flat_map(|first| [(first, first), (first, (first + 3).min(text.len()))])
+        {
+            let cuts = [text.get(..first), text.get(first..second), text.get(second..)];
+            let mut pieces = cuts.map(|piece| piece.unwrap().to_owned());
+            redactor.redact_pieces(&mut pieces.each_mut());
+            assert_eq!(pieces.concat(), "a [redacted] b", "{first} {second}: {text}");
+            let delta =
+                |text: &String| serde_json::json!({ "type": "delta", "index": 1, "delta": { "text": text } });
+            let other = serde_json::json!({ "type": "delta", "index": 2, "delta": { "text": "between" } });
+            let cuts = [text.get(..first), text.get(first..)].map(|piece| piece.unwrap().to_owned());
+            let mut events = [delta(&cuts[0]), other, delta(&cuts[1])];
+            redactor.redact_events(&mut events);
+            let sent = format!("{}{}", events[0]["delta"]["text"], events[2]["delta"]["text"]);
+            assert_eq!(sent.replace('"', ""), "a [redacted] b", "{first}: {text}");
+        }
+    }
+    let mut whole = ["no key ".to_owned(), "here".to_owned()];
+    redactor.redact_pieces(&mut whole.each_mut());
+    assert_eq!(whole.concat(), "no key here");
+}
+
+#[test]
 fn ordinary_output_stays_as_it_is() {
     let redactor = Redactor::new([
         ("API_KEY", "1"),
@@ -150,6 +179,56 @@ fn values_are_found_in_json_and_in_addresses() {
 }
 
 #[test]
+fn values_are_found_in_every_common_encoding() {
+    let value = "CAN\"ARY/p+a ss\\w&rd1~é";
+    let redactor = Redactor::new([("ODD_PASSWORD", value)]);
+    let json = serde_json::Value::from(value).to_string();
+    let texts = [
+        json.clone(),
+        json.replace('/', "\\/"),
+        serde_json::Value::from(json.clone()).to_string(),
+        "CAN%22ARY%2Fp%2Ba%20ss%5Cw%26rd1~%C3%A9".to_owned(),
+        "CAN%22ARY%2fp%2ba%20ss%5cw%26rd1~%c3%a9".to_owned(),
+        "CAN%22ARY/p%2Ba%20ss%5Cw%26rd1~%C3%A9".to_owned(),
+        "CAN%22ARY%2Fp%2Ba+ss%5Cw%26rd1~%C3%A9".to_owned(),
+        "43414e224152592f702b612073735c7726726431 7ec3a9".replace(' ', ""),
+        "43414E224152592F702B612073735C77267264317EC3A9".to_owned(),
+    ];
+    for text in texts {
+        let redacted = redacted(&redactor, &format!("see {text} end"));
+        assert!(redacted.contains("[redacted]") && !redacted.contains("rd1"), "{text}: {redacted}");
+    }
+}
+
+#[test]
+fn values_are_found_in_base64_whatever_is_around_them() {
+    let redactor = Redactor::new([("DEPLOY_SECRET", "CANARY1wJalrXUtnFEMI")]);
+    for (text, rest) in [
+        ("Q0FOQVJZMXdKYWxyWFV0bkZFTUk=", "[redacted]k="),
+        // `u:`, `us:`, `use:` and more behind.
+        ("dTpDQU5BUlkxd0phbHJYVXRuRkVNSQ==", "dTp[redacted]Q=="),
+        ("dXM6Q0FOQVJZMXdKYWxyWFV0bkZFTUlhYmM=", "dXM6[redacted]lhYmM="),
+        ("dXNlOkNBTkFSWTF3SmFsclhVdG5GRU1JYQ==", "dXNlOk[redacted]YQ=="),
+    ] {
+        assert_eq!(redacted(&redactor, text), rest, "{text}");
+    }
+}
+
+#[test]
+fn a_key_in_utf_16_is_found_in_a_file() {
+    let key = "CANARY1wJalrXUtnFEMIK7MDENGbPxRfiCYzzzzz";
+    let redactor = Redactor::new([("DEPLOY_SECRET", key)]);
+    let text = format!("key={key}\r\n");
+    let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    for content in [little, big] {
+        let found = redactor.key_in_file(&content, Vec::new);
+        assert_eq!(found, Some(FileKey::OfEnvironment { variable: "DEPLOY_SECRET".to_owned() }));
+        assert_eq!(redactor.key_in_file(&content, || content.clone()), None);
+    }
+}
+
+#[test]
 fn json_stays_json() {
     let redactor = forms();
     let aws = "wJalrXUtnFEMIK7MDENGbPxRfiCYzzzzzzzzzzzz";
@@ -170,12 +249,42 @@ fn the_names_of_keys_are_known() {
         "DB_PASSWORD",
         "apikey",
         "NPM_CONFIG_PASS",
+        "DB_PWD",
+        "MYSQL_PWD",
+        "DBPWD",
+        "NPM_AUTH",
+        "AUTH_HEADER",
     ] {
         assert!(is_key_name(name), "{name}");
     }
-    for name in ["PATH", "PWD", "KEYBOARD", "TOKENIZERS_PARALLELISM", "SSH_AUTH_SOCK", "COMPASS"] {
+    for name in [
+        "PATH",
+        "PWD",
+        "OLDPWD",
+        "KEYBOARD",
+        "TOKENIZERS_PARALLELISM",
+        "SSH_AUTH_SOCK",
+        "AUTH_TYPE",
+        "XAUTHORITY",
+        "COMPASS",
+    ] {
         assert!(!is_key_name(name), "{name}");
     }
+}
+
+#[test]
+fn the_keys_of_a_login_file_are_known_by_their_members() {
+    let codex = r#"{"OPENAI_API_KEY":null,"tokens":{"id_token":"a","access_token":"b","account_id":"me"},"last_refresh":"now"}"#;
+    assert_eq!(keys_in_login_file(codex), ["a", "b"]);
+    let claude =
+        r#"{"claudeAiOauth":{"accessToken":"a","refreshToken":"b","expiresAt":1,"scopes":["user:x"]}}"#;
+    assert_eq!(keys_in_login_file(claude), ["a", "b"]);
+    assert_eq!(keys_in_login_file(r#"{"x":{"type":"oauth","refresh":"a","access":"b"}}"#), ["a", "b"]);
+    assert_eq!(
+        keys_in_login_file(r#"{"env":{"Q_API_KEY":"a"},"security":{"auth":{"apiKey":"b"}}}"#),
+        ["a", "b"]
+    );
+    assert_eq!(keys_in_login_file("# x\nexport GEMINI_API_KEY=\"a\"\nMODEL=m\n"), ["a"]);
 }
 
 #[test]

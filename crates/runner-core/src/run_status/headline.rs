@@ -55,7 +55,7 @@ pub(super) fn stopped(facts: &RunFacts<'_>, reason: &StopReason) -> String {
         }
         StopReason::Stalled { iterations } => {
             format!(
-                "no task passed in {} (stall_iterations)",
+                "no task passed and no check turned green in {} (stall_iterations)",
                 counted(*iterations, "iteration", "iterations")
             )
         }

@@ -149,7 +149,7 @@ fn stops_and_advice() -> Vec<(Value, &'static str, &'static str)> {
         ),
         (
             json!({ "reason": "stalled", "iterations": 12 }),
-            "no task passed in 12 iterations (stall_iterations)",
+            "no task passed and no check turned green in 12 iterations (stall_iterations)",
             "runner log --errors",
         ),
         (

@@ -1,4 +1,4 @@
-//! What is wrong with a plan before the night, as far as a program can tell without an agent.
+//! What is wrong with a plan before a long run, as far as a program can tell without an agent.
 
 use std::collections::BTreeMap;
 
@@ -249,6 +249,7 @@ fn broken_text(check: &Check, exit: CheckExit) -> String {
             format!("ran no tests, or failed in another way when it ran again (exit code {code})")
         }
         CheckExit::TestsFailed => "failed in another way when it ran again".to_owned(),
+        CheckExit::TestsMissing => "exited with code 0, but did not report all of its tests".to_owned(),
     }
 }
 
@@ -268,6 +269,7 @@ pub fn prose_points(tree: &Tree, checks: &BTreeMap<NodeId, TaskChecks>, state: &
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::checks::RedFacts;
     use crate::model::digest::Sha256;
     use crate::model::tree::sample::{leaf, passed, tree};
 
@@ -320,7 +322,8 @@ mod tests {
         let task = checks(toml);
         let problems = |red, exit| {
             let names = ["a", "b"].map(|name| CheckName::new(name).unwrap());
-            red_problems("root", &task, &names.map(|name| (name, CheckEnd { red, exit })).into())
+            let end = CheckEnd { red, exit, facts: RedFacts::default() };
+            red_problems("root", &task, &names.map(|name| (name, end.clone())).into())
         };
         let kinds =
             |red| problems(red, CheckExit::Code(1)).iter().map(|problem| problem.kind).collect::<Vec<_>>();

@@ -18,6 +18,7 @@ use crate::model::goal::{Goal, GoalError, GoalSummary};
 use crate::model::heldout::{self, HeldoutTask};
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::instructions::PinnedInstructions;
+use crate::model::object_id::BranchName;
 use crate::model::protection::Protection;
 use crate::model::run_state::{RunState, SEMANTICS};
 use crate::model::tree::{Node, Tree, TreeProblem, UserEditError, user_edit_violations};
@@ -46,6 +47,8 @@ pub struct StartOptions {
     pub id: Option<RunId>,
     /// The text of config.toml for a new run.
     pub config: Option<String>,
+    /// The branch that a run in a work tree of its own starts from.
+    pub base: Option<BranchName>,
 }
 
 /// An edit of the whole plan.
@@ -75,6 +78,8 @@ pub struct DocumentSources<'a> {
 pub struct LastRunnerCommit {
     /// GOAL.md.
     pub goal: Vec<u8>,
+    /// How many commits of the user's own follow it.
+    pub user_commits: u32,
     /// The approved plan, if the plan of the run's branch is approved.
     pub approved: Option<ApprovedPlan>,
 }
@@ -187,17 +192,19 @@ pub fn goal_file(work: &DocSet, options: &StartOptions) -> Result<Vec<u8>, Start
     let text = text.trim_end();
     let Some(existing) = existing else { return Ok(format!("{text}\n").into()) };
     let goal = Goal::parse(existing)?;
-    if goal.is_written() && goal.body().trim() != text.trim() {
-        let tree = work.get(&Doc::Tree).and_then(|tree| Tree::decode(tree).ok());
-        let is_complete = tree.is_some_and(|tree| tree.root().passes);
-        return Err(if is_complete {
-            StartError::RunComplete { goal: text.to_owned() }
-        } else {
-            StartError::GoalTaken
-        });
+    if goal.is_written() && goal.body().trim() == text.trim() {
+        return Ok(existing.clone());
     }
     if goal.is_written() {
-        return Ok(existing.clone());
+        let tree = work.get(&Doc::Tree).and_then(|tree| Tree::decode(tree).ok());
+        let root = tree.as_ref().map(Tree::root);
+        if root.is_some_and(|root| root.passes) {
+            return Err(StartError::RunComplete { goal: text.to_owned() });
+        }
+        // The root is still the whole plan, so it follows the goal.
+        if !root.is_some_and(|root| root.is_leaf() && has_goal(root, &goal.summary())) {
+            return Err(StartError::GoalTaken);
+        }
     }
     let front = existing.len() - goal.body().len();
     let mut bytes = existing.get(..front).unwrap_or_default().to_vec();
@@ -241,10 +248,16 @@ pub fn compose(
             Doc::RunState => {
                 let state = choose_run_state(id, sources)?;
                 let plan_approval = state.plan_approval.filter(|_| is_still_approved(tree, sources));
-                let baseline = state.baseline.clone().filter(|_| state.has_guard_of(&protection));
+                let is_same_guard = state.has_guard_of(&protection);
+                let baseline = state.baseline.clone().filter(|_| is_same_guard);
+                let user_commits = sources.last.map_or(0, |last| last.user_commits);
+                let final_check = state.final_check_after(user_commits).filter(|_| is_same_guard);
+                // A start that changes nothing keeps what checks depend on; any other follows them again.
+                let checks = state.protection.as_ref().map(|known| known.checks.clone()).unwrap_or_default();
                 RunState {
-                    protection: Some(protection.clone()),
+                    protection: Some(Protection { checks, ..protection.clone() }),
                     baseline,
+                    final_check,
                     plan_approval,
                     instructions: instructions.clone(),
                     ..state
@@ -278,6 +291,13 @@ pub fn with_surroundings(
     Ok(())
 }
 
+/// The state of a start that is committed: what checks depend on is found again, with the files of that commit.
+pub fn without_checks(state: &[u8]) -> Result<Vec<u8>, StartError> {
+    let state = decode_run_state(state)?;
+    let protection = state.protection.map(|known| Protection { checks: Default::default(), ..known });
+    Ok(RunState { protection, ..state }.to_bytes())
+}
+
 /// The tree of an edit, if the plan is still the one that the user edited.
 fn rewritten<'r>(tree: &Tree, rewrite: &'r PlanRewrite) -> Result<&'r Tree, StartError> {
     if *tree != rewrite.before {
@@ -298,6 +318,16 @@ pub fn message(run: &RunId, user_commits: u32, imported: Option<(PlanFormat, usi
     let message = CommitMessage::new(CommitKind::Start { run_id: run.clone() }).user_commits(user_commits);
     match imported {
         Some((format, nodes)) => message.trailer(Trailer::PlanImport, format!("{format} {nodes}")),
+        None => message,
+    }
+    .to_string()
+}
+
+/// The message of a run's first commit, with the branch that it starts from.
+pub fn first_message(run: &RunId, base: Option<&BranchName>) -> String {
+    let message = CommitMessage::new(CommitKind::Start { run_id: run.clone() });
+    match base {
+        Some(base) => message.trailer(Trailer::Base, base),
         None => message,
     }
     .to_string()

@@ -268,7 +268,7 @@ impl Settling<'_> {
         unproven.extend(evidence.unproven_heldout(self.job));
         unproven
             .into_iter()
-            .map(|CheckRed { name: check, red }| Annotation::CheckUnproven { check, red })
+            .map(|CheckRed { name: check, red, .. }| Annotation::CheckUnproven { check, red })
             .collect()
     }
 

@@ -83,7 +83,7 @@ pub(super) fn run<W: World>(world: &mut W, run: &LoadedRun, job: &Job) -> Result
     Ok(BeforeWork::Ready(red))
 }
 
-/// Runs the held-out checks of a task before the work, each that must fail twice.
+/// Runs the held-out checks of a task before the work; those that must fail run twice.
 pub fn run_heldout_red<W: World>(
     world: &mut W,
     run: &LoadedRun,

@@ -15,7 +15,7 @@ use super::next_state::bounded_output;
 use super::outcome::{Interruption, StopReason};
 use super::plan::Job;
 use super::{IterationWorld, LoadedRun, World};
-use crate::checks::{effective_exit, reader, red_kind};
+use crate::checks::{CheckVerdict, EndedCheck};
 use crate::config::VacuousPolicy;
 use crate::model::checks::{
     Check, CheckEnd, CheckExit, CheckName, CheckRecord, CheckRed, RedKind, RedRule, TaskChecks, TaskProof,
@@ -43,6 +43,8 @@ pub enum CheckRun {
         output: Vec<u8>,
         /// The JUnit report that it wrote.
         junit: Option<Vec<u8>>,
+        /// What can change what runs in the place of its files, as [`redirects`](crate::checks::redirects) finds it.
+        redirects: Vec<String>,
         place: GuardPlace,
     },
     /// A signal interrupted the runner.
@@ -180,7 +182,11 @@ pub(super) fn red_first<W: World>(world: &mut W, run: &LoadedRun, job: &Job) -> 
     let mut reds = Vec::new();
     for check in &checks.task.checks {
         match red_runs(world, run, job, check)? {
-            RedRun::Ended(end) => reds.push(CheckRed { name: check.name.clone(), red: end.red }),
+            RedRun::Ended(CheckEnd { red, facts, .. }) => {
+                let is_comparable = facts.ran.is_some() || !check.files.is_empty();
+                let facts = is_comparable.then_some(facts);
+                reds.push(CheckRed { name: check.name.clone(), red, facts });
+            }
             RedRun::Interrupted { by } => return Ok(RedFirst::Stop(StopReason::Interrupted { by })),
         }
     }
@@ -235,10 +241,10 @@ fn red_runs<W: World>(world: &mut W, run: &LoadedRun, job: &Job, check: &Check) 
 
 fn red_run<W: World>(world: &mut W, run: &LoadedRun, job: &Job, check: &Check) -> Result<RedRun, W::Error> {
     Ok(match world.run_red_check(run, job, check)? {
-        CheckRun::Ended { exit, output, junit, .. } => {
-            let report = reader::read(&output, junit.as_deref());
-            let exit = effective_exit(exit, report, reader::is_expected(check));
-            RedRun::Ended(CheckEnd { red: red_kind(exit, report), exit })
+        CheckRun::Ended { exit, output, junit, redirects, .. } => {
+            let ended = EndedCheck { check, exit, output: &output, junit: junit.as_deref(), redirects };
+            let CheckVerdict { exit, red, facts, .. } = ended.verdict(None);
+            RedRun::Ended(CheckEnd { red, exit, facts })
         }
         CheckRun::Interrupted { by } => RedRun::Interrupted { by },
     })
@@ -249,6 +255,7 @@ pub(super) fn run_green<W: IterationWorld>(
     world: &mut W,
     job: &Job,
     claim: &Claim,
+    red: Option<&TaskProof>,
     iteration: &mut W::Iteration,
 ) -> Result<GreenRun, W::Error> {
     let Some(checks) = &job.task.checks else { return Ok(GreenRun::Skipped) };
@@ -258,16 +265,18 @@ pub(super) fn run_green<W: IterationWorld>(
     for check in &checks.task.checks {
         world.announce(&Event::check_started(job, check, CheckPhase::Green));
         let run = world.run_check(iteration, job, check, &claim.restored_before_guard())?;
-        let (exit, output, place) = match run {
-            CheckRun::Ended { exit, output, junit, place } => {
-                let report = reader::read(&output, junit.as_deref());
-                (effective_exit(exit, report, reader::is_expected(check)), output, place)
+        let (verdict, output, place) = match run {
+            CheckRun::Ended { exit, output, junit, redirects, place } => {
+                let ended = EndedCheck { check, exit, output: &output, junit: junit.as_deref(), redirects };
+                let before = checks.red.as_ref().or(red).and_then(|proof| proof.facts_of(&check.name));
+                (ended.verdict(before), output, place)
             }
             CheckRun::Interrupted { by } => return Ok(GreenRun::Interrupted { by }),
         };
+        let CheckVerdict { exit, why, .. } = verdict;
         world.announce(&Event::check_ended(job, check, CheckPhase::Green, exit, None));
         if !exit.is_green() {
-            failures.push_str(&failure(check, exit, &output));
+            failures.push_str(&failure(check, exit, why.as_deref(), &output));
         }
         results.push(CheckResult { name: check.name.clone(), exit });
         last_place = Some(place);
@@ -279,7 +288,7 @@ pub(super) fn run_green<W: IterationWorld>(
 }
 
 /// A check that failed, for the next session.
-fn failure(check: &Check, exit: CheckExit, output: &[u8]) -> String {
+fn failure(check: &Check, exit: CheckExit, why: Option<&str>, output: &[u8]) -> String {
     let command = check.command.words().join(" ");
     let ended = match exit {
         CheckExit::Code(code) => format!("exited with code {code}"),
@@ -288,6 +297,10 @@ fn failure(check: &Check, exit: CheckExit, output: &[u8]) -> String {
         CheckExit::NotStarted => "could not be started".to_owned(),
         CheckExit::NoTests => "exited with code 0, but did not report that a test ran".to_owned(),
         CheckExit::TestsFailed => "exited with code 0, but reported tests that failed".to_owned(),
+        CheckExit::TestsMissing => {
+            let why = why.unwrap_or("not all of its tests ran");
+            format!("exited with code 0, but {why}")
+        }
     };
     let output = bounded_output(&lines(&String::from_utf8_lossy(output)));
     format!("Check `{}` (`{command}`) {ended}:\n\n{}\n\n", check.name, output.trim_end())

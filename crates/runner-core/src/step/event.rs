@@ -136,7 +136,7 @@ pub enum Event {
     /// What confines the agent, as `sandbox` in meta.json has it: at the first session of a loop, and when it changes. Without a
     /// sandbox, `why` is the reason; `gap` is what the sandbox does not cover on this system.
     SandboxChosen { sandbox: String, why: Option<String>, gap: Option<String> },
-    /// The guard runs in the work tree, without a room, although the configuration allows one; `why` is the reason.
+    /// The guard runs in the work tree, without a room; `why` is the reason.
     GuardInPlace { why: String },
     /// The guard fails in the room before the first session and succeeds in the work tree: keys for `[guard]` with which it
     /// succeeds in the room too.

@@ -236,7 +236,7 @@ fn check_tree(snapshot: &Snapshot, job: &Job, answer: AgentOutput, state: &LeftS
     if !violations.is_empty() {
         return SessionFinding::RuleViolations { answer, rejected: rejected_text(left), violations };
     }
-    match merge(before, &agent_tree, &snapshot.config) {
+    match merge(before, &agent_tree, &snapshot.config, job.target.measured_node()) {
         Ok(tree) => {
             let edits = plan_edits(before, &tree);
             SessionFinding::Accepted { answer, tree: Box::new(tree), edits }

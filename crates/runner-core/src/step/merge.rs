@@ -45,13 +45,28 @@ pub enum EditKind {
 
 /// The agent's plan with the runner's own fields: passes, attempts and limits of known nodes are those of the tree before,
 /// new nodes are open without attempts, and inner nodes are derived. Merging the result again changes nothing.
-pub fn merge(before: &Tree, agent: &AgentTree, config: &Config) -> Result<Tree, Vec<TreeProblem>> {
+///
+/// The acceptance criteria of the node that the session works on are kept too, since it must not decide what its own work is
+/// measured by: it may only add some after them.
+pub fn merge(
+    before: &Tree,
+    agent: &AgentTree,
+    config: &Config,
+    worked_on: Option<&NodeId>,
+) -> Result<Tree, Vec<TreeProblem>> {
     if agent.is(before) {
         return Ok(before.clone());
     }
     let known = NodeIndex::of(before.root());
     let attempts_max = u32::try_from(config.max_attempts_default.get()).unwrap_or(1);
-    Tree::new(merged(agent.root(), &known, attempts_max))
+    let mut root = merged(agent.root(), &known, attempts_max);
+    let kept = worked_on.and_then(|id| known.get(id)).map(|entry| &entry.node.acceptance);
+    if let Some((kept, node)) = kept.zip(worked_on.and_then(|id| root.find_mut(id)))
+        && !node.acceptance.starts_with(kept)
+    {
+        node.acceptance.clone_from(kept);
+    }
+    Tree::new(root)
 }
 
 fn merged(node: &Node, before: &NodeIndex<'_>, attempts_max: u32) -> Node {

@@ -148,7 +148,7 @@ impl Settling<'_> {
         let before = self.snapshot.state.failures_in_row;
         match self.decision.outcome.class() {
             OutcomeClass::Answered => 0,
-            // A task that is too large for one session is no failure of the run.
+            // A task that is too large for one session is not a failure of the run.
             OutcomeClass::TooLarge if matches!(self.job.target, SessionTarget::Leaf(_)) => before,
             // The loop stopped and the user saw it: the next command starts to count again.
             OutcomeClass::TooLarge | OutcomeClass::Failure if matches!(next, NextAction::Stop(_)) => 0,

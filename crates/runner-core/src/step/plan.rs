@@ -91,6 +91,15 @@ impl SessionTarget {
             Self::Repair(_) => None,
         }
     }
+
+    /// The node whose acceptance criteria measure the session's own work. Sessions that are asked to change the plan have none.
+    pub(super) fn measured_node(&self) -> Option<&NodeId> {
+        match self {
+            Self::Leaf(node) | Self::Split(node) => Some(node),
+            Self::Repair(repair) => (repair.mode != SessionMode::Replan).then_some(&repair.node),
+            Self::Replan(_) | Self::Plan(_) => None,
+        }
+    }
 }
 
 /// The leaf that a session is charged to: a repair belongs to the leaf whose session left the rejected tree.

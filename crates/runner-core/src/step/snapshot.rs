@@ -162,12 +162,16 @@ fn read_passed_checks<S: SnapshotSource>(
 }
 
 impl Snapshot {
-    /// What the run protects: recorded by the last start; before the first one, what the configuration lists.
+    /// What the run protects: recorded by the last start and for the checks since; before the first one, what the configuration
+    /// lists.
     pub fn protection(&self) -> Protection {
-        self.state.protection.clone().unwrap_or_else(|| Protection {
-            files: self.config.guard.protected.clone().unwrap_or_default(),
-            ..Protection::default()
-        })
+        match self.state.protection.clone() {
+            Some(protection) => protection.whole(),
+            None => Protection {
+                files: self.config.guard.protected.clone().unwrap_or_default(),
+                ..Protection::default()
+            },
+        }
     }
 }
 

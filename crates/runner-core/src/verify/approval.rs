@@ -1,4 +1,4 @@
-//! How long the approval of a plan lasts.
+//! The state after a start: how long a baseline, a final check and the approval of a plan last.
 
 use super::auditor::Auditor;
 use super::documents::DecodedDocuments;
@@ -30,6 +30,7 @@ impl Auditor {
         RunState {
             protection: is.protection.clone(),
             baseline: before.baseline.clone().filter(|_| has_same_guard),
+            final_check: before.final_check_after(self.user_commit_count()).filter(|_| has_same_guard),
             instructions: is.instructions.clone(),
             heldout: after_start(&before.heldout, &is.heldout),
             environment: is.environment.clone(),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::{Executor, GuardConfig};
+use crate::guard_files::{DerivedProtection, RunChecks};
 use crate::model::instructions::PinnedInstructions;
 use crate::model::object_id::CommitId;
 use crate::model::protection::Protection;
@@ -83,6 +84,13 @@ pub trait AuditSource {
 
     /// What a configuration protects, with the files of a commit.
     fn protection(&mut self, commit: &CommitId, guard: &GuardConfig) -> Result<Protection, Self::Error>;
+
+    /// What checks add to the protection, with the files of a commit; none if it follows all of them already.
+    fn followed(
+        &mut self,
+        commit: &CommitId,
+        checks: RunChecks<'_>,
+    ) -> Result<Option<DerivedProtection>, Self::Error>;
 
     /// The instructions that a configuration names, with the files of a commit.
     fn instructions(

@@ -146,6 +146,7 @@ impl Auditor {
             Difference::new(Rule::Object, format!("the content of {path} by its id"), "another content")
         }));
         differences.extend(self.unstarted_differences(&kind));
+        differences.extend(self.follow_checks(&kind, commit, context.after.state.as_ref()));
         differences.extend(invalid);
         if !matches!(kind, CommitKind::User { .. }) {
             differences.extend(checks::invalid_differences(commit, &self.files, after.tree.as_ref()));
@@ -240,7 +241,7 @@ impl Auditor {
         matches!(self.start, StartState::Unreachable { .. })
     }
 
-    fn user_commit_count(&self) -> u32 {
+    pub(super) fn user_commit_count(&self) -> u32 {
         u32::try_from(self.user_commits.len()).unwrap_or(u32::MAX)
     }
 
@@ -324,7 +325,10 @@ impl Auditor {
             let expected = format!("changes under {RUNNER_DIR}/ alone");
             differences.push(Difference::new(Rule::StartScope, expected, path));
         }
-        let allowed = [Trailer::UserCommits.key(), Trailer::PlanImport.key()];
+        let mut allowed = vec![Trailer::UserCommits.key(), Trailer::PlanImport.key()];
+        if !self.is_started() {
+            allowed.push(Trailer::Base.key());
+        }
         if !parts.body.is_empty() || parts.trailers.iter().any(|(key, _)| !allowed.contains(key)) {
             differences.push(Difference::new(Rule::Message, parts.subject, shown(parts.body)));
         }

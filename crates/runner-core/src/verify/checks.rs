@@ -6,7 +6,9 @@ use super::{AuditedCommit, CommitChange, FileAfter, Rule};
 use crate::commit_message::{CommitKind, IterationTarget};
 use crate::config::VacuousPolicy;
 use crate::layout::{checks_path, node_folder};
-use crate::model::checks::{Check, CheckFilePath, CheckRecord, RedRecord, RedRule, decode, frozen_node};
+use crate::model::checks::{
+    Check, CheckFilePath, CheckRecord, CheckRed, RedRecord, RedRule, TaskProof, decode, frozen_node,
+};
 use crate::model::id::NodeId;
 use crate::model::repo_path::RepoPath;
 use crate::model::tree::Tree;
@@ -157,14 +159,10 @@ pub(super) fn red_differences(job: &Job, records: &[CheckRecord]) -> Vec<Differe
         differences.push(Difference::new(Rule::ChecksRed, expected, "no record of it"));
     }
     if checks.vacuous == VacuousPolicy::Stop && is_recorded {
-        let reds = records
-            .iter()
-            .map(|record| crate::model::checks::CheckRed { name: record.name.clone(), red: record.red });
-        let proof = crate::model::checks::TaskProof {
-            node: checks.node.clone(),
-            digest: checks.task.digest,
-            checks: reds.collect(),
-        };
+        let reds =
+            records.iter().map(|record| CheckRed { name: record.name.clone(), red: record.red, facts: None });
+        let proof =
+            TaskProof { node: checks.node.clone(), digest: checks.task.digest, checks: reds.collect() };
         for red in checks.unproven(&proof) {
             let expected = "no session on a task with a check that does not fail first";
             let found = format!("check `{}` was {}", red.name, red.red);

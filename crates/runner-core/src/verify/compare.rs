@@ -166,7 +166,7 @@ pub(super) fn messages(expected: &str, found: &str, prompt: PromptCheck) -> Vec<
 /// The rule that a wrong trailer violates.
 fn rule_of(trailer: Trailer) -> Rule {
     match trailer {
-        Trailer::Edit | Trailer::Fork | Trailer::PlanImport => Rule::Message,
+        Trailer::Edit | Trailer::Fork | Trailer::PlanImport | Trailer::Base => Rule::Message,
         Trailer::Outcome => Rule::Outcome,
         Trailer::Attempt => Rule::Charge,
         Trailer::Prompt | Trailer::PromptVersion => Rule::Prompt,

@@ -58,11 +58,16 @@ impl EditAudit<'_> {
                 return differences;
             }
         };
-        // An edit of an approved plan ends its approval, and changes the state for nothing else.
-        let ends_approval = expected.approval != approval;
+        // An edit of an approved plan ends its approval, one after commits of the user's own the final check. It changes the
+        // state for nothing else.
+        let state = RunState {
+            plan_approval: expected.approval,
+            final_check: self.before.state.final_check_after(self.user_commits),
+            ..self.before.state.clone()
+        };
         let docs = [edit.doc(), Doc::RunState];
-        let mut differences = scope_differences(self.commit, if ends_approval { &docs } else { &docs[..1] });
-        let state = RunState { plan_approval: expected.approval, ..self.before.state.clone() };
+        let changes_state = state != *self.before.state;
+        let mut differences = scope_differences(self.commit, if changes_state { &docs } else { &docs[..1] });
         differences.extend(self.content_differences(&expected, &state));
         if differences.is_empty() {
             let message = edit::message(self.run, &edit, &expected, &state, self.user_commits);

@@ -29,6 +29,19 @@ impl Auditor {
         unstarted.iter().map(difference).collect()
     }
 
+    /// A commit after new checks: the state before it protects what they depend on.
+    pub(super) fn follow_checks(
+        &mut self,
+        kind: &CommitKind,
+        commit: &AuditedCommit,
+        is: Option<&RunState>,
+    ) -> Option<Difference> {
+        let derived = commit.protection.as_ref().filter(|_| kind.is_of_a_run())?;
+        let state = self.docs.state.take()?;
+        self.docs.state = Some(state.with_protection(derived.clone()));
+        protection_difference(commit, is?)
+    }
+
     /// Files that an iteration changed although it must not: the rules of the run, and pinned files unless the policy is
     /// "flag".
     pub(super) fn forbidden_changes(&self, commit: &AuditedCommit) -> Vec<Difference> {
@@ -85,16 +98,17 @@ pub(super) fn plan_scope_differences(commit: &AuditedCommit) -> Vec<Difference> 
     changed.collect()
 }
 
-/// A start records exactly what its configuration and its files make protected.
+/// A start records exactly what its configuration and its files make protected, and the next commit what checks do.
 pub(super) fn protection_difference(commit: &AuditedCommit, state: &RunState) -> Option<Difference> {
-    if state.protection == commit.protection {
+    let expected = commit.protection.as_ref().map(|derived| &derived.protection);
+    if state.protection.as_ref() == expected {
         return None;
     }
     let names = |protection: Option<&Protection>| {
-        let names = protection.map(Protection::names).unwrap_or_default();
+        let names = protection.cloned().map(|known| known.whole().names()).unwrap_or_default();
         format!("protection of {}", shown(&names.join(", ")))
     };
-    let expected = names(commit.protection.as_ref());
+    let expected = names(expected);
     Some(Difference::new(Rule::Protection, expected, names(state.protection.as_ref())))
 }
 

@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use crate::config::OnUsageLimit;
 use crate::layout::Doc;
 use crate::model::agent_output::{AgentOutput, AgentStatus};
-use crate::model::checks::{Check, CheckExit, CheckRecord, CheckRed, RedKind, RedRecord, TaskProof};
+use crate::model::checks::{
+    Check, CheckExit, CheckName, CheckRecord, CheckRed, RedFacts, RedKind, RedRecord, TaskProof,
+};
 use crate::model::cost::{Amount, RunSpending, number};
 use crate::model::heldout::{HeldoutCheck, HeldoutRecord, HeldoutResult, HeldoutTask};
+use crate::model::id::NodeId;
 use crate::model::repo_path::RepoPath;
 use crate::model::review::{RecordedReview, ReviewResult, bounded_reasons};
 use crate::model::run_state::{NodeHistory, RunState};
@@ -305,6 +308,7 @@ fn check_evidence(job: &Job, facts: &RecordedFacts<'_>, history: Option<&NodeHis
     let red_of = |check: &Check| CheckRed {
         name: check.name.clone(),
         red: record_of(check).map_or(RedKind::Broken, |record| record.red),
+        facts: recorded_facts(facts, &checks.node, &check.name),
     };
     let red = checks.red.is_none().then(|| TaskProof {
         node: checks.node.clone(),
@@ -333,13 +337,18 @@ fn check_evidence(job: &Job, facts: &RecordedFacts<'_>, history: Option<&NodeHis
     CheckEvidence { red, green, heldout: after, ..heldout }
 }
 
+/// What a check showed before the work, as the commit's state has it. Only a rerun can tell whether that is true.
+fn recorded_facts(facts: &RecordedFacts<'_>, node: &NodeId, name: &CheckName) -> Option<RedFacts> {
+    facts.state.proof_of(node)?.facts_of(name).cloned()
+}
+
 /// What held-out checks, and the checks of tasks above, must have shown for the commit to be as it is.
 fn heldout_evidence(job: &Job, facts: &RecordedFacts<'_>) -> CheckEvidence {
     let red_of = |task: &JobChecks, check: &Check| {
         let mut records = facts.checks.above.iter();
         let record = records.find(|record| record.node == task.node && record.name == check.name);
         let red = record.map_or(RedKind::Broken, |record| record.red);
-        CheckRed { name: check.name.clone(), red }
+        CheckRed { name: check.name.clone(), red, facts: recorded_facts(facts, &task.node, &check.name) }
     };
     let above = job.task.above.iter().map(|task| TaskProof {
         node: task.node.clone(),

@@ -238,9 +238,11 @@ impl Rule {
                 ("max_attempts", "only the runner and the user change `max_attempts` of an existing node")
             }
             Self::PlanEdit => ("plan_edit", "an edit of the plan is one that the rules allow"),
-            Self::TreeRestored => {
-                ("tree_restored", "an iteration whose plan was not accepted leaves the plan as it was")
-            }
+            Self::TreeRestored => (
+                "tree_restored",
+                "an iteration whose plan was not accepted leaves the plan as it was, and a session only adds to the acceptance \
+                 criteria of its own task",
+            ),
             Self::RunStateInvalid => ("run_state_invalid", "a committed run state is valid"),
             Self::RunStateCanonical => ("run_state_canonical", "a committed run state is in canonical form"),
             Self::RunState => ("run_state", "the run state follows from the one before and the results"),
@@ -254,7 +256,7 @@ impl Rule {
             Self::ProtectedFile => ("protected_file", "only the user changes a protected file"),
             Self::Protection => (
                 "protection",
-                "a start protects what the configuration lists, or what the guard's command depends on",
+                "a start protects what the configuration lists, or what the guard's command and setup depend on; the next commit of a session or of the guard adds what checks depend on",
             ),
             Self::Instructions => (
                 "instructions",

@@ -1,7 +1,12 @@
 //! The audit of a whole run: reads from a source what the auditor needs of each commit, and passes it on, oldest first.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod protected_changes;
 
+use std::collections::BTreeSet;
+
+use self::protected_changes::{
+    ProtectedChange, ProtectedChanges, protected_at, protected_changes, protection_in,
+};
 use super::audit_source::{AuditSource, CommitRecord, RawChange};
 use super::candidate::candidate_of;
 use super::{
@@ -10,12 +15,10 @@ use super::{
 };
 use crate::commit_message::{CommitKind, MessageParts, Trailer};
 use crate::config::Config;
-use crate::guard_files::{ChangedEntry, changed_entries_of, entry_value};
+use crate::guard_files::ChangedEntry;
 use crate::layout::Doc;
 use crate::model::id::{IterationNumber, RunId};
-use crate::model::instructions::PinnedInstructions;
 use crate::model::object_id::{CommitId, TreeId};
-use crate::model::protection::Protection;
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RunState;
 use crate::runs::fork;
@@ -40,29 +43,6 @@ pub struct RunAuditResult {
     /// What could not be checked, each once.
     pub unchecked: Vec<String>,
     pub summary: AuditSummary,
-}
-
-/// Commits and the protected paths that each changed.
-type ProtectedChanges = BTreeMap<CommitId, ProtectedChange>;
-
-/// The protected paths of one commit.
-#[derive(Clone, Debug, Default)]
-struct ProtectedChange {
-    changed: BTreeSet<Vec<u8>>,
-    /// Entries of files that the commit changed.
-    entries: Vec<ChangedEntry>,
-    /// All of them, where they may be others than before.
-    all: Option<BTreeSet<Vec<u8>>>,
-    /// What a start must protect.
-    derived: Option<Protection>,
-    /// The instructions that a start must pin.
-    instructions: Option<PinnedInstructions>,
-}
-
-/// Consecutive commits with the same patterns of protected files.
-struct CommitRange {
-    after: CommitId,
-    tip: CommitId,
 }
 
 impl RunAudit {
@@ -213,105 +193,6 @@ fn new_config(change: &CommitChange) -> Option<&[u8]> {
         FileAfter::File(Some(bytes)) if change.path == Doc::Config.path().as_bytes() => Some(bytes),
         FileAfter::File(_) | FileAfter::Deleted | FileAfter::Other => None,
     }
-}
-
-/// What the state in a set of documents protects.
-fn protection_in(files: &Files) -> Protection {
-    let bytes = files.get(Doc::RunState.path().as_bytes());
-    bytes.map(|bytes| protection_of(bytes)).unwrap_or_default()
-}
-
-fn protection_of(state: &[u8]) -> Protection {
-    RunState::decode(state).ok().and_then(|state| state.protection).unwrap_or_default()
-}
-
-/// The protected files and entries that exist in a commit.
-fn protected_at<S: AuditSource>(
-    source: &mut S,
-    commit: &CommitId,
-    protection: &Protection,
-) -> Result<BTreeSet<Vec<u8>>, S::Error> {
-    let mut paths = match protection.files.as_slice() {
-        [] => BTreeSet::new(),
-        patterns => source.matching_paths(commit, patterns)?,
-    };
-    for file in protection.entry_files() {
-        let bytes = source.file(commit, file.as_str())?;
-        let entries = protection.entries.iter().filter(|entry| entry.file == file);
-        let existing = entries.filter(|entry| entry_value(entry, bytes.as_deref()).is_some());
-        paths.extend(existing.map(|entry| entry.path().to_bytes()));
-    }
-    Ok(paths)
-}
-
-/// Which protected paths each commit changed: the source is asked once for every list of protected files.
-fn protected_changes<S: AuditSource>(
-    source: &mut S,
-    commits: &[CommitRecord<'_>],
-    base: &AuditBase,
-) -> Result<ProtectedChanges, S::Error> {
-    let mut changes = ProtectedChanges::new();
-    let mut protection = protection_in(&base.files);
-    let mut range: Option<CommitRange> = None;
-    let mut before = base.commit.as_deref().and_then(|id| CommitId::new(id).ok());
-    for commit in commits {
-        if matches!(CommitKind::parse(commit.message), CommitKind::Start { .. }) {
-            add_changes(source, range.take(), &protection.files, &mut changes)?;
-            protection = source
-                .file(commit.id, Doc::RunState.path())?
-                .as_deref()
-                .map(protection_of)
-                .unwrap_or_default();
-            let all = protected_at(source, commit.id, &protection)?;
-            let change = changes.entry(commit.id.clone()).or_default();
-            change.all = Some(all);
-            let config = source.file(commit.id, Doc::Config.path())?.unwrap_or_default();
-            if let Ok(config) = Config::decode(&config) {
-                change.derived = Some(source.protection(commit.id, &config.guard)?);
-                change.instructions = source.instructions(commit.id, &config.executor)?;
-            }
-        } else if let Some(before) = before {
-            let entries = changed_entries(source, *commit, &protection)?;
-            changes.entry(commit.id.clone()).or_default().entries = entries;
-            let after = range.map_or(before, |range| range.after);
-            range = Some(CommitRange { after, tip: commit.id.clone() });
-        }
-        before = Some(commit.id.clone());
-    }
-    add_changes(source, range, &protection.files, &mut changes)?;
-    Ok(changes)
-}
-
-fn add_changes<S: AuditSource>(
-    source: &mut S,
-    range: Option<CommitRange>,
-    patterns: &[String],
-    changes: &mut ProtectedChanges,
-) -> Result<(), S::Error> {
-    let Some(range) = range.filter(|_| !patterns.is_empty()) else { return Ok(()) };
-    for (id, paths) in source.matching_changes(&range.after, &range.tip, patterns)? {
-        changes.entry(id).or_default().changed.extend(paths);
-    }
-    Ok(())
-}
-
-/// The protected entries that a commit changed against its first parent.
-fn changed_entries<S: AuditSource>(
-    source: &mut S,
-    commit: CommitRecord<'_>,
-    protection: &Protection,
-) -> Result<Vec<ChangedEntry>, S::Error> {
-    let mut changed = Vec::new();
-    for file in protection.entry_files() {
-        let Some(parent) = commit.parents.first() else { break };
-        if !commit.changes.iter().any(|change| change.path == file.to_bytes()) {
-            continue;
-        }
-        let before = source.file(parent, file.as_str())?;
-        let after = source.file(commit.id, file.as_str())?;
-        changed.extend(changed_entries_of(protection, &file, before.as_deref(), after.as_deref()));
-    }
-    Ok(changed)
 }
 
 /// A commit as the auditor reads it.

@@ -212,9 +212,9 @@ proptest! {
     fn merge_is_idempotent((before, agent) in case()) {
         let config = Config::default();
         let agent = AgentTree::decode(&bytes(&agent)).unwrap();
-        let once = merge(&before, &agent, &config).unwrap();
+        let once = merge(&before, &agent, &config, None).unwrap();
         let again = AgentTree::decode(once.bytes()).unwrap();
-        prop_assert_eq!(merge(&before, &again, &config).unwrap(), once);
+        prop_assert_eq!(merge(&before, &again, &config, None).unwrap(), once);
     }
 
     #[test]

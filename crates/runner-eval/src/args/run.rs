@@ -81,3 +81,13 @@ pub(crate) enum IsolationMode {
     /// Never: agents can read cases and results
     Off,
 }
+
+impl IsolationMode {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Required => "required",
+            Self::Off => "off",
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::ScopeArgs;
+use super::{IsolationMode, ScopeArgs};
 use crate::plan::run_name::EvalRunName;
 
 /// Submit a run to a cluster: Slurm, Kubernetes, GitHub Actions
@@ -43,6 +43,12 @@ pub(crate) struct SubmitScope {
     /// Start no more trials once the whole run has used this many tokens
     #[arg(long, value_name = "N")]
     pub(crate) budget_tokens: Option<u64>,
+    /// Whether trials and checks run in a sandbox; by default a machine without one fails
+    #[arg(long, value_name = "MODE", default_value = "required")]
+    pub(crate) isolation: IsolationMode,
+    /// Shell command that fails while the agents' provider is down; confirms what agents report about it
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) provider_check: Option<String>,
     /// After its own partition, let each machine help with the others
     #[arg(long)]
     pub(crate) steal: bool,
@@ -118,9 +124,25 @@ pub(crate) struct K8sArgs {
     /// Seconds after which the whole job is stopped
     #[arg(long, value_name = "SECS")]
     pub(crate) deadline_secs: Option<u32>,
+    #[command(flatten)]
+    pub(crate) security: PodSecurity,
+}
+
+/// What pods may do. The sandbox of a trial creates namespaces and mounts /proc, which many clusters refuse by default.
+#[derive(Args, Debug)]
+pub(crate) struct PodSecurity {
     /// User id to run as
     #[arg(long, value_name = "UID")]
     pub(crate) user: Option<u32>,
+    /// Seccomp profile of the pods; RuntimeDefault usually refuses the sandbox of trials
+    #[arg(long, value_name = "TYPE", default_value = "Unconfined", value_parser = ["Unconfined", "RuntimeDefault"])]
+    pub(crate) seccomp: String,
+    /// Give pods an unmasked /proc and a user namespace of their own, if the sandbox cannot mount /proc
+    #[arg(long)]
+    pub(crate) unmask_proc: bool,
+    /// Run privileged pods, if the cluster allows the sandbox in no other way
+    #[arg(long, conflicts_with = "unmask_proc")]
+    pub(crate) privileged: bool,
 }
 
 /// Write a GitHub Actions workflow with a matrix of partitions

@@ -96,7 +96,7 @@ impl LoadedCase {
             listing.push_str(&format!("folder {digest}\n"));
         }
         if let Some(rootfs) = self.rootfs() {
-            listing.push_str(&format!("rootfs {}\n", files::digest_listing(&rootfs)?));
+            listing.push_str(&format!("rootfs {}\n", files::digest_rootfs(&rootfs)?));
         }
         Ok(Sha256::of(listing.as_bytes()))
     }

@@ -140,6 +140,7 @@ impl CommandOutput for CompareOutput {
             "n": self.comparison.pairs.len(),
             "difference": self.difference,
             "adjusted_p": self.adjusted_p,
+            "direction": self.difference.direction(),
             "summary": summary(self.difference.direction(), self.difference.scope),
             "paired": self.comparison.json(),
             "notes": self.comparison.notes(),

@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler};
@@ -75,55 +77,176 @@ impl SourceCommit<'_> {
         Err(CommandError::new("git", CommandExit::FAILURE, what).cause(result.tail()))
     }
 
-    /// Writes the history up to a commit, with the commit as `main`. A clone keeps the user's repository as it is.
-    fn write_bundle(&self, commit: &str, file: &Path) -> Result<(), CommandError> {
-        let id = self.git(&["rev-parse", &format!("{commit}^{{commit}}")])?;
+    /// A bare clone, which keeps the user's repository as it is.
+    fn clone_repository(&self) -> Result<PathBuf, CommandError> {
         let clone = files::absolute(&self.scratch.join("clone"));
-        let clone_text = clone.display().to_string();
-        self.git(&["clone", "--bare", "-q", "--no-hardlinks", ".", &clone_text])?;
-        let inside = SourceCommit { repo: &clone, ..*self };
-        inside.git(&["update-ref", "refs/heads/main", id.trim()])?;
-        inside.git(&["symbolic-ref", "HEAD", "refs/heads/main"])?;
-        inside
-            .git(&["bundle", "create", "-q", &file.display().to_string(), "HEAD", "refs/heads/main"])
+        self.git(&["clone", "--bare", "-q", "--no-hardlinks", ".", &clone.display().to_string()])?;
+        Ok(clone)
+    }
+
+    /// Writes the history up to the commit's parent, with the parent as `main`.
+    fn write_bundle(&self, parent: &str, file: &Path) -> Result<(), CommandError> {
+        self.git(&["update-ref", "refs/heads/main", parent])?;
+        self.git(&["symbolic-ref", "HEAD", "refs/heads/main"])?;
+        self.git(&["bundle", "create", "-q", &file.display().to_string(), "HEAD", "refs/heads/main"])
             .map(|_| ())
     }
 
-    fn write_case(&self, folder: &Path, args: &NewCaseArgs) -> Result<NewCaseOutput, CommandError> {
-        let io = |error| CommandError::io("could not write the case", folder, &error);
-        let parent = format!("{}^", self.commit);
-        self.git(&["rev-parse", "--verify", "-q", &format!("{parent}^{{commit}}")])?;
-        fs::create_dir_all(folder).map_err(io)?;
-        self.write_bundle(&parent, &files::absolute(&folder.join("base.bundle")))?;
-        let mut changed = 0;
-        let mut hidden = 0;
-        let mut actions = String::new();
-        let list = self.git(&["diff", "--name-status", "--no-renames", &parent, self.commit])?;
-        for line in list.lines() {
-            let Some((status, path)) = line.split_once('\t') else { continue };
-            changed += 1;
-            if status == "D" {
-                actions.push_str(&format!("[[session.do]]\ndelete = {{ path = {} }}\n", text(path)));
-                continue;
+    /// Writes the files of the commit into a folder.
+    fn check_out(&self) -> Result<PathBuf, CommandError> {
+        let folder = files::absolute(&self.scratch.join("files"));
+        fs::create_dir_all(&folder).map_err(|error| write_error(&folder, &error))?;
+        let (bare, tree) =
+            (format!("--git-dir={}", self.repo.display()), format!("--work-tree={}", folder.display()));
+        self.git(&[
+            &bare,
+            &tree,
+            "-c",
+            "core.autocrlf=false",
+            "checkout",
+            "-q",
+            "-f",
+            self.commit,
+            "--",
+            ".",
+        ])?;
+        Ok(folder)
+    }
+
+    /// What the commit changed, without renames.
+    fn changes(&self, parent: &str) -> Result<Vec<CommitChange>, CommandError> {
+        let list = self.git(&["diff", "-z", "--name-status", "--no-renames", parent, self.commit])?;
+        let mut changes = Vec::new();
+        let mut fields = list.split('\0');
+        while let (Some(status), Some(path)) = (fields.next(), fields.next()) {
+            if path.contains(char::REPLACEMENT_CHARACTER) {
+                let what = format!("the name of the file `{path}` is not UTF-8");
+                return Err(CommandError::new("git", CommandExit::FAILURE, what));
             }
-            let content = self.git(&["show", &format!("{}:{path}", self.commit)])?;
-            if is_test(path) {
+            changes.push(CommitChange { path: path.to_owned(), is_deleted: status == "D" });
+        }
+        Ok(changes)
+    }
+
+    /// A patch of files that a scenario cannot contain as text. It is text itself: every file counts as binary.
+    fn binary_patch(&self, parent: &str, paths: &[String]) -> Result<String, CommandError> {
+        let attributes = self.repo.join("info/attributes");
+        let _ = fs::create_dir_all(self.repo.join("info"));
+        fs::write(&attributes, "* -diff\n").map_err(|error| write_error(&attributes, &error))?;
+        let file = files::absolute(&self.scratch.join("patch"));
+        let output = format!("--output={}", file.display());
+        let mut arguments = vec!["diff", "--binary", "--full-index", "--no-renames", "--no-color", &output];
+        arguments.extend([parent, self.commit, "--"]);
+        let literal: Vec<String> = paths.iter().map(|path| format!(":(literal){path}")).collect();
+        arguments.extend(literal.iter().map(String::as_str));
+        self.git(&arguments)?;
+        fs::read_to_string(&file).map_err(|error| write_error(&file, &error))
+    }
+
+    fn write_case(&self, folder: &Path, args: &NewCaseArgs) -> Result<NewCaseOutput, CommandError> {
+        let io = |error| write_error(folder, &error);
+        let id = |commit: &str| self.git(&["rev-parse", "--verify", "-q", &format!("{commit}^{{commit}}")]);
+        let (commit, parent) = (id(self.commit)?, id(&format!("{}^", self.commit))?);
+        let (commit, parent) = (commit.trim(), parent.trim());
+        fs::create_dir_all(folder).map_err(io)?;
+        let clone = self.clone_repository()?;
+        let source = SourceCommit { repo: &clone, commit, ..*self };
+        let work_tree = source.check_out()?;
+        let changes = source.changes(parent)?;
+        let mut hidden = 0;
+        let mut solution = SolutionActions::default();
+        for CommitChange { path, is_deleted } in &changes {
+            if *is_deleted {
+                solution.delete(path);
+            } else if is_test(path) {
                 hidden += 1;
-                let target = folder.join("hidden").join(path);
-                fs::create_dir_all(target.parent().unwrap_or(folder)).map_err(io)?;
-                fs::write(&target, content).map_err(io)?;
+                copy_hidden(&work_tree, path, folder).map_err(io)?;
             } else {
-                let write = format!("write = {{ path = {}, text = {} }}", text(path), text(&content));
-                actions.push_str(&format!("[[session.do]]\n{write}\n"));
+                solution.write(path, &work_tree.join(path)).map_err(io)?;
             }
         }
-        let solution =
-            format!("[[session]]\nanswer = {{ status = \"done\", summary = \"done\" }}\n{actions}");
-        fs::write(folder.join("solution.toml"), solution).map_err(io)?;
+        if !solution.patched.is_empty() {
+            let patch = source.binary_patch(parent, &solution.patched)?;
+            solution.apply(&patch);
+        }
+        fs::write(folder.join("solution.toml"), solution.scenario()).map_err(io)?;
         let file = folder.join("case.toml");
-        let goal = self.git(&["log", "-1", "--format=%B", self.commit])?;
+        let goal = source.git(&["log", "-1", "--format=%B", commit])?;
         fs::write(&file, case_text(args, goal.trim(), hidden > 0)).map_err(io)?;
-        Ok(NewCaseOutput { id: args.id.clone(), file, hidden, changed })
+        source.write_bundle(parent, &files::absolute(&folder.join("base.bundle")))?;
+        Ok(NewCaseOutput { id: args.id.clone(), file, hidden, changed: changes.len() })
+    }
+}
+
+fn write_error(path: &Path, error: &io::Error) -> CommandError {
+    CommandError::io("could not write the case", path, error)
+}
+
+struct CommitChange {
+    path: String,
+    is_deleted: bool,
+}
+
+/// Copies a test of the commit to the hidden files of the case, with its mode.
+fn copy_hidden(work_tree: &Path, path: &str, folder: &Path) -> io::Result<()> {
+    let (source, target) = (work_tree.join(path), folder.join("hidden").join(path));
+    fs::create_dir_all(target.parent().unwrap_or(folder))?;
+    if source.is_symlink() {
+        return symlink(fs::read_link(source)?, target);
+    }
+    fs::copy(source, target).map(|_| ())
+}
+
+/// The file in the repository that a solution applies and removes.
+const PATCH_FILE: &str = ".solution.patch";
+
+/// The session that does what a commit did.
+#[derive(Default)]
+struct SolutionActions {
+    text: String,
+    /// Files that are neither text nor whole in a scenario: bytes, links, submodules.
+    patched: Vec<String>,
+}
+
+impl SolutionActions {
+    fn push(&mut self, action: &str) {
+        self.text.push_str(&format!("[[session.do]]\n{action}\n"));
+    }
+
+    fn delete(&mut self, path: &str) {
+        self.push(&format!("delete = {{ path = {} }}", text(path)));
+    }
+
+    fn write(&mut self, path: &str, source: &Path) -> io::Result<()> {
+        let metadata = fs::symlink_metadata(source)?;
+        let content = if metadata.is_file() { String::from_utf8(fs::read(source)?).ok() } else { None };
+        let Some(content) = content else {
+            self.patched.push(path.to_owned());
+            return Ok(());
+        };
+        self.push(&format!("write = {{ path = {}, text = {} }}", text(path), text(&content)));
+        let is_executable = metadata.permissions().mode() & 0o111 != 0;
+        let mode = if is_executable { "+x" } else { "-x" };
+        self.run(&["chmod", mode, "--", path]);
+        Ok(())
+    }
+
+    fn run(&mut self, argv: &[&str]) {
+        let words: Vec<String> = argv.iter().map(|word| text(word)).collect();
+        self.push(&format!("run = {{ argv = [{}] }}", words.join(", ")));
+    }
+
+    /// Applies a patch, unless an earlier session has.
+    fn apply(&mut self, patch: &str) {
+        self.push(&format!("write = {{ path = {}, text = {} }}", text(PATCH_FILE), text(patch)));
+        let script =
+            format!("git apply --reverse --check {PATCH_FILE} 2>/dev/null || git apply {PATCH_FILE}");
+        self.run(&["sh", "-c", &script]);
+        self.delete(PATCH_FILE);
+    }
+
+    fn scenario(&self) -> String {
+        format!("[[session]]\nanswer = {{ status = \"done\", summary = \"done\" }}\n{}", self.text)
     }
 }
 

@@ -188,7 +188,8 @@ impl Regrader<'_> {
             scratch: &self.scratch,
             is_completed: exit == 0,
         };
-        let checks = grader.grade(&workspace.repository).map_err(|error: io::Error| error.to_string())?;
+        let graded = grader.grade(&workspace.repository).map_err(|error: io::Error| error.to_string())?;
+        let checks = graded.results;
         let verdict = classify(&LoopEnd::Exited(exit), &RunnerReport::default(), &checks.checks);
         let after = verdict.outcome;
         let before = stored.meta.outcome;

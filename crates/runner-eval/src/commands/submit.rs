@@ -45,7 +45,10 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &SubmitArgs) -> Result<SubmitOu
 /// Options of a submission that every machine gets. Machines that share a folder see what the whole run has spent; of several
 /// that do not (`separate`), each gets its part of the budget.
 fn passed_options(args: &SubmitScope, separate: u32) -> Vec<String> {
-    let mut options = Vec::new();
+    let mut options = vec!["--isolation".to_owned(), args.isolation.as_str().to_owned()];
+    if let Some(check) = &args.provider_check {
+        options.extend(["--provider-check".to_owned(), check.clone()]);
+    }
     if let Some(usd) = args.budget_usd {
         options.extend(["--budget-usd".to_owned(), (usd / f64::from(separate)).to_string()]);
     }
@@ -131,7 +134,8 @@ fn array_script(
 ) -> Result<String, CommandError> {
     let partitions = args.common.partitions;
     let throttle = args.throttle.map(|most| format!("%{most}")).unwrap_or_default();
-    let options: String = passed_options(&args.common, 1).iter().map(|word| format!(" {word}")).collect();
+    let options: String =
+        passed_options(&args.common, 1).iter().map(|word| format!(" {}", shell_word(word))).collect();
     let time = args.time.as_ref().map(|time| format!("#SBATCH --time={time}\n")).unwrap_or_default();
     Ok(format!(
         "{}#SBATCH --array=0-{}{throttle}\n#SBATCH --output={}/%a.log\n#SBATCH --open-mode=append\n\
@@ -259,7 +263,18 @@ fn remote_command(global: &EvalGlobalArgs) -> Result<String, CommandError> {
 }
 
 fn shell_quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
+    quoted(&path.display().to_string())
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// A word that a shell reads as it is.
+fn shell_word(word: &str) -> String {
+    let is_plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/' | '=' | '+');
+    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { quoted(word) }
 }
 
 /// Submits a script to Slurm and returns the id of the job.
@@ -344,5 +359,16 @@ impl CommandOutput for SubmitOutput {
             text.push_str(&format!("Next: runner eval merge --run {}  # progress\n", self.run));
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_with_special_characters_are_quoted() {
+        assert_eq!(shell_word("max_attempts_default=1"), "max_attempts_default=1");
+        assert_eq!(shell_word("a b'c"), "'a b'\\''c'");
     }
 }

@@ -24,7 +24,7 @@ use crate::execution::process::{
 use crate::execution::quota::{TrialQuotas, WatchedRun, run_watched};
 use crate::execution::sandbox::{SandboxAccess, SandboxPrograms};
 use crate::execution::workspace::{Workspace, case_variables};
-use crate::execution::{judge_output, junit_counts, rootfs};
+use crate::execution::{disk_share, judge_output, junit_counts, rootfs};
 use crate::files;
 use crate::result::{CheckResult, CheckResults};
 
@@ -47,6 +47,13 @@ pub(crate) struct Grader<'a> {
     pub(crate) scratch: &'a Path,
     /// Whether `runner loop` exited with 0.
     pub(crate) is_completed: bool,
+}
+
+/// The checks of a trial's work.
+pub(crate) struct GradedWork {
+    pub(crate) results: CheckResults,
+    /// Folders that could not be read or copied, so that no check saw them.
+    pub(crate) skipped_folders: u64,
 }
 
 /// Why a check did not pass.
@@ -93,15 +100,15 @@ impl From<CheckFailure> for CheckOutcome {
 
 impl Grader<'_> {
     /// Copies the repository and runs every check on the copy.
-    pub(crate) fn grade(&self, repository: &Path) -> io::Result<CheckResults> {
+    pub(crate) fn grade(&self, repository: &Path) -> io::Result<GradedWork> {
         let copy = self.scratch.join("checked");
         files::remove_any(&copy)?;
-        files::copy_tree(repository, &copy)?;
+        let skipped_folders = files::copy_tree(repository, &copy)?;
         let results = self.run_checks(&copy);
         for name in ["checked", "control", "control.trial", "judge", "tmp"] {
             let _ = files::remove_any(&self.scratch.join(name));
         }
-        Ok(results)
+        Ok(GradedWork { results, skipped_folders })
     }
 
     /// Hidden checks run after all others; the results keep the order of the case file.
@@ -164,6 +171,10 @@ impl Grader<'_> {
             };
             workspace.create(self.loaded, self.commands).is_ok().then_some(workspace.repository)
         };
+        // On a full disk, the check proves nothing about itself: the work may have filled it.
+        if disk_share::is_full(self.scratch) {
+            return false;
+        }
         let Some(copy) = control.get_or_init(create) else { return false };
         let outcome = CheckedCopy { grader: self, copy }.run(check);
         matches!(outcome.failure, Some(CheckFailure::NotRun { how: again, .. }) if again == how)

@@ -89,18 +89,21 @@ pub(crate) fn stop_reason(log: &[u8]) -> Option<String> {
 
 /// Counts iterations in the output of the loop, which arrives in arbitrary pieces.
 #[derive(Default)]
-pub(crate) struct IterationCounter {
+pub(crate) struct LoopCounter {
     partial_line: Vec<u8>,
     iterations: u32,
+    /// Whether a session was planned.
+    pub(crate) has_session: bool,
 }
 
-impl IterationCounter {
+impl LoopCounter {
     /// The new number of iterations, if it changed.
     pub(crate) fn add(&mut self, bytes: &[u8]) -> Option<u32> {
         self.partial_line.extend_from_slice(bytes);
         let complete = self.partial_line.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         let rest = self.partial_line.split_off(complete);
         let lines = std::mem::replace(&mut self.partial_line, rest);
+        self.has_session |= lines.split(|byte| *byte == b'\n').any(|line| is_event(line, "planned"));
         let decided = count_iterations(&lines);
         self.iterations += u32::try_from(decided).unwrap_or_default();
         (decided > 0).then_some(self.iterations)
@@ -144,10 +147,13 @@ mod tests {
 
     #[test]
     fn iterations_are_counted_across_pieces_of_output() {
-        let mut counter = IterationCounter::default();
+        let mut counter = LoopCounter::default();
         assert_eq!(counter.add(b"{\"event\":\"dec"), None);
         assert_eq!(counter.add(b"ided\"}\n{\"event\":\"decided\"}\n{\"ev"), Some(2));
-        assert_eq!(counter.add(b"ent\":\"agent\"}\n"), None);
+        assert_eq!(counter.add(b"ent\":\"agent\"}\n{\"event\":\"planned"), None);
+        assert!(!counter.has_session);
+        assert_eq!(counter.add(b"\"}\n"), None);
+        assert!(counter.has_session);
     }
 
     #[test]

@@ -8,14 +8,14 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use runner_term::CommandError;
+use runner_term::{CommandError, CommandExit};
 use supervise::{CancelHandle, StopRequest};
 
 use crate::args::IsolationMode;
 use crate::case::suite::LoadedCase;
 use crate::execution::runner_under_test::RunnerUnderTest;
 use crate::execution::worker::{
-    WorkerCommand, WorkerEnd, WorkerJob, WorkerMessage, WorkerProcess, send_command,
+    LOOP_PHASE, WorkerCommand, WorkerEnd, WorkerJob, WorkerMessage, WorkerProcess, send_command,
 };
 use crate::files::absolute;
 use crate::plan::arm::ExperimentArm;
@@ -183,8 +183,8 @@ impl PoolState<'_> {
         Ok(())
     }
 
-    /// Makes one attempt; none if the trial already has a final result. If the worker is killed, another one records that
-    /// as the result: an agent must not gain from killing it.
+    /// Makes one attempt; none if the trial already has a final result. If the worker is killed, or fails once the loop has begun,
+    /// another one records that as the result: an agent must gain nothing from it, and other trials must not suffer.
     fn run_attempt(
         &self,
         queued: &QueuedTrial,
@@ -198,7 +198,12 @@ impl PoolState<'_> {
             && !self.is_halted()
         {
             job.killed_worker = Some(exit);
-            return Ok(self.run_worker(&job, events)?.meta);
+            let recorded = self.run_worker(&job, events)?;
+            if let WorkerEnd::Died(exit) = &recorded.end {
+                let what = format!("no result of {}: the worker {exit}", job.trial.slug());
+                locked(&self.failure).get_or_insert(CommandError::new("worker", CommandExit::FAILURE, what));
+            }
+            return Ok(recorded.meta);
         }
         Ok(worked.meta)
     }
@@ -209,7 +214,9 @@ impl PoolState<'_> {
             locked(&self.workers).insert(worker.id(), input);
         }
         let mut meta = None;
+        let mut has_begun = job.killed_worker.is_some();
         let result = worker.wait(|message| {
+            has_begun |= matches!(&message, WorkerMessage::Phase(phase) if phase == LOOP_PHASE);
             if let WorkerMessage::Finished(finished) = &message {
                 *locked(&self.spending) = self.pool.run.spending();
                 meta = Some((**finished).clone());
@@ -221,7 +228,15 @@ impl PoolState<'_> {
             // A worker that was stopped may fail in any way; its error is not worth reporting.
             return Ok(WorkedAttempt { end: WorkerEnd::Exited, meta });
         }
-        result.map(|end| WorkedAttempt { end, meta })
+        match result {
+            Err(error) if has_begun => {
+                let json = error.json();
+                let why = json.get("message").and_then(|message| message.as_str()).unwrap_or_default();
+                let end = WorkerEnd::Died(format!("failed: {why}"));
+                Ok(WorkedAttempt { end, meta })
+            }
+            result => result.map(|end| WorkedAttempt { end, meta }),
+        }
     }
 
     fn worker_job(&self, queued: &QueuedTrial) -> Result<WorkerJob, CommandError> {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,11 +11,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use supervise::IoError;
 
 use crate::case::Case;
+use crate::execution::disk_share;
 use crate::execution::process::{CommandResult, CommandRunner, CommandSpec};
 use crate::execution::sandbox::ProcessQuotas;
+use crate::files::agent_folders::{DiskUsage, FOLDER_DEPTH_MAX, UsageLimit};
 
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
-/// The disk is measured in every n-th sample, because that reads every folder.
+/// The files are measured in every n-th sample, because that reads every folder, and in every one while the disk is full.
 const DISK_EVERY: u32 = 8;
 /// A folder with more entries than this is over any quota; counting stops there.
 const ENTRIES_MAX: u64 = 2_000_000;
@@ -80,7 +82,8 @@ impl QuotaWatch<'_> {
         let mut state = self.lock();
         while !state.is_over {
             drop(state);
-            let is_disk_sample = sample % DISK_EVERY == DISK_EVERY - 1;
+            let is_full = self.quotas.folders.first().is_some_and(|folder| disk_share::is_full(folder));
+            let is_disk_sample = is_full || sample % DISK_EVERY == DISK_EVERY - 1;
             let excess = self.find_excess(is_disk_sample);
             state = self.lock();
             if let Some(what) = excess.filter(|_| !state.is_over) {
@@ -122,37 +125,17 @@ impl TrialQuotas {
         ProcessQuotas { file_bytes_max: self.disk_bytes, processes_max: self.processes }
     }
 
-    /// Which quota the files of the trial exceed, by their length: a sparse file counts whole, because copies fill it.
+    /// Which quota the files of the trial exceed.
     pub(crate) fn disk_excess(&self) -> Option<String> {
+        let limit = UsageLimit { bytes: self.disk_bytes, entries: ENTRIES_MAX };
         let mut total = DiskUsage::default();
         for folder in &self.folders {
-            total.add(folder, self.disk_bytes);
+            total.add(folder, limit);
         }
-        let is_over = total.bytes > self.disk_bytes || total.entries > ENTRIES_MAX;
-        is_over.then(|| format!("disk: more than {} MB", self.disk_bytes >> 20))
-    }
-}
-
-#[derive(Default)]
-struct DiskUsage {
-    bytes: u64,
-    entries: u64,
-}
-
-impl DiskUsage {
-    fn add(&mut self, folder: &Path, bytes_max: u64) {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            self.entries += 1;
-            if self.bytes > bytes_max || self.entries > ENTRIES_MAX {
-                return;
-            }
-            let Ok(metadata) = entry.metadata() else { continue };
-            if metadata.is_dir() {
-                self.add(&entry.path(), bytes_max);
-            } else {
-                self.bytes = self.bytes.saturating_add(metadata.len());
-            }
+        if total.is_too_deep {
+            return Some(format!("disk: folders nested more than {FOLDER_DEPTH_MAX} deep"));
         }
+        total.exceeds(limit).then(|| format!("disk: more than {} MB", self.disk_bytes >> 20))
     }
 }
 

@@ -1,6 +1,7 @@
 //! One attempt at one trial, from an empty folder to an unsigned result: set up, `runner start`, `runner loop`, capture,
 //! check, classify. [`super::worker`] calls it, signs the result and publishes it.
 
+mod capture;
 mod start;
 pub(crate) mod work_patch;
 
@@ -10,7 +11,6 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use runner_core::layout::Doc;
 use runner_core::model::cost::number;
 use runner_core::model::digest::Sha256;
 use runner_core::model::run_state::RunState;
@@ -22,17 +22,19 @@ use runner_term::CommandError;
 use supervise::{ExitReason, executables};
 
 use crate::case::suite::LoadedCase;
-use crate::execution::configured_agents;
 use crate::execution::grade::Grader;
-use crate::execution::loop_log::{self, IterationCounter, LoopProgress};
+use crate::execution::loop_log::{self, LoopCounter, LoopProgress};
 use crate::execution::metrics::loop_metrics;
 use crate::execution::process::{CommandResult, CommandRunner, CommandSandbox, CommandSpec};
 use crate::execution::quota::{TrialQuotas, WatchedRun, run_watched};
 use crate::execution::runner_under_test::machine_info;
 use crate::execution::sandbox::{SandboxAccess, SandboxPrograms, hidden_paths};
-use crate::execution::verdict::{LoopEnd, RunnerReport, TrialVerdict, classify, is_provider_failure};
-use crate::execution::worker::{WorkerJob, WorkerMessage};
+use crate::execution::verdict::{
+    LoopEnd, RunnerReport, TrialVerdict, classify, classify_lost_work, is_provider_failure,
+};
+use crate::execution::worker::{LOOP_PHASE, WorkerJob, WorkerMessage};
 use crate::execution::workspace::{TrialConfig, Workspace};
+use crate::execution::{configured_agents, disk_share};
 use crate::files;
 use crate::plan::TrialSubject;
 use crate::plan::agent::EvalAgent;
@@ -56,6 +58,8 @@ struct TrialConfinement {
     sandbox: Option<SandboxPrograms>,
     /// What the agent's code may not read.
     hidden: Vec<PathBuf>,
+    /// How many bytes it may write, by what was free on the disk before it began.
+    disk_bytes: u64,
 }
 
 pub(crate) struct TrialAttempt<'a> {
@@ -85,11 +89,13 @@ struct LoopResult {
     setup_secs: f64,
     /// The configuration that the run started with; none if it did not start.
     config: Option<TrialConfig>,
+    /// Whether code of the agent may have run. Known without the log, which an agent can keep from being written.
+    has_session: bool,
 }
 
 impl LoopResult {
     fn did_not_start(end: LoopEnd) -> Self {
-        Self { end, seconds: 0.0, setup_secs: 0.0, config: None }
+        Self { end, seconds: 0.0, setup_secs: 0.0, config: None, has_session: false }
     }
 }
 
@@ -123,6 +129,7 @@ impl<'a> TrialAttempt<'a> {
         let sandbox = SandboxPrograms::for_mode(job.isolation)
             .map_err(|why| CommandError::refused("isolation", "cannot isolate trials").cause(why))?;
         let hidden = hidden_paths(&job.hidden, std::env::var_os("HOME").as_deref());
+        let disk_bytes = disk_share::share(&job.workspaces, job.jobs);
         Ok(Self {
             job,
             loaded,
@@ -130,7 +137,7 @@ impl<'a> TrialAttempt<'a> {
             send,
             workspace,
             agent,
-            confinement: TrialConfinement { sandbox, hidden },
+            confinement: TrialConfinement { sandbox, hidden, disk_bytes },
             eval_run_id,
             number,
             staging,
@@ -145,12 +152,13 @@ impl<'a> TrialAttempt<'a> {
         fs::create_dir_all(&self.staging).map_err(fail)?;
         let missing = self.missing_programs();
         let checked = if let Some(exit) = &self.job.killed_worker {
-            self.record_killed(exit).map_err(fail)?
+            self.record_killed(exit)
         } else if missing.is_empty() {
-            self.run_and_check().map_err(fail)?
+            self.run_and_check()
         } else {
             CheckedLoop::unchecked(LoopEnd::MissingTool(String::new()), TrialVerdict::skipped(&missing))
         };
+        self.make_room();
         let config = checked.loop_result.config.as_ref().map(|config| config.normalized.clone());
         fs::write(self.staging.join(CHECKS_FILE), canonical_json(&checked.checks)).map_err(fail)?;
         let meta = self.meta(checked, started, started_ms);
@@ -161,11 +169,13 @@ impl<'a> TrialAttempt<'a> {
     }
 
     /// A result for an attempt whose worker died: what the run left, and no checks.
-    fn record_killed(&self, exit: &str) -> io::Result<CheckedLoop> {
-        self.capture()?;
+    fn record_killed(&self, exit: &str) -> CheckedLoop {
+        if let Err(error) = self.capture() {
+            (self.send)(WorkerMessage::Note(format!("could not keep what the run left: {error}")));
+        }
         let end = LoopEnd::Killed(format!("the worker process {exit}"));
         let verdict = classify(&end, &RunnerReport::default(), &[]);
-        Ok(CheckedLoop::unchecked(end, verdict))
+        CheckedLoop::unchecked(end, verdict)
     }
 
     fn missing_programs(&self) -> Vec<&str> {
@@ -173,29 +183,32 @@ impl<'a> TrialAttempt<'a> {
         required.filter(|program| executables::find(program, None).is_none()).collect()
     }
 
-    fn run_and_check(&self) -> io::Result<CheckedLoop> {
+    fn run_and_check(&self) -> CheckedLoop {
         let loop_result = self.run_loop();
-        self.capture()?;
+        let mut loss = self.capture().err();
         let checks_started = Instant::now();
-        let checks = match loop_result.end {
-            LoopEnd::Stopped | LoopEnd::Exceeded(_) | LoopEnd::MissingTool(_) | LoopEnd::DidNotStart(_) => {
-                CheckResults::new(Vec::new())
+        let mut checks = CheckResults::new(Vec::new());
+        if loss.is_none() && loop_result.end.leaves_work() {
+            match self.grade(&loop_result) {
+                Ok(results) => checks = results,
+                Err(error) => loss = Some(error),
             }
-            LoopEnd::Exited(_) | LoopEnd::TimedOut | LoopEnd::Killed(_) => self.grade(&loop_result)?,
-        };
+        }
         let check_secs = checks_started.elapsed().as_secs_f64();
         self.tear_down();
-        let report = self.runner_report(loop_result.config.as_ref());
-        let verdict = classify(&loop_result.end, &report, &checks.checks);
-        Ok(CheckedLoop { loop_result, checks, check_secs, verdict })
+        let report = self.runner_report(&loop_result);
+        let verdict = match loss {
+            Some(error) if loop_result.end.leaves_work() => classify_lost_work(&report, &error),
+            _ => classify(&loop_result.end, &report, &checks.checks),
+        };
+        CheckedLoop { loop_result, checks, check_secs, verdict }
     }
 
     fn quotas(&self) -> TrialQuotas {
         let home = self.workspace.private.join("home");
-        TrialQuotas::of_case(
-            &self.loaded.case,
-            vec![self.workspace.repository.clone(), self.temporary(), home],
-        )
+        let folders = vec![self.workspace.repository.clone(), self.temporary(), home];
+        let quotas = TrialQuotas::of_case(&self.loaded.case, folders);
+        TrialQuotas { disk_bytes: quotas.disk_bytes.min(self.confinement.disk_bytes), ..quotas }
     }
 
     /// Creates the repository and runs `runner init`, `runner start` and `runner loop` in it.
@@ -208,8 +221,8 @@ impl<'a> TrialAttempt<'a> {
             Err(end) => return LoopResult::did_not_start(end),
         };
         let setup_secs = setup_started.elapsed().as_secs_f64();
-        self.send_phase("loop");
-        let counter = RefCell::new(IterationCounter::default());
+        self.send_phase(LOOP_PHASE);
+        let counter = RefCell::new(LoopCounter::default());
         let on_output = |bytes: &[u8]| {
             if let Some(iterations) = counter.borrow_mut().add(bytes) {
                 (self.send)(WorkerMessage::Iterations(iterations));
@@ -226,16 +239,17 @@ impl<'a> TrialAttempt<'a> {
         {
             (self.send)(WorkerMessage::Note(format!("could not keep a renewed login: {error}")));
         }
-        let config = Some(config);
-        match (exceeded, result) {
-            (Some(what), Ok(result)) if !self.commands.is_stopping() => {
-                LoopResult { end: LoopEnd::Exceeded(what), seconds: result.seconds, setup_secs, config }
+        let seconds = result.as_ref().map_or(0.0, |result| result.seconds);
+        let has_session = counter.borrow().has_session;
+        let end = match (exceeded, result) {
+            (_, Err(error)) if !has_session => {
+                return LoopResult::did_not_start(LoopEnd::DidNotStart(error.to_string()));
             }
-            (_, Err(error)) => LoopResult::did_not_start(LoopEnd::DidNotStart(error.to_string())),
-            (_, Ok(result)) => {
-                LoopResult { end: self.loop_end(&result), seconds: result.seconds, setup_secs, config }
-            }
-        }
+            (Some(what), _) if !self.commands.is_stopping() => LoopEnd::Exceeded(what),
+            (_, Err(error)) => LoopEnd::Killed(format!("the runner is lost ({error})")),
+            (_, Ok(result)) => self.loop_end(&result),
+        };
+        LoopResult { end, seconds, setup_secs, config: Some(config), has_session }
     }
 
     fn loop_end(&self, result: &CommandResult) -> LoopEnd {
@@ -258,23 +272,6 @@ impl<'a> TrialAttempt<'a> {
         (self.send)(WorkerMessage::Phase(phase.to_owned()));
     }
 
-    /// Copies what the run left into the result: its documents and the folders of its iterations. Links, which an agent
-    /// may have created, are not followed.
-    fn capture(&self) -> io::Result<()> {
-        for (doc, name) in [(Doc::Tree, "tree.json"), (Doc::RunState, "run_state.json")] {
-            let path = self.workspace.document(doc);
-            if fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
-                fs::copy(path, self.staging.join(name))?;
-            }
-        }
-        let folder = self.workspace.document(Doc::Goal).with_file_name(ITERATIONS);
-        if fs::symlink_metadata(&folder).is_ok_and(|metadata| metadata.is_dir()) {
-            files::copy_tree(&folder, &self.staging.join(ITERATIONS))?;
-        }
-        self.capture_patch();
-        Ok(())
-    }
-
     /// Runs the checks on a copy: the workspace stays as the run left it and never contains hidden files.
     fn grade(&self, loop_result: &LoopResult) -> io::Result<CheckResults> {
         self.send_phase("checks");
@@ -287,7 +284,9 @@ impl<'a> TrialAttempt<'a> {
             scratch: &self.workspace.private,
             is_completed: loop_result.end == LoopEnd::Exited(0),
         };
-        grader.grade(&self.workspace.repository)
+        let graded = grader.grade(&self.workspace.repository)?;
+        self.note_skipped(graded.skipped_folders);
+        Ok(graded.results)
     }
 
     /// Teardown runs in the agent's repository: git, make and other programs run what its files and its configuration name.
@@ -321,11 +320,12 @@ impl<'a> TrialAttempt<'a> {
         RunState::decode(&fs::read(self.staging.join("run_state.json")).ok()?).ok()
     }
 
-    fn runner_report(&self, config: Option<&TrialConfig>) -> RunnerReport {
+    fn runner_report(&self, loop_result: &LoopResult) -> RunnerReport {
         let log = self.loop_log();
-        let progress = LoopProgress::read(&log);
+        let mut progress = LoopProgress::read(&log);
+        progress.has_session |= loop_result.has_session;
         let last = progress.outcomes.last().copied();
-        let config = config.map(|config| config.text.as_str());
+        let config = loop_result.config.as_ref().map(|config| config.text.as_str());
         let confirm =
             |last| is_provider_failure(last) && self.confirm_provider_failure(last, &progress, config);
         RunnerReport {

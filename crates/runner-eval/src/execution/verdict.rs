@@ -5,6 +5,8 @@
 //! provider's side confirms that it failed, or the grader is broken. Anything else would be a way out for an agent that
 //! is about to fail.
 
+use std::io;
+
 use runner_core::step::{Outcome as IterationOutcome, OutcomeClass};
 
 use crate::execution::loop_log::LoopProgress;
@@ -37,6 +39,14 @@ impl LoopEnd {
             | Self::Killed(_)
             | Self::MissingTool(_)
             | Self::DidNotStart(_) => None,
+        }
+    }
+
+    /// Whether there is work of an agent to keep and to check.
+    pub(crate) fn leaves_work(&self) -> bool {
+        match self {
+            Self::Exited(_) | Self::TimedOut | Self::Killed(_) => true,
+            Self::Exceeded(_) | Self::Stopped | Self::MissingTool(_) | Self::DidNotStart(_) => false,
         }
     }
 }
@@ -114,6 +124,13 @@ pub(crate) fn classify(end: &LoopEnd, report: &RunnerReport, checks: &[CheckResu
         LoopEnd::MissingTool(why) => TrialVerdict::error(FailureCause::MissingTool, why.clone()),
         LoopEnd::DidNotStart(why) => TrialVerdict::error(FailureCause::Harness, why.clone()),
     }
+}
+
+/// Classifies a trial whose work could not be kept or checked. Agents decide what they leave, so after the first session it
+/// counts.
+pub(crate) fn classify_lost_work(report: &RunnerReport, error: &io::Error) -> TrialVerdict {
+    let cause = if report.progress.has_session { FailureCause::Limit } else { FailureCause::Harness };
+    TrialVerdict::error(cause, format!("could not keep or check what the run left: {error}"))
 }
 
 fn classify_completed(checks: &[CheckResult]) -> TrialVerdict {
@@ -331,6 +348,15 @@ mod tests {
         }
         let removed = report(&[IterationOutcome::AgentNotStarted], false);
         assert_eq!(classify(&LoopEnd::Exited(1), &removed, &[]).cause, Some(FailureCause::Agent));
+    }
+
+    #[test]
+    fn work_that_cannot_be_kept_is_scored_after_the_first_session() {
+        let error = || io::Error::from(io::ErrorKind::StorageFull);
+        let begun = report(&[IterationOutcome::Passed], false);
+        assert_eq!(classify_lost_work(&begun, &error()).cause, Some(FailureCause::Limit));
+        let unbegun = RunnerReport::default();
+        assert_eq!(classify_lost_work(&unbegun, &error()).cause, Some(FailureCause::Harness));
     }
 
     #[test]

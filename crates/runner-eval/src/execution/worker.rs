@@ -32,6 +32,9 @@ use crate::result::{RunnerVersion, TrialMeta};
 /// The first argument that makes this binary a worker.
 const WORKER_ARGUMENT: &str = "__work";
 
+/// The phase in which code of the agent runs.
+pub(crate) const LOOP_PHASE: &str = "loop";
+
 /// What a worker has to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WorkerJob {

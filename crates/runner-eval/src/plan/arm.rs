@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -102,8 +103,11 @@ impl ExperimentArm {
         let prompts_sha256 = match &prompts {
             None => None,
             Some(path) => {
-                let digest = files::digest_tree(path, &[]);
-                Some(digest.map_err(|error| format!("`{}`: {error}", path.display()))?.to_string())
+                let fail = |error: io::Error| format!("`{}`: {error}", path.display());
+                if !path.is_dir() || files::relative_files(path).map_err(fail)?.is_empty() {
+                    return Err(format!("`{}` is not a folder with prompt templates", path.display()));
+                }
+                Some(files::digest_tree(path, &[]).map_err(fail)?.to_string())
             }
         };
         let leaf_checks =
@@ -320,6 +324,20 @@ mod tests {
         assert_eq!("one:a=1".parse::<ArmSpec>().unwrap().name, "one");
         assert!("nonsense".parse::<ArmSpec>().is_err());
         assert!("a=1,a.b=2".parse::<ArmSpec>().is_err());
+    }
+
+    #[test]
+    fn prompts_must_be_a_folder_with_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let arm = || {
+            let settings = Table::from_iter([("prompts".to_owned(), Value::String("p".to_owned()))]);
+            ExperimentArm::new("short".to_owned(), settings, folder.path())
+        };
+        assert!(arm().is_err());
+        fs::create_dir(folder.path().join("p")).unwrap();
+        assert!(arm().unwrap_err().contains("is not a folder with prompt templates"));
+        fs::write(folder.path().join("p/leaf.md"), "x").unwrap();
+        assert!(arm().unwrap().prompts_sha256.is_some());
     }
 
     #[test]

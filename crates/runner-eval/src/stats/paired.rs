@@ -89,7 +89,8 @@ pub(crate) struct MeanDifference {
 }
 
 /// What a difference shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum ShownDirection {
     Better,
     Worse,

@@ -1,13 +1,14 @@
 //! Agents that try to be excused from scores, to read what is hidden, or to forge results. Each gets its true score.
 
 use std::fs;
-use std::time::Duration;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
 
 use testkit::oracle::assert_no_processes_of;
 use testkit::processes::wait_for;
 use testkit::test_repo::run;
 
-use crate::{RecordedAttempt, Suite, shell};
+use crate::{RecordedAttempt, Suite, runner, shell};
 
 fn only_result(suite: &Suite) -> RecordedAttempt {
     let mut results = suite.results();
@@ -85,7 +86,7 @@ fn agent_that_signals_every_process_it_sees_is_scored() {
 fn killed_worker_is_a_result() {
     let suite = Suite::new();
     suite.add("victim", "", "[[session.do]]\nwrite = { path = \"begun\", text = \"x\" }\n[[session.do]]\nsleep = { ms = 20000 }\n");
-    let mut child = suite.command(&["run"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child = suite.command(&["run"]).stdout(Stdio::piped()).spawn().unwrap();
     wait_for("the agent's file", || suite.repo.path("eval/workspaces/victim_latest/begun").exists());
     let children = run(suite.repo.command("ps").args(["-o", "pid=", "--ppid", &child.id().to_string()])).ok();
     let worker: i32 = children.stdout.trim().parse().unwrap();
@@ -217,13 +218,11 @@ fn too_many_processes_end_the_trial() {
     suite.add(
         "forks",
         "",
-        &shell("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 20 & done; wait"),
+        &shell("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 3000 & done; wait"),
     );
     let case = suite.repo.read("eval/cases/forks/case.toml");
     suite.repo.write("eval/cases/forks/case.toml", format!("[limits]\nprocesses = 16\n{case}"));
-    let started = std::time::Instant::now();
     suite.eval(&["run"]);
-    assert!(started.elapsed() < Duration::from_secs(19), "it was not stopped");
     assert_scored_failure(&suite);
 }
 
@@ -258,8 +257,8 @@ fn too_much_memory_ends_the_trial() {
 }
 
 /// Reads what it must not see, leaves its name for later trials (the sessions of one trial share their folders), plants programs that git may run, and links out of the
-/// workspace. In even trials it then does its work; in odd ones it reports a failure of its provider, removes documents and
-/// kills everything. `loot` must stay empty.
+/// workspace. In even trials it then does its work; in odd ones it reports a failure of its provider, removes documents, leaves folders
+/// that no path can name, and kills everything. It also asks the page with the results, at ADDRESS. `loot` must stay empty.
 const ATTACK: &str = r#"
 work=$PWD; loot=$work/loot; : > "$loot"
 find "$work" -name 'secret*' >> "$loot"
@@ -275,6 +274,11 @@ for setting in core.fsmonitor diff.external core.pager core.sshCommand; do git c
 mkdir -p .git/hooks; for hook in post-checkout post-commit pre-commit; do cp evil .git/hooks/$hook; done 2>/dev/null
 ln -s ../../../../results .runner/iterations/link 2>/dev/null; ln -s / outside 2>/dev/null; rm -f outside
 echo broken > /proc/1/exe 2>/dev/null
+for page in 'api/eval?run=r' api/snapshot trial/attacker/r.case.t01.a1/api/iterations; do
+    python3 -c 'import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=5).read())' "http://ADDRESS/$page" >> "$loot" 2>/dev/null
+done
+nest() { python3 -c 'import os; [(os.mkdir("d" * 200), os.chdir("d" * 200)) for _ in range(30)]'; }
+(cd /tmp && nest)
 case $work in
     *t[0-9]*[02468].a1) printf 'exit 0
 ' > t.sh; touch done.txt; exit 0;;
@@ -282,18 +286,49 @@ esac
 printf '{"fault": {"fault": "refused", "why": "x"}}' > "$RUNNER_REPORT"
 printf 'kill -TERM 1; kill -KILL -1; exit 1' > t.sh
 for fd in /proc/1/fd/*; do echo '{"finished": null}' > "$fd"; done 2>/dev/null
+(nest)
+case $work in *t[0-9]*[159].a1) for pid in $(ps -A -o pid=); do kill -KILL $pid; done 2>/dev/null;; esac
 for pid in $(ps -A -o pid=); do kill -TERM $pid; done 2>/dev/null
 rm -rf .git/index .runner/state 2>/dev/null
 touch done.txt
 exit 1
 "#;
 
+/// The page with the results of a suite; dropping it ends the server.
+struct ResultsPage {
+    server: Child,
+    address: String,
+}
+
+impl ResultsPage {
+    fn of(suite: &Suite) -> Self {
+        let program = runner().with_file_name("runner-ui");
+        assert!(program.is_file(), "`{}` is missing: cargo build -p runner-ui", program.display());
+        fs::create_dir_all(suite.repo.path("eval/results")).unwrap();
+        let mut command = suite.repo.command(&program);
+        let mut server = command.args(["--eval", "--port", "0"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.split_once("http://").unwrap_or_else(|| panic!("{line}")).1;
+        let address = address.split('/').next().unwrap().to_owned();
+        Self { server, address }
+    }
+}
+
+impl Drop for ResultsPage {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
 /// `just eval-attack` runs 200 trials. Every second one does the work and must count as a success, all others as a failure.
 #[test]
 fn agent_that_tries_everything_gets_its_true_score() {
     let trials = std::env::var("EVAL_ATTACK_TRIALS").unwrap_or_else(|_| "2".to_owned());
     let suite = Suite::on_disk();
-    suite.add("attacker", "hidden = \"hidden\"\n", &shell(ATTACK));
+    let page = ResultsPage::of(&suite);
+    suite.add("attacker", "hidden = \"hidden\"\n", &shell(&ATTACK.replace("ADDRESS", &page.address)));
     suite.repo.write("eval/cases/attacker/hidden/secret.txt", "a hidden secret\n");
     let case = suite.repo.read("eval/cases/attacker/case.toml");
     let check =
@@ -316,5 +351,6 @@ fn agent_that_tries_everything_gets_its_true_score() {
     );
     let report = suite.json(&["report", "table", "r"]);
     assert_eq!(report["agents"][0]["unscored"], 0, "{report}");
+    drop(page);
     assert_no_processes_of(suite.repo.outside());
 }

@@ -222,3 +222,35 @@ fn workflow_of_github_works_on_machines_without_a_shared_folder() {
     on_machine(&suite, "merger", &commands[1]).ok();
     assert!(suite.repo.read("merger/report.html").contains("<h1>Evaluation p</h1>"));
 }
+
+#[test]
+fn submitted_trials_require_their_sandbox_and_get_the_provider_check() {
+    let suite = Suite::with_cases(&["a"]);
+    let dry = |engine: &[&str]| {
+        let check = ["--run", "p", "--dry-run", "--provider-check", "curl -f x"];
+        suite.eval(&[&["submit"], engine, &check].concat()).ok().stdout
+    };
+    let options = "--isolation required --provider-check 'curl -f x'";
+    for engine in ["slurm", "actions"] {
+        let text = dry(&[engine]);
+        assert!(text.contains(options), "{text}");
+    }
+    assert!(dry(&["actions"]).contains("sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"));
+    assert!(dry(&["slurm", "--isolation", "off"]).contains("--isolation off"));
+    let submit = ["submit", "k8s", "--run", "p", "--image", "x", "--user", "7", "--dry-run"];
+    let pod = |more: &[&str]| {
+        let dry = suite.json(&[&submit, more].concat());
+        let jobs: Value = serde_json::from_str(dry["files"][0]["text"].as_str().unwrap()).unwrap();
+        jobs["items"][0]["spec"]["template"]["spec"].clone()
+    };
+    let default = pod(&[]);
+    let command = default["containers"][0]["command"].to_string();
+    assert!(command.contains("\"--isolation\",\"required\""), "{default}");
+    assert_eq!(default["containers"][0]["securityContext"]["seccompProfile"]["type"], "Unconfined");
+    assert_eq!((&default["securityContext"]["runAsUser"], &default["hostUsers"]), (&7.into(), &Value::Null));
+    let unmasked = pod(&["--unmask-proc", "--seccomp", "RuntimeDefault"]);
+    let security = &unmasked["containers"][0]["securityContext"];
+    assert_eq!((&security["procMount"], &unmasked["hostUsers"]), (&"Unmasked".into(), &false.into()));
+    assert_eq!(security["seccompProfile"]["type"], "RuntimeDefault");
+    assert_eq!(pod(&["--privileged"])["containers"][0]["securityContext"]["privileged"], true);
+}

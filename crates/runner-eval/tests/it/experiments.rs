@@ -255,6 +255,27 @@ fn case_is_made_from_a_commit() {
 }
 
 #[test]
+fn case_from_a_commit_keeps_names_bytes_modes_and_links() {
+    let suite = Suite::new();
+    suite.repo.git(&["init", "-q", "-b", "main"]);
+    suite.repo.write("data.bin", "old");
+    suite.repo.commit_all("first");
+    suite.repo.write("data.bin", [0_u8, 255, 10, 13, 200]);
+    suite.repo.write("grüße \"x\".txt", "hallo\n");
+    suite.repo.write("tool", "#!/bin/sh\necho tool\n");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(suite.repo.path("tool"), executable).unwrap();
+    std::os::unix::fs::symlink("tool", suite.repo.path("link")).unwrap();
+    let test = "test \"$(od -An -tu1 data.bin | tr -s ' ')\" = ' 0 255 10 13 200' && test \"$(cat grü*)\" = hallo && test \"$(./link)\" = tool\n";
+    suite.repo.write("tests/prüfung.sh", test);
+    suite.repo.commit_all("Add a tool");
+    let new = suite.eval(&["new", "tool", "--commit", "HEAD", "--check", "sh tests/prüfung.sh"]).ok();
+    assert!(new.stdout.contains("changed=5 hidden=1"), "{}", new.stdout);
+    let lint = suite.eval(&["lint", "--trials", "1"]);
+    assert!(lint.stdout.contains("case=tool ok=true"), "{}", lint.stdout);
+}
+
+#[test]
 fn tasks_of_other_frameworks_become_cases() {
     let suite = Suite::new();
     for (path, text) in [

@@ -16,6 +16,7 @@ mod experiments;
 mod formats;
 mod generated;
 mod isolation;
+mod lost_work;
 mod partitions;
 mod real_agents;
 mod report;

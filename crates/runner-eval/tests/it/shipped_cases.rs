@@ -84,6 +84,9 @@ fn sampled_cases_of_the_suite_pass_lint() {
         "fixes-a-ledger",
         "roman-numerals",
         "impossible-missing-data",
+        "recovers-from-a-broken-tool",
+        "recovers-from-a-flaky-guard",
+        "recovers-from-a-merge",
         "recovers-from-a-wrong-plan",
     ];
     let folder = cases();

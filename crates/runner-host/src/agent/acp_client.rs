@@ -27,6 +27,7 @@ use futures::{Stream, StreamExt, sink};
 use runner_core::agents::{AcpLine, AcpPermission};
 use supervise::signals::on_shutdown_signal;
 
+use super::acp_text::TextPieces;
 use super::command::SessionPaths;
 use super::session_folders::write_refusal;
 
@@ -83,13 +84,20 @@ pub fn run(session: &ClientSession) -> ExitCode {
     if is_success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Prints lines, from any thread.
+/// Prints lines, from any thread. The text of a message arrives in pieces: a key in two of them is replaced here, where they are
+/// known to belong together.
 #[derive(Clone, Default)]
-struct Reporter(Arc<Mutex<()>>);
+struct Reporter(Arc<Mutex<TextPieces>>);
 
 impl Reporter {
     fn print(&self, line: &AcpLine) {
-        let _printing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pieces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for line in pieces.lines(line) {
+            Self::write(&line);
+        }
+    }
+
+    fn write(line: &AcpLine) {
         let mut text = serde_json::to_vec(line).unwrap_or_default();
         text.push(b'\n');
         // The runner reads until this process ends; if it does not, no process needs the line.

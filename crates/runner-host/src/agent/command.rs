@@ -11,8 +11,9 @@ use runner_core::agents::{
 use runner_core::config::{CommandArgv, ExecutorKind, SandboxMode};
 use runner_core::step::{Job, SessionMode};
 
-use super::acp_client;
+use super::{acp_client, session_keys};
 use crate::fs::atomic;
+use crate::redaction;
 use supervise::executables;
 
 /// The hidden first argument that makes this binary the scripted agent.
@@ -158,6 +159,7 @@ fn known_agent_command(
         }
     };
     let line = command_line(agent, job, paths);
+    redaction::add_keys(session_keys::of_session(agent, &job.agent.executor, &line));
     Ok(PreparedCommand {
         argv: std::iter::once(path.into()).chain(line.arguments).collect(),
         environment: line.environment.into_iter().collect(),

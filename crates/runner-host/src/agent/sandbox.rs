@@ -298,7 +298,7 @@ impl Bubblewrap {
     }
 
     /// The beginning of a mount namespace in which everything is as it is outside.
-    fn outside_argv(&self) -> ArgvBuilder {
+    pub(super) fn outside_argv(&self) -> ArgvBuilder {
         let mut argv = ArgvBuilder(vec![self.program.clone().into()]);
         argv.words(&["--die-with-parent", "--unshare-user-try", "--dev-bind", "/", "/"]);
         argv
@@ -316,13 +316,13 @@ pub(crate) fn hidden_programs(command: &PreparedCommand, root: &Path) -> Vec<Pat
 }
 
 /// This program, if it is in a hidden folder: an agent may run it as a hook.
-fn hidden_own_program(root: &Path) -> Vec<PathBuf> {
+pub(super) fn hidden_own_program(root: &Path) -> Vec<PathBuf> {
     let program = std::env::current_exe().map(OsString::from);
     program.map_or_else(|_| Vec::new(), |program| hidden_but_needed(&[program], &[], root))
 }
 
 /// The user's home and the folders of PATH, as far as they are in hidden folders.
-fn hidden_folders_of_user(root: &Path) -> Vec<PathBuf> {
+pub(super) fn hidden_folders_of_user(root: &Path) -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).map(whole_environment);
     let home = std::env::var_os("HOME").map(PathBuf::from);
@@ -339,7 +339,11 @@ fn whole_environment(folder: PathBuf) -> PathBuf {
 }
 
 /// Paths in hidden folders that the command needs: a program or script on its command line, the home folder.
-fn hidden_but_needed(argv: &[OsString], environment: &[(OsString, OsString)], root: &Path) -> Vec<PathBuf> {
+pub(super) fn hidden_but_needed(
+    argv: &[OsString],
+    environment: &[(OsString, OsString)],
+    root: &Path,
+) -> Vec<PathBuf> {
     let home = environment.iter().find(|(name, _)| name == "HOME").map(|(_, value)| value);
     let is_hidden = |path: &PathBuf| {
         HIDDEN_FOLDERS.iter().any(|folder| path.starts_with(folder) && path != Path::new(folder))

@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use runner_core::text::one_line;
+use supervise::executables;
+
 use super::sandbox::canonical;
 use crate::agent::command::PreparedCommand;
 use crate::agent::user_sockets;
@@ -82,6 +85,15 @@ impl ArgvBuilder {
     }
 
     pub(super) fn hide_services(&mut self, allowed: &[String]) {
+        self.hide_service_sockets(allowed);
+        let trigger = Path::new("/proc/sysrq-trigger");
+        if trigger.exists() {
+            self.empty_file(trigger);
+        }
+    }
+
+    /// Hides the sockets of services of the system, and those that variables name.
+    pub(super) fn hide_service_sockets(&mut self, allowed: &[String]) {
         let is_hidden = |socket: &Path| {
             socket.exists() && !allowed.iter().any(|path| canonical(Path::new(path)) == socket)
         };
@@ -99,22 +111,19 @@ impl ArgvBuilder {
                 self.mount("--bind", &socket, &socket);
             }
         }
-        let trigger = Path::new("/proc/sysrq-trigger");
-        if trigger.exists() {
-            self.empty_file(trigger);
-        }
     }
 
-    /// Hides the sockets of services in the user's home: container services, agents of ssh and gpg. Their folders are hidden,
-    /// because a socket can vanish before the sandbox starts.
+    /// Hides the sockets of all running services: container services, agents of ssh and gpg, terminal multiplexers. Where it can
+    /// be, their folder is hidden, because a socket can vanish before the sandbox starts, and others can appear.
     pub(crate) fn hide_user_sockets(&mut self, root: &Path, allowed: &[String]) {
         let home = std::env::var_os("HOME").map(|home| canonical(Path::new(&home))).unwrap_or_default();
         let sockets = user_sockets::find(&home, root, allowed);
-        for folder in sockets.folders {
-            self.empty_folder(&folder);
+        let is_shown = |path: &&PathBuf| path.starts_with(&home) || !is_covered(path);
+        for folder in sockets.folders.iter().filter(is_shown) {
+            self.empty_folder(folder);
         }
-        for socket in sockets.in_home {
-            self.empty_file(&socket);
+        for socket in sockets.files.iter().filter(is_shown) {
+            self.empty_file(socket);
         }
     }
 }
@@ -136,6 +145,24 @@ impl ArgvBuilder {
         self.words(&["--"]).0.append(&mut command.argv);
         command.argv = self.0;
     }
+}
+
+/// Why bubblewrap could not set up a sandbox, if that is how a command line ended whose last `inner` words are the program's. The
+/// output alone does not decide: a program in the sandbox can print the same.
+pub(crate) fn bubblewrap_problem(
+    exit: i32,
+    output: &[u8],
+    argv: &[OsString],
+    inner: usize,
+    repository: &Path,
+) -> Option<String> {
+    if exit != 1 || !output.starts_with(b"bwrap: ") {
+        return None;
+    }
+    let (program, words) = argv.get(..argv.len().saturating_sub(inner))?.split_first()?;
+    let true_program = executables::find("true", Some(repository))?;
+    let args: Vec<OsString> = words.iter().cloned().chain([true_program.into()]).collect();
+    executables::probe(Path::new(program), &args).err().map(|why| one_line(&why))
 }
 
 /// Whether a path is in a folder that is empty in every sandbox.

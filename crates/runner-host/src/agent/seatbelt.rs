@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use runner_core::agents::RepositoryAccess;
 use supervise::executables;
 
-use super::sandbox::SandboxSpec;
+use super::sandbox::{SandboxSpec, canonical, expand_home};
 use super::sandbox_argv::TEMP_DIR_VARIABLES;
 use crate::agent::command::PreparedCommand;
 
@@ -73,13 +73,14 @@ fn profile(spec: &SandboxSpec) -> String {
     }
     // Folders cannot be replaced here, so that state of the agent's program is the user's.
     let state = spec.state.iter().map(|state| &state.path);
-    for path in spec.temporary.iter().chain(state).chain(&spec.writable) {
+    for path in state.chain(&spec.writable) {
         add(&mut rules, "allow file-write*", path);
     }
     for path in &spec.read_only {
         add(&mut rules, "deny file-write*", path);
     }
-    for path in &spec.session_files {
+    // They are in the git folder, which is read-only.
+    for path in spec.temporary.iter().chain(&spec.session_files) {
         add(&mut rules, "allow file-write*", path);
     }
     // Moving a folder away would take the read-only files inside of it along.
@@ -91,8 +92,8 @@ fn profile(spec: &SandboxSpec) -> String {
     for path in &spec.hidden {
         add(&mut rules, "deny file-read* file-write*", path);
     }
-    if let Some(heldout) = &spec.heldout {
-        add(&mut rules, "deny file-read*", Path::new(heldout));
+    if let Some(heldout) = spec.heldout.as_deref().and_then(expand_home) {
+        add(&mut rules, "deny file-read* file-write*", &canonical(&heldout));
     }
     rules.push_str("(deny signal (target others))\n(deny process-info* (target others))\n");
     if !spec.has_network {
@@ -171,6 +172,7 @@ mod tests {
             "/Users/me/.npm/x",
             "/Users/me/.cache/kilo/x",
             "/Users/me/work/.git/runner/session/x",
+            "/Users/me/work/.git/runner/tmp/x",
             "/dev/null",
         ] {
             assert!(allows_write(&profile, path), "{path}\n{profile}");
@@ -186,6 +188,18 @@ mod tests {
             assert!(!allows_write(&profile, path), "{path}\n{profile}");
         }
         assert!(profile.contains("(deny file-write-unlink (literal \"/Users/me/work/.runner/state\"))"));
+    }
+
+    #[test]
+    fn held_out_checks_are_hidden_wherever_the_configuration_says_they_are() {
+        let home = PathBuf::from(std::env::var_os("HOME").unwrap());
+        let folder = canonical(&home.join("no-such-checks"));
+        for heldout in ["~/no-such-checks".to_owned(), folder.display().to_string()] {
+            let profile = profile(&SandboxSpec { heldout: Some(heldout), ..spec() });
+            let rule = format!("(deny file-read* file-write* (subpath \"{}\"))", folder.display());
+            let (_, after) = profile.split_once(&rule).unwrap_or_else(|| panic!("{profile}"));
+            assert!(!after.contains("(allow file-"), "{profile}");
+        }
     }
 
     #[test]

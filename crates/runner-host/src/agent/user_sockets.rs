@@ -10,8 +10,8 @@ use crate::agent::sandbox::canonical;
 
 /// The kernel's list of sockets.
 const SOCKETS: &str = "/proc/net/unix";
-/// More folders than any user has services.
-const FOLDERS_MAX: usize = 100;
+/// More than any user has services.
+const SOCKETS_MAX: usize = 500;
 
 /// Variables that name the socket of a service, by its path or by an address.
 const VARIABLES: [&str; 4] = ["DOCKER_HOST", "CONTAINER_HOST", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS"];
@@ -29,20 +29,19 @@ pub(super) fn of_variables(variable: impl Fn(&str) -> Option<OsString>) -> Vec<P
     paths.filter(|path| path.is_absolute() && is_socket(path)).collect()
 }
 
-/// The sockets of services below the home folder.
+/// The sockets of services outside of the repository.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct UserSockets {
-    /// Their folders; without what is inside of the repository, and without folders that contain it or the home.
+    /// Their folders, as far as all of a folder can be hidden: in the home, and where a folder has nothing but sockets.
     pub(super) folders: Vec<PathBuf>,
-    /// Those in the home folder itself.
-    pub(super) in_home: Vec<PathBuf>,
+    /// The others.
+    pub(super) files: Vec<PathBuf>,
 }
 
-/// The sockets of the user's services that a sandbox hides: those that variables name, and those below the home folder.
+/// The sockets that a sandbox hides: those that the user's variables name, and all with a path that the kernel lists.
 pub(crate) fn hidden(allowed: &[String]) -> Vec<PathBuf> {
-    let home = std::env::var_os("HOME").map(|home| canonical(Path::new(&home)));
     let named = of_variables(|name| std::env::var_os(name)).into_iter().map(|path| canonical(&path));
-    let mut sockets = home.map(|home| below(&home, allowed)).unwrap_or_default();
+    let mut sockets = listed(allowed);
     sockets.extend(named.filter(|path| !is_allowed(path, allowed)));
     sockets.into_iter().collect()
 }
@@ -51,23 +50,36 @@ fn is_allowed(path: &Path, allowed: &[String]) -> bool {
     allowed.iter().any(|socket| canonical(Path::new(socket)) == path)
 }
 
-/// The sockets below a folder that no configuration allows.
-fn below(home: &Path, allowed: &[String]) -> BTreeSet<PathBuf> {
+/// The sockets that exist and that no configuration allows.
+fn listed(allowed: &[String]) -> BTreeSet<PathBuf> {
     let listed = fs::read_to_string(SOCKETS).unwrap_or_default();
-    let existing = paths(&listed).into_iter().filter(|path| is_socket(path));
-    let sockets = existing.map(|path| canonical(&path)).filter(|path| path.starts_with(home));
-    sockets.filter(|path| !is_allowed(path, allowed)).collect()
+    let existing = paths(&listed).into_iter().filter(|path| is_socket(path)).map(|path| canonical(&path));
+    existing.filter(|path| !is_allowed(path, allowed)).collect()
 }
 
+/// The sockets outside of a repository. A folder that has the home or the repository in it is not hidden.
 pub(super) fn find(home: &Path, root: &Path, allowed: &[String]) -> UserSockets {
-    let sockets = below(home, allowed);
-    let folders: BTreeSet<&Path> = sockets.iter().filter_map(|path| path.parent()).collect();
-    let is_hidden =
-        |folder: &&Path| !home.starts_with(folder) && !root.starts_with(folder) && !folder.starts_with(root);
-    UserSockets {
-        folders: folders.into_iter().filter(is_hidden).take(FOLDERS_MAX).map(Path::to_owned).collect(),
-        in_home: sockets.iter().filter(|path| path.parent() == Some(home)).cloned().collect(),
+    let mut found = UserSockets::default();
+    let mut seen = BTreeSet::new();
+    for path in listed(allowed).into_iter().filter(|path| !path.starts_with(root)).take(SOCKETS_MAX) {
+        let Some(folder) = path.parent() else { continue };
+        let contains_others = home.starts_with(folder) || root.starts_with(folder);
+        let is_services = || folder.starts_with(home) || has_only_sockets(folder);
+        let has_allowed = || allowed.iter().any(|path| canonical(Path::new(path)).starts_with(folder));
+        if contains_others || !is_services() || has_allowed() {
+            found.files.push(path);
+        } else if seen.insert(folder.to_owned()) {
+            found.folders.push(folder.to_owned());
+        }
     }
+    found
+}
+
+/// Whether there is nothing else in a folder, as in those of tmux and screen. New sockets appear in such a folder.
+fn has_only_sockets(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    let is_other = |kind: std::io::Result<fs::FileType>| !kind.is_ok_and(|kind| kind.is_socket());
+    !entries.take(SOCKETS_MAX).any(|entry| entry.is_ok_and(|entry| is_other(entry.file_type())))
 }
 
 /// The paths in the kernel's list, which has one in the eighth column of a line.
@@ -89,22 +101,39 @@ mod tests {
 
     use super::*;
 
+    /// What is found below a folder: this machine has sockets of its own.
+    fn find_below(folder: &Path, home: &Path, root: &Path, allowed: &[String]) -> UserSockets {
+        let found = find(home, root, allowed);
+        let below = |paths: Vec<PathBuf>| paths.into_iter().filter(|path| path.starts_with(folder)).collect();
+        UserSockets { folders: below(found.folders), files: below(found.files) }
+    }
+
     #[test]
-    fn the_folder_of_a_service_in_the_home_is_found_and_the_repository_is_not() {
+    fn sockets_everywhere_but_in_the_repository_are_found() {
         let folder = tempfile::tempdir().unwrap();
-        let home = folder.path().canonicalize().unwrap();
-        let root = home.join("work/repo");
-        for path in ["run dir", "work/repo/.git"] {
-            fs::create_dir_all(home.join(path)).unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let (home, root) = (folder.join("home"), folder.join("home/work/repo"));
+        for path in ["home/run dir", "home/work/repo/.git", "tmux-0", "postgres"] {
+            fs::create_dir_all(folder.join(path)).unwrap();
         }
-        let _service = UnixListener::bind(home.join("run dir/docker.sock")).unwrap();
-        let in_home = vec![home.join("x.sock")];
-        let _in_home_itself = UnixListener::bind(home.join("x.sock")).unwrap();
-        let _in_repository = UnixListener::bind(root.join(".git/fsmonitor")).unwrap();
-        let found = find(&home, &root, &[]);
-        assert_eq!(found, UserSockets { folders: vec![home.join("run dir")], in_home: in_home.clone() });
-        let allowed = home.join("run dir/docker.sock").to_str().unwrap().to_owned();
-        assert_eq!(find(&home, &root, &[allowed]), UserSockets { folders: Vec::new(), in_home });
+        fs::write(folder.join("home/run dir/log"), "").unwrap();
+        fs::write(folder.join("postgres/data"), "").unwrap();
+        let bind = |path: &str| UnixListener::bind(folder.join(path)).unwrap();
+        let _services = [
+            bind("home/run dir/docker.sock"),
+            bind("home/x.sock"),
+            bind("home/work/repo/.git/fsmonitor"),
+            bind("tmux-0/default"),
+            bind("postgres/5432"),
+        ];
+        let paths = |names: &[&str]| names.iter().map(|name| folder.join(name)).collect::<Vec<_>>();
+        let found = find_below(&folder, &home, &root, &[]);
+        let files = paths(&["home/x.sock", "postgres/5432"]);
+        assert_eq!(found, UserSockets { folders: paths(&["home/run dir", "tmux-0"]), files });
+        let allowed = ["home/run dir/docker.sock", "tmux-0/default", "postgres/5432"];
+        let allowed = allowed.map(|path| folder.join(path).to_str().unwrap().to_owned());
+        let found = find_below(&folder, &home, &root, &allowed);
+        assert_eq!(found, UserSockets { folders: Vec::new(), files: paths(&["home/x.sock"]) });
     }
 
     #[test]

@@ -14,6 +14,24 @@ use crate::error::{Error, UserError};
 /// Reads a regular file of at most `bytes_max` bytes; `None` if it does not exist. Links are not followed, and a FIFO does not
 /// block.
 pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, Error> {
+    let Some(file) = open_regular(path)? else { return Ok(None) };
+    let stat_size = file.metadata().map_err(Error::io("read", path))?.len();
+    let mut bytes = Vec::new();
+    // Reading one byte more than allowed detects a file that grows meanwhile.
+    if stat_size <= bytes_max {
+        bytes.reserve_exact(usize::try_from(stat_size).unwrap_or_default() + 1);
+        let mut file = file.take(bytes_max.saturating_add(1));
+        file.read_to_end(&mut bytes).map_err(Error::io("read", path))?;
+    }
+    let file_bytes = u64::max(bytes.len() as u64, stat_size);
+    if file_bytes > bytes_max {
+        return Err(UserError::TooLarge { path: path.to_owned(), bytes: file_bytes, max: bytes_max }.into());
+    }
+    Ok(Some(bytes))
+}
+
+/// Opens a regular file, and no link to one; none if it does not exist.
+pub(crate) fn open_regular(path: &Path) -> Result<Option<fs::File>, Error> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => file,
@@ -27,19 +45,7 @@ pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, Error
     if kind != FileType::RegularFile {
         return Err(not_a_file(path, kind_name(kind)));
     }
-    let mut bytes = Vec::new();
-    let size = usize::try_from(stat.st_size).unwrap_or_default();
-    // Reading one byte more than allowed detects a file that grows meanwhile.
-    if u64::try_from(stat.st_size).is_ok_and(|size| size <= bytes_max) {
-        bytes.reserve_exact(size + 1);
-        let mut file = fs::File::from(file).take(bytes_max.saturating_add(1));
-        file.read_to_end(&mut bytes).map_err(Error::io("read", path))?;
-    }
-    let file_bytes = u64::max(bytes.len() as u64, u64::try_from(stat.st_size).unwrap_or_default());
-    if file_bytes > bytes_max {
-        return Err(UserError::TooLarge { path: path.to_owned(), bytes: file_bytes, max: bytes_max }.into());
-    }
-    Ok(Some(bytes))
+    Ok(Some(fs::File::from(file)))
 }
 
 fn not_a_file(path: &Path, what: &'static str) -> Error {

@@ -49,6 +49,9 @@ impl Lock {
                 remove_obstacle(path)?;
                 continue;
             }
+            if matches!(file, Err(Errno::ACCESS)) && make_writable(path) {
+                continue;
+            }
             let mut file = File::from(file.map_err(Error::io("open the lock", path))?);
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
@@ -110,6 +113,15 @@ pub(crate) fn is_held(path: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else { return false };
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+}
+
+/// Gives the owner access to the lock file, if an agent took it away. False if nothing was missing.
+fn make_writable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let Ok(metadata) = fs::symlink_metadata(path) else { return false };
+    let mode = metadata.permissions().mode();
+    let is_closed = metadata.is_file() && mode & 0o600 != 0o600;
+    is_closed && fs::set_permissions(path, fs::Permissions::from_mode(mode | 0o600)).is_ok()
 }
 
 /// Removes what an agent put in the place of the lock file: a folder, a link or a socket. A runner that held the lock before

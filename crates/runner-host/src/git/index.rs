@@ -7,7 +7,7 @@ use runner_core::model::object_id::{CommitId, TreeId};
 
 use super::objects::{TreeEntry, Treeish};
 use super::status::ScanResult;
-use super::{Git, lossy, nul_terminated, paths_in};
+use super::{Git, lossy, nul_separated, nul_terminated, paths_in};
 use crate::error::Error;
 use crate::fs::atomic;
 
@@ -137,7 +137,8 @@ impl Git {
         Ok(converted.collect())
     }
 
-    /// Fills an index from a tree. It has no file times yet: see [`Self::refresh_index`].
+    /// Fills an index from a tree, to write another tree. It knows nothing of the work tree: for that, see
+    /// [`Self::read_for_worktree`].
     pub(crate) fn read_into_index(&self, index: &Path, tree: &impl Treeish) -> Result<(), Error> {
         atomic::remove_any(index)?;
         self.call(&["read-tree", tree.treeish()]).index(index).run().map(drop)
@@ -204,6 +205,41 @@ impl Git {
         })
     }
 
+    /// Paths whose version in an index is neither the work tree's nor that of any of these commits.
+    pub(crate) fn staged_only(&self, index: &Path, commits: &[&CommitId]) -> Result<PathSet, Error> {
+        self.refresh_index(index)?;
+        let args = ["diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=dirty"];
+        let mut paths: PathSet = paths_in(&self.call(&args).index(index).run()?);
+        for commit in commits {
+            if !paths.is_empty() {
+                let staged = self.staged_paths(index, commit)?;
+                paths.retain(|path| staged.contains(path));
+            }
+        }
+        Ok(paths)
+    }
+
+    /// Stores an index as a tree, without the paths of an unfinished merge.
+    pub(crate) fn write_merged_tree(&self, index: &Path) -> Result<TreeId, Error> {
+        let unmerged: PathSet = paths_in(
+            &self.call(&["diff", "--cached", "--name-only", "--diff-filter=U", "-z"]).index(index).run()?,
+        );
+        if !unmerged.is_empty() {
+            self.edit_index(index, &unmerged.into_iter().map(IndexEntry::Remove).collect::<Vec<_>>())?;
+        }
+        self.write_tree(index)
+    }
+
+    /// The submodules of an index.
+    pub(crate) fn submodules(&self, index: &Path) -> Result<Vec<Vec<u8>>, Error> {
+        let listed = self.call(&["ls-files", "-z", "-s", "--cached"]).index(index).run()?;
+        let entries = nul_separated(&listed).filter(|entry| entry.starts_with(b"160000 "));
+        Ok(entries
+            .filter_map(|entry| entry.splitn(2, |byte| *byte == b'\t').nth(1))
+            .map(<[u8]>::to_vec)
+            .collect())
+    }
+
     /// Stores an index as a tree. The index is written again later.
     pub(crate) fn write_candidate(&self, index: &Path) -> Result<TreeId, Error> {
         self.write_tree_with(NO_CHECKSUM, index)
@@ -224,12 +260,14 @@ impl Git {
             CheckoutMode::Apply => ["-m", "-u"].as_slice(),
         });
         args.extend([from.as_str(), to.as_str()]);
+        self.include_runner_folder()?;
         self.call(&args).index(index).variable("GIT_WORK_TREE", self.root()).run().map(drop)
     }
 
     /// Resets the work tree to a commit, whatever the index that describes it contains.
     pub(crate) fn reset_worktree(&self, index: &Path, to: &CommitId) -> Result<(), Error> {
         let args = ["read-tree", "--reset", "-u", to.treeish()];
+        self.include_runner_folder()?;
         if self.call(&args).index(index).variable("GIT_WORK_TREE", self.root()).run().is_ok() {
             return Ok(());
         }

@@ -1,10 +1,17 @@
 //! Marks in an index that make git ignore changes to a file: assume-unchanged and skip-worktree.
+//!
+//! The runner compares the work tree with a private index without marks, except for files that are not checked out: those do
+//! not count as deleted. The marks of the user's index stay in it.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use super::{Git, nul_separated, nul_terminated, path_of};
+use super::objects::Treeish;
+use super::{Git, PathSet, nul_separated, nul_terminated, path_of};
 use crate::error::Error;
 use crate::fs::atomic;
+use crate::repo::paths::is_runner_path;
 
 /// A mark that hides changes to a tracked file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +31,27 @@ impl IndexMark {
     }
 }
 
-/// A change to a tracked file that a mark hides.
+/// A tracked file with a mark that can hide a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HiddenChange {
+pub(crate) struct MarkedFile {
     pub(crate) path: Vec<u8>,
     pub(crate) mark: IndexMark,
 }
 
+/// What is known about the marks of the user's index.
+#[derive(Debug, Default)]
+pub(super) struct MarkState {
+    /// Those that a private index does not have.
+    kept: Mutex<Vec<MarkedFile>>,
+    /// Whether a private index has files that are not checked out.
+    has_absent: AtomicBool,
+}
+
 impl Git {
     /// Changes of the work tree that `git status` does not show because of marks in the user's index.
-    pub(crate) fn hidden_changes(&self) -> Result<Vec<HiddenChange>, Error> {
+    pub(crate) fn hidden_changes(&self) -> Result<Vec<MarkedFile>, Error> {
         let user_index = self.paths().index();
-        let marked = self.marked_files(&user_index)?;
+        let marked = self.read_marks(&user_index)?.hiding;
         if marked.is_empty() {
             return Ok(Vec::new());
         }
@@ -47,18 +63,98 @@ impl Git {
         Ok(marked.into_iter().filter(|marked| differing.contains(&marked.path)).collect())
     }
 
-    /// Removes the marks of an index that hide changes, so that git compares each file again.
+    /// Removes the marks of an index that hide changes, so that git compares each file again. [`Self::restore_marks`] sets them
+    /// again.
     pub(crate) fn clear_marks(&self, index: &Path) -> Result<(), Error> {
-        let marked = self.marked_files(index)?;
-        self.clear(index, &marked)
+        let marks = self.read_marks(index)?;
+        self.clear(index, &marks.hiding)?;
+        self.keep_marks(marks);
+        Ok(())
     }
 
-    fn clear(&self, index: &Path, marked: &[HiddenChange]) -> Result<(), Error> {
+    fn keep_marks(&self, marks: IndexMarks) {
+        self.marks.has_absent.store(!marks.absent.is_empty(), Ordering::Relaxed);
+        let is_users =
+            |file: &MarkedFile| file.mark == IndexMark::AssumeUnchanged || !is_runner_path(&file.path);
+        let kept = marks.hiding.into_iter().filter(is_users).collect();
+        *self.marks.kept.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+    }
+
+    /// Whether the user's index has marks that [`Self::clear_marks`] removes from a copy.
+    pub(crate) fn has_kept_marks(&self) -> bool {
+        !self.marks.kept.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Sets the marks of the user's index in one that replaces it.
+    pub(crate) fn restore_marks(&self, index: &Path) -> Result<(), Error> {
+        let marked = self.marks.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if marked.is_empty() { Ok(()) } else { self.set_marks(index, &marked) }
+    }
+
+    /// Fills an index from a tree, to compare the work tree with it. A file that is not checked out is marked so.
+    pub(crate) fn read_for_worktree(&self, index: &Path, tree: &impl Treeish) -> Result<(), Error> {
+        let user_index = self.paths().index();
+        let sources = [user_index.as_path(), index];
+        let marks =
+            sources.into_iter().filter(|index| index.is_file()).find_map(|index| self.read_marks(index).ok());
+        self.read_into_index(index, tree)?;
+        let absent = match marks {
+            Some(marks) => {
+                let absent = marks.absent.clone();
+                self.keep_marks(marks);
+                absent
+            }
+            // It is not known which files were checked out.
+            None if self.settings().is_sparse() => {
+                let paths = self.index_paths(index, ".")?;
+                paths.into_iter().filter(|path| !is_runner_path(path) && !self.exists(path)).collect()
+            }
+            None => Vec::new(),
+        };
+        if absent.is_empty() {
+            return Ok(());
+        }
+        let mark = |path: Vec<u8>| MarkedFile { path, mark: IndexMark::SkipWorktree };
+        self.set_marks(index, &absent.into_iter().map(mark).collect::<Vec<_>>())
+    }
+
+    /// Removes the marks of files that were not checked out and that exist now. In a sparse checkout git does that itself.
+    pub(crate) fn reveal_new_files(&self, index: &Path) -> Result<(), Error> {
+        if !self.marks.has_absent.load(Ordering::Relaxed) || self.settings().is_sparse() {
+            return Ok(());
+        }
+        self.clear(index, &self.read_marks(index)?.hiding)
+    }
+
+    /// Files of an index that are checked out.
+    pub(crate) fn checked_out_paths(&self, index: &Path) -> Result<Vec<Vec<u8>>, Error> {
+        let listed = self.call(&["ls-files", "-z", "-t", "--cached"]).index(index).run()?;
+        let paths = nul_separated(&listed).filter(|line| !line.starts_with(b"S"));
+        Ok(paths.filter_map(|line| line.get(2..)).map(<[u8]>::to_vec).collect())
+    }
+
+    fn exists(&self, path: &[u8]) -> bool {
+        self.root().join(path_of(path)).symlink_metadata().is_ok()
+    }
+
+    /// Marks files, as far as the index has them.
+    fn set_marks(&self, index: &Path, marked: &[MarkedFile]) -> Result<(), Error> {
+        let listed: PathSet = self.index_paths(index, ".")?.into_iter().collect();
+        let marked: Vec<MarkedFile> =
+            marked.iter().filter(|file| listed.contains(&file.path)).cloned().collect();
+        self.change_marks(index, "--", &marked)
+    }
+
+    fn clear(&self, index: &Path, marked: &[MarkedFile]) -> Result<(), Error> {
+        self.change_marks(index, "--no-", marked)
+    }
+
+    fn change_marks(&self, index: &Path, prefix: &str, marked: &[MarkedFile]) -> Result<(), Error> {
         for mark in [IndexMark::AssumeUnchanged, IndexMark::SkipWorktree] {
             let paths: Vec<Vec<u8>> =
                 marked.iter().filter(|file| file.mark == mark).map(|file| file.path.clone()).collect();
             if !paths.is_empty() {
-                let option = format!("--no-{}", mark.as_str());
+                let option = format!("{prefix}{}", mark.as_str());
                 let call = self.call(&["update-index", "-z", &option, "--stdin"]).index(index);
                 call.input(&nul_terminated(&paths)).run()?;
             }
@@ -66,30 +162,35 @@ impl Git {
         Ok(())
     }
 
-    /// Files with marks. A file that exists outside a sparse checkout loses its mark in git itself.
-    fn marked_files(&self, index: &Path) -> Result<Vec<HiddenChange>, Error> {
+    /// The marks of an index. In a sparse checkout, a file that exists has no mark in git itself.
+    fn read_marks(&self, index: &Path) -> Result<IndexMarks, Error> {
         let listed = self.call(&["ls-files", "-z", "-v", "--cached"]).index(index).run()?;
-        let mut marked = Vec::new();
+        let mut marks = IndexMarks::default();
         for line in nul_separated(&listed) {
             let (Some(tag), Some(path)) = (line.first(), line.get(2..)) else { continue };
+            let marked = |mark| MarkedFile { path: path.to_vec(), mark };
             if tag.is_ascii_lowercase() {
-                marked.push(HiddenChange { path: path.to_vec(), mark: IndexMark::AssumeUnchanged });
+                marks.hiding.push(marked(IndexMark::AssumeUnchanged));
             }
-            if tag.eq_ignore_ascii_case(&b's') {
-                marked.push(HiddenChange { path: path.to_vec(), mark: IndexMark::SkipWorktree });
+            if !tag.eq_ignore_ascii_case(&b's') {
+                continue;
+            }
+            // Nothing of the runner's is ever left out of a checkout.
+            if is_runner_path(path) || self.exists(path) {
+                marks.hiding.push(marked(IndexMark::SkipWorktree));
+            } else {
+                marks.absent.push(path.to_vec());
             }
         }
-        if marked.iter().any(|file| file.mark == IndexMark::SkipWorktree) {
-            let is_sparse = self.is_sparse()?;
-            let exists =
-                |file: &HiddenChange| self.root().join(path_of(&file.path)).symlink_metadata().is_ok();
-            marked.retain(|file| file.mark == IndexMark::AssumeUnchanged || (!is_sparse && exists(file)));
-        }
-        Ok(marked)
+        Ok(marks)
     }
+}
 
-    fn is_sparse(&self) -> Result<bool, Error> {
-        let call = self.call(&["config", "--type=bool", "--get", "core.sparseCheckout"]);
-        Ok(call.output()?.stdout.starts_with(b"true"))
-    }
+/// The marks of an index.
+#[derive(Debug, Default)]
+struct IndexMarks {
+    /// Those that can hide a change.
+    hiding: Vec<MarkedFile>,
+    /// Files that are not checked out.
+    absent: Vec<Vec<u8>>,
 }

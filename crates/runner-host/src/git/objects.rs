@@ -185,12 +185,6 @@ impl Git {
         self.call(&["commit", "-q", "--allow-empty", "-m", message]).run().map(drop)
     }
 
-    /// The newest commits, one line each.
-    pub(crate) fn one_line_log(&self, max: usize) -> Result<Vec<String>, Error> {
-        let output = lossy(&self.call(&["log", "--format=%h %s", &format!("-{max}")]).run()?);
-        Ok(output.lines().map(runner_core::text::one_line).collect())
-    }
-
     /// The files under `.runner/` of a commit.
     pub(crate) fn runner_files(&self, commit: &CommitId) -> Result<Vec<TreeEntry>, Error> {
         self.files_of(commit, RUNNER_DIR)

@@ -122,6 +122,13 @@ impl Git {
         Ok(None)
     }
 
+    /// Whether a work tree is a linked one, which `git worktree remove` removes.
+    pub(crate) fn is_linked_worktree(&self, worktree: &Path) -> bool {
+        let link = fs::read_to_string(worktree.join(".git")).unwrap_or_default();
+        let folder = link.strip_prefix("gitdir: ").map(|folder| worktree.join(folder.trim_end()));
+        folder.is_some_and(|folder| folder.join("commondir").is_file())
+    }
+
     /// The commit that a branch points to.
     pub(crate) fn branch_tip(&self, branch: &BranchName) -> Result<Option<CommitId>, Error> {
         let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &branch.reference()];

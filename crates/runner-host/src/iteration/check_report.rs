@@ -34,6 +34,17 @@ impl CheckReport {
     }
 }
 
+/// A file below a folder, for what its text says. One that cannot be read as a plain file is not empty.
+pub(crate) fn file_below(folder: &Path, path: &str) -> Option<Vec<u8>> {
+    const UNREADABLE: &[u8] = b"\0";
+    let found = folder.join(path);
+    if found.symlink_metadata().ok()?.is_dir() {
+        return None;
+    }
+    let bytes = plain_path(folder, path).and_then(|path| atomic::read(&path, BYTES_MAX).ok().flatten());
+    Some(bytes.unwrap_or_else(|| UNREADABLE.to_vec()))
+}
+
 /// A path below a folder, if no link is on the way: a link in the candidate could lead anywhere.
 fn plain_path(folder: &Path, path: &str) -> Option<PathBuf> {
     let mut current = folder.to_owned();

@@ -11,11 +11,12 @@ use crate::repo::worktree;
 /// Further entries of ignored folders are not looked at: a look must end soon, and build output is written all over.
 const ENTRIES_MAX: usize = 200_000;
 
-/// The changes to files since the last look. A look happens only when the agent seems idle; whether anything changed before
-/// the first one is not known.
+/// The changes to files since the last look. A look happens only when the agent seems idle; the first one compares times with
+/// the start of the session.
 pub(super) struct FileActivity<'s> {
     git: &'s Git,
     index: &'s Path,
+    started: SystemTime,
     last_seen: Option<Vec<ChangedFile>>,
     /// The latest change in an ignored folder that was seen.
     last_ignored: Option<SystemTime>,
@@ -25,14 +26,25 @@ type ChangedFile = (Vec<u8>, Option<SystemTime>);
 
 impl<'s> FileActivity<'s> {
     pub(super) fn new(git: &'s Git, index: &'s Path) -> Self {
-        Self { git, index, last_seen: None, last_ignored: None }
+        Self { git, index, started: SystemTime::now(), last_seen: None, last_ignored: None }
     }
 
     pub(super) fn has_changed(&mut self) -> bool {
-        let now = Some(self.fingerprint());
+        // Git would obey what the agent writes there at this moment.
+        if !self.git.config_files_in_work_tree().is_empty() {
+            return false;
+        }
+        let now = self.fingerprint();
         let ignored = self.latest_ignored();
-        let has_changed = self.last_seen != now || ignored > self.last_ignored;
-        self.last_seen = now;
+        let has_changed = match &self.last_seen {
+            Some(last_seen) => *last_seen != now || ignored > self.last_ignored,
+            // A deleted file has no time.
+            None => {
+                now.iter().any(|(_, time)| time.is_none_or(|time| time >= self.started))
+                    || ignored.is_some_and(|time| time >= self.started)
+            }
+        };
+        self.last_seen = Some(now);
         self.last_ignored = self.last_ignored.max(ignored);
         has_changed
     }
@@ -76,10 +88,15 @@ mod tests {
         fs::write(folder.path().join(".gitignore"), "/target/\n").unwrap();
         fs::create_dir_all(folder.path().join("target/debug")).unwrap();
         let index = git.paths().index();
+        let hour = std::time::Duration::from_secs(3600);
         let mut activity = FileActivity::new(&git, &index);
-        assert!(activity.has_changed(), "nothing is known before the first look");
-        assert!(!activity.has_changed());
-        let later = SystemTime::now() + std::time::Duration::from_secs(5);
+        activity.started += hour;
+        assert!(!activity.has_changed(), "files that are older than the session");
+        let mut busy = FileActivity::new(&git, &index);
+        busy.started -= hour;
+        assert!(busy.has_changed(), "files that the session wrote before the first look");
+        assert!(!busy.has_changed());
+        let later = SystemTime::now() + 2 * hour;
         let file = fs::File::create(folder.path().join("target/debug/out.o")).unwrap();
         file.set_modified(later).unwrap();
         assert!(activity.has_changed());

@@ -1,9 +1,11 @@
 //! Runs the user's guard, in the room or in the work tree.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use runner_core::checks::redirects;
 use runner_core::config::GuardConfig;
 use runner_core::model::checks::{Check, CheckExit, CheckPath};
 use runner_core::model::repo_path::RepoPath;
@@ -12,14 +14,15 @@ use runner_core::step::{
 };
 use supervise::{ExitReason, OutputTarget, ProcessSpec, TimeLimits};
 
-use super::check_report::CheckReport;
+use super::check_report::{self, CheckReport};
 use super::open_iteration::OpenIteration;
 use super::pinned_repo::{PinnedRepo, RepoChanges};
 use super::program_runner::ProgramRunner;
 use crate::agent::command::{self, PreparedCommand};
 use crate::agent::sandbox::exit_inside_sandbox;
+use crate::agent::sandbox_argv::bubblewrap_problem;
 use crate::agent::user_sockets;
-use crate::error::Error;
+use crate::error::{Error, UserError};
 use crate::git::{Git, PathSet, lossy};
 use crate::repo::heldout_folder::HeldoutFiles;
 use crate::repo::repo_guard::SessionRef;
@@ -46,6 +49,8 @@ pub(super) struct TimedGuardRun {
 enum RunStage {
     /// The files could not be checked out, or the setup failed.
     Setup,
+    /// Bubblewrap could not set up the room.
+    Room,
     Program,
 }
 
@@ -168,6 +173,10 @@ pub(super) fn run_check(
         GuardRoom::InPlace { .. } => run_in_place(git, programs, inputs, &program, place.clone())?,
         GuardRoom::Room(room) => run_in_room(git, programs, room, inputs, &program, place.clone())?,
     };
+    if let (RunStage::Room, GuardRun::NotStarted { why }) = (timed.stage, &timed.run) {
+        // No result of the check: nothing of the task failed.
+        return Err(UserError::RoomSetup { why: why.clone() }.into());
+    }
     let log = || fs::read(inputs.log).unwrap_or_default();
     let (exit, output) = match timed.run {
         GuardRun::Ended { output, .. } if timed.stage == RunStage::Setup => (CheckExit::NotStarted, output),
@@ -180,7 +189,12 @@ pub(super) fn run_check(
         GuardRun::Interrupted { by } => return Ok(CheckRun::Interrupted { by }),
         GuardRun::Skipped => (CheckExit::NotStarted, Vec::new()),
     };
-    Ok(CheckRun::Ended { exit, output, junit: timed.report, place })
+    let files = match room {
+        GuardRoom::InPlace { .. } => git.root(),
+        GuardRoom::Room(room) => room.files(),
+    };
+    let redirects = redirects(check, |path| check_report::file_below(files, path));
+    Ok(CheckRun::Ended { exit, output, junit: timed.report, redirects, place })
 }
 
 /// Runs the guard, with its output in a log.
@@ -227,7 +241,8 @@ fn run_in_room(
         let result = run_program(git, programs, Some(room), inputs, &setup, place.clone())?;
         if !matches!(result.run, GuardRun::Ended { exit: GuardExit::Code(0), .. }) {
             room.leave(git)?;
-            return Ok(TimedGuardRun { stage: RunStage::Setup, ..result });
+            let stage = if result.stage == RunStage::Room { RunStage::Room } else { RunStage::Setup };
+            return Ok(TimedGuardRun { stage, ..result });
         }
         room.set_up(&marker, &digest)?;
     }
@@ -332,6 +347,9 @@ fn with_line(log: &Path, line: &str) -> Result<Vec<u8>, Error> {
     Ok(output)
 }
 
+/// How often a program is started in a room that cannot be set up: a file of the home may go while it is.
+const ROOM_TRIES: usize = 2;
+
 /// Runs one program to its end, in the room if there is one.
 fn run_program(
     git: &Git,
@@ -346,21 +364,61 @@ fn run_program(
         Err(why) => return Ok(TimedGuardRun::not_started(why)),
     };
     command.environment.push((command::GUARD_MARKER.into(), program.log.into()));
-    let PreparedCommand { argv, environment, .. } = match room {
-        Some(room) => room.wrap(git, inputs.guard, command),
-        None => command,
+    let Some(room) = room else {
+        let PreparedCommand { argv, environment, .. } = command;
+        let started = StartedProgram { argv, environment, exit_of: |exit| exit };
+        return run_started(git, programs, git.root(), program, started, place);
     };
-    let files = room.map_or_else(|| git.root().to_owned(), |room| room.files().to_owned());
-    let report = program.report.map(|path| CheckReport::new(&files, path));
+    let mut problem = String::new();
+    for _ in 0..ROOM_TRIES {
+        let inner = command.argv.len();
+        let PreparedCommand { argv, environment, .. } = room.wrap(git, inputs.guard, command.clone());
+        let started = StartedProgram { argv: argv.clone(), environment, exit_of: exit_inside_sandbox };
+        let result = run_started(git, programs, room.files(), program, started, place.clone())?;
+        let found = match &result.run {
+            GuardRun::Ended { exit: GuardExit::Code(code), output, .. } => {
+                bubblewrap_problem(*code, output, &argv, inner, git.root())
+            }
+            GuardRun::Ended { exit: GuardExit::Signal(_), .. }
+            | GuardRun::NotStarted { .. }
+            | GuardRun::TimedOut
+            | GuardRun::Interrupted { .. }
+            | GuardRun::Skipped => None,
+        };
+        match found {
+            None => return Ok(result),
+            Some(why) => problem = why,
+        }
+    }
+    let why = format!("the room could not be set up: {problem}");
+    Ok(TimedGuardRun { stage: RunStage::Room, ..TimedGuardRun::not_started(why) })
+}
+
+/// A command line that is ready to run, and what its exit means.
+struct StartedProgram {
+    argv: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    exit_of: fn(ExitReason) -> ExitReason,
+}
+
+/// Runs a command line to its end. The report is below `files`.
+fn run_started(
+    git: &Git,
+    programs: &ProgramRunner,
+    files: &Path,
+    program: &GuardedProgram<'_>,
+    started: StartedProgram,
+    place: GuardPlace,
+) -> Result<TimedGuardRun, Error> {
+    let report = program.report.map(|path| CheckReport::new(files, path));
     report.iter().try_for_each(CheckReport::remove_old)?;
     let output = OutputTarget::combined(program.log, program.output_bytes);
-    let spec = ProcessSpec::new(argv, git.root(), output)
-        .env(environment)
+    let spec = ProcessSpec::new(started.argv, git.root(), output)
+        .env(started.environment)
         .time_limits(TimeLimits::wall(program.wall));
     let result = programs.run(spec)?;
     let ended = |exit| GuardRun::Ended { exit, output: fs::read(program.log).unwrap_or_default(), place };
-    let exit = if room.is_some() { exit_inside_sandbox(result.exit) } else { result.exit };
-    let run = match exit {
+    let run = match (started.exit_of)(result.exit) {
         ExitReason::Exited(code) => ended(GuardExit::Code(code)),
         ExitReason::Signalled(signal) => ended(GuardExit::Signal(signal)),
         ExitReason::CouldNotStart(error) => GuardRun::NotStarted { why: error.to_string() },

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use runner_core::checks::{effective_exit, reader, red_kind};
+use runner_core::checks::EndedCheck;
 use runner_core::config::GuardConfig;
 use runner_core::step::{CheckRun, HeldoutId, HeldoutRun, Job, LoadedRun};
 
@@ -64,10 +64,10 @@ impl HeldoutCheckRun<'_> {
         drop(room);
         atomic::remove_any(&place)?;
         Ok(match result? {
-            CheckRun::Ended { exit, output, junit, place } => {
-                let report = reader::read(&output, junit.as_deref());
-                let exit = effective_exit(exit, report, reader::is_expected(&check));
-                HeldoutRun::Ended { kind: red_kind(exit, report), place }
+            CheckRun::Ended { exit, output, junit, redirects, place } => {
+                let (check, junit) = (&check, junit.as_deref());
+                let ended = EndedCheck { check, exit, output: &output, junit, redirects };
+                HeldoutRun::Ended { kind: ended.verdict(None).red, place }
             }
             CheckRun::Interrupted { by } => HeldoutRun::Interrupted { by },
         })

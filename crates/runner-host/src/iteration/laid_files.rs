@@ -5,10 +5,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use runner_core::config::GuardConfig;
 use runner_core::layout::{checks_path, node_folder};
 use runner_core::model::checks::{CheckFilePath, CheckPath, TaskChecks, frozen_node};
 use runner_core::model::id::NodeId;
 use runner_core::model::object_id::CommitId;
+use runner_core::model::protection::Protection;
 use runner_core::model::repo_path::RepoPath;
 use runner_core::model::tree::Tree;
 use runner_core::step::{BlockedDestination, Job, LeftChecks, LeftFile, ProtectedPath, SessionTarget};
@@ -244,9 +246,21 @@ fn left_checks(git: &Git, job: &Job, node: &NodeId) -> Result<LeftChecks, Error>
     if let LeftFile::Bytes(bytes) = &toml {
         let destinations = LeftChecks::destinations(bytes);
         let paths: Vec<&str> = destinations.iter().map(CheckPath::as_str).collect();
-        blocked = blocked_destinations(git, &job.permissions.protection.files, &paths)?;
+        let protected = patterns_for_destinations(&job.permissions.protection, &job.guard);
+        blocked = blocked_destinations(git, &protected, &paths)?;
     }
     Ok(LeftChecks { toml, files, blocked })
+}
+
+/// The protected files that a check must not bring. A wildcard that follows from the guard is for files that exist; more may be
+/// added.
+pub(crate) fn patterns_for_destinations(protection: &Protection, guard: &GuardConfig) -> Vec<String> {
+    let is_open = |pattern: &String| {
+        let is_wildcard = pattern.contains('*') && !pattern.contains('\\');
+        let is_closed = protection.missing.iter().any(|missing| missing.as_str() == pattern);
+        guard.protected.is_none() && is_wildcard && !is_closed
+    };
+    protection.files.iter().filter(|pattern| !is_open(pattern)).cloned().collect()
 }
 
 /// The paths among these that cannot be destinations: they exist, or they are protected.

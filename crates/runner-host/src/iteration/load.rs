@@ -1,9 +1,11 @@
 //! Loading a run: checks that an iteration may begin, and builds the snapshot that the core decides by.
 
 use runner_core::config::Config;
-use runner_core::layout::Doc;
+use runner_core::guard_files::RunChecks;
+use runner_core::layout::{Doc, NODES_DIR};
+use runner_core::model::checks::CheckFilePath;
 use runner_core::model::goal::Goal;
-use runner_core::model::id::RunId;
+use runner_core::model::id::{NodeId, RunId};
 use runner_core::model::object_id::{BranchName, CommitId};
 use runner_core::model::tree::Tree;
 use runner_core::model::user_notes::UserNotes;
@@ -15,18 +17,30 @@ use super::known_state::KnownState;
 use super::step_inputs::StepInputs;
 use crate::error::{Error, UserError};
 use crate::git::{Git, RepoStatus};
-use crate::repo::commit_files::unstarted_changes;
+use crate::repo::commit_files::{followed_at, unstarted_changes};
 use crate::repo::documents::{first_paths, refuse_changed_documents, refuse_dirty, refuse_hidden};
 use crate::repo::readonly_repo::ReadonlyRepo;
+use crate::view::checks::checked_nodes;
 
-/// Loads the run in the work tree, for a command that needs it once.
+/// Loads the run in the work tree, for a command that needs it once and runs no session.
 pub(crate) fn load_work_tree(git: &Git) -> Result<LoadedRun, Error> {
-    load_with_known(git, &mut None)
+    read_work_tree(git, &mut None)
 }
 
-/// Loads the run in the work tree. A known state that is still current saves the scan of the work tree; one that is not is
-/// dropped.
+/// Loads the run in the work tree for a session, the guard or checks. A known state that is still current saves the scan of the
+/// work tree; one that is not is dropped.
 pub(super) fn load_with_known(git: &Git, known: &mut Option<KnownState>) -> Result<LoadedRun, Error> {
+    let mut run = read_work_tree(git, known)?;
+    if follow_checks(git, &mut run, &checked_nodes(git))?
+        && let Some(known) = known
+    {
+        // Other paths are protected now.
+        known.protected = None;
+    }
+    Ok(run)
+}
+
+fn read_work_tree(git: &Git, known: &mut Option<KnownState>) -> Result<LoadedRun, Error> {
     let inputs = StepInputs::of_work_tree(git)?;
     *known = known.take().filter(|known| known.is_current(git, &inputs.docs));
     let status = match &known {
@@ -45,7 +59,23 @@ pub(super) fn load_with_known(git: &Git, known: &mut Option<KnownState>) -> Resu
 
 /// Loads the run as a commit has it. Recovery uses it, so nothing about the work tree is checked.
 pub(crate) fn load_commit(git: &Git, commit: &CommitId) -> Result<LoadedRun, Error> {
-    build(git, commit.clone(), &StepInputs::of_commit(git, commit)?, None)
+    let mut run = build(git, commit.clone(), &StepInputs::of_commit(git, commit)?, None)?;
+    let files = git.files_of(commit, &format!("{NODES_DIR}/"))?;
+    let nodes = files.iter().filter_map(|file| CheckFilePath::parse(&file.path));
+    let nodes: Vec<NodeId> = nodes.filter(CheckFilePath::is_checks_toml).map(|file| file.node).collect();
+    follow_checks(git, &mut run, &nodes)?;
+    Ok(run)
+}
+
+/// Protects what the commands of checks depend on that are newer than the list, with the files of the commit that the session
+/// begins from. Returns whether there are any.
+fn follow_checks(git: &Git, run: &mut LoadedRun, nodes: &[NodeId]) -> Result<bool, Error> {
+    let Snapshot { config, state, tree, .. } = &run.snapshot;
+    let checks = RunChecks { guard: &config.guard, state, tree, nodes };
+    let derived = if checks.has_unfollowed() { followed_at(git, &run.commit, checks)? } else { None };
+    let Some(derived) = derived else { return Ok(false) };
+    run.snapshot.state = run.snapshot.state.clone().with_protection(derived);
+    Ok(true)
 }
 
 /// Refuses, in the contract's order, a repository in which no iteration may begin.

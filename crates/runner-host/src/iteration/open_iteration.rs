@@ -288,7 +288,27 @@ pub struct OpenIteration {
     pub(super) protected_now: PathSet,
 }
 
+/// Without a sandbox, a user who deletes a branch looks like an agent who does.
+const RECREATED: &str = "a reference; if you deleted it yourself, delete it again";
+const OBEYED: &str = "git obeys this file, so that a session may not change it; the change is undone";
+
 impl OpenIteration {
+    /// What was restored after the session and may have been the user's doing.
+    pub(super) fn restored_notices(&self) -> Vec<FileNotice> {
+        let snapshot = &self.entry.snapshot;
+        let notice = |name: &String, action, reason: &str| FileNotice {
+            path: RepoPath::of_bytes(name.as_bytes()),
+            action,
+            reason: reason.to_owned(),
+            restore: None,
+        };
+        let refs = snapshot.recreated_refs(&self.entry.run, &self.restored).into_iter();
+        let files = snapshot.restored_files(&self.restored).into_iter();
+        refs.map(|name| notice(name, FileAction::IgnoredRestored, RECREATED))
+            .chain(files.map(|name| notice(name, FileAction::SetAside, OBEYED)))
+            .collect()
+    }
+
     /// The files to commit, but for the runner's documents, as a tree and as a commit.
     pub(super) fn candidate(&self, git: &Git) -> Result<Candidate, Error> {
         let base = &self.setup.base;
@@ -346,8 +366,8 @@ impl OpenIteration {
             return Ok(());
         }
         match &self.candidate {
-            Some(tree) => git.read_into_index(index, tree)?,
-            None => git.read_into_index(index, &self.setup.base)?,
+            Some(tree) => git.read_for_worktree(index, tree)?,
+            None => git.read_for_worktree(index, &self.setup.base)?,
         }
         git.refresh_index(index)?;
         self.index_stamp = atomic::stamp(index);

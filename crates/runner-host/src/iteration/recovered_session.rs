@@ -53,17 +53,19 @@ impl InterruptedSession<'_> {
     ) -> Result<ResumedIteration, Error> {
         let base = &self.run.commit;
         let index = git.paths().private_index("work");
-        git.read_into_index(&index, base)?;
+        let staged = publish::save_staged(git, &self.entry.run, base, base)?;
+        git.read_for_worktree(&index, base)?;
         git.refresh_index(&index)?;
         publish::copy_to_user_index(git, &index)?;
         let protected = ProtectedPaths::read_from_commits(git, job, base)?;
         let setup = IterationSetup::new(git, self.run, job, index, self.entry.sandbox, protected)?;
         events.begin_iteration(setup.dir.events_file());
         setup.dir.write_tree_before(&setup.tree, None);
-        match self.entry.phase.clone() {
+        let resumed = match self.entry.phase.clone() {
             IterationPhase::Session => self.store(git, job, setup),
             IterationPhase::Stored(stored) => self.reopen(git, job, setup, *stored),
-        }
+        }?;
+        Ok(ResumedIteration { saved: resumed.saved.or(staged), ..resumed })
     }
 
     /// Stores what the session left in the work tree. A work tree that is someone else's by now is kept aside.

@@ -376,6 +376,7 @@ impl OpenIteration {
     /// Reports every file that is not committed as the session left it, and further ones.
     pub(crate) fn report_files(&mut self, more: Vec<FileNotice>, job: &Job, events: &mut EventLog<'_>) {
         self.notices.extend(more);
+        self.notices.extend(self.restored_notices());
         for notice in &self.notices {
             events.record(&Event::FileNoticed { iter: job.iteration, notice: notice.clone() });
         }

@@ -31,7 +31,7 @@ use crate::fs::atomic;
 use crate::git::{Git, PathSet};
 use crate::recorder::REVIEW_REQUESTS;
 use crate::repo::publish;
-use crate::repo::repo_guard::{GitAccess, RepoSnapshot, SessionRef};
+use crate::repo::repo_guard::{GitAccess, RepoSnapshot, SessionRef, make_folders_writable};
 use crate::repo::worktree;
 use crate::room::{Candidate, CandidateView};
 
@@ -81,6 +81,9 @@ pub(super) fn run(
     checkout.map_or(Ok(()), |checkout| checkout.view.remove())?;
     let ended = ended?;
     failpoint::reach("iter.review");
+    if access == GitAccess::Writable {
+        make_folders_writable(git);
+    }
     checkpoint.git_dir.restore(git)?;
     checkpoint.tidy_private(git, &iteration.setup.index)?;
     iteration.setup.dir.tidy()?;
@@ -149,7 +152,7 @@ struct ReviewCheckout {
 impl ReviewCheckout {
     /// None if a session in this sandbox can only see the work tree.
     fn of(git: &Git, sandbox: &SessionSandbox, candidate: &Candidate) -> Result<Option<Self>, Error> {
-        let Some(bubblewrap) = sandbox.view_program(git) else { return Ok(None) };
+        let Some(bubblewrap) = sandbox.view_program() else { return Ok(None) };
         Ok(Some(Self { bubblewrap, view: CandidateView::check_out(git, candidate)? }))
     }
 }

@@ -8,9 +8,8 @@ use runner_core::step::{Event, Job};
 
 use crate::agent::claude_file_hook;
 use crate::agent::command::PreparedCommand;
-use crate::agent::sandbox::{
-    Bubblewrap, RepositoryMount, SandboxSpec, SocketScope, obstacle, writable_folders,
-};
+use crate::agent::own_sandbox::OwnSandbox;
+use crate::agent::sandbox::{Bubblewrap, RepositoryMount, SandboxSpec, obstacle, writable_folders};
 use crate::agent::sandbox_argv::TEMP_DIR_VARIABLES;
 use crate::agent::sandbox_kind::SandboxKind;
 use crate::agent::sandbox_program::{AgentWrapping, NoSandbox, SandboxProgram};
@@ -41,9 +40,7 @@ pub(super) enum SessionSandbox {
         why: String,
     },
     /// The agent's built-in sandbox.
-    Own {
-        scope: SocketScope,
-    },
+    Own(OwnSandbox),
     Around(SandboxProgram),
 }
 
@@ -96,7 +93,7 @@ impl SandboxProbe {
             return Ok(SessionSandbox::None { why });
         }
         if agent_sandbox(job) == Some(AgentSandbox::BuiltIn) {
-            return Ok(SessionSandbox::Own { scope: SocketScope::find() });
+            return Ok(SessionSandbox::Own(OwnSandbox::find(git.root())));
         }
         let is_needed = matches!(executor.sandbox, SandboxMode::Require | SandboxMode::Podman)
             || job.permissions.tools.network == Some(false)
@@ -138,7 +135,7 @@ impl SessionSandbox {
     pub(super) fn kind(&self) -> SandboxKind {
         match self {
             Self::None { .. } => SandboxKind::None,
-            Self::Own { .. } => SandboxKind::Own,
+            Self::Own(_) => SandboxKind::Own,
             Self::Around(program) => program.kind(),
         }
     }
@@ -147,17 +144,17 @@ impl SessionSandbox {
         let sandbox = self.kind().as_str().to_owned();
         let (why, gap) = match self {
             Self::None { why } => (Some(why.clone()), None),
-            Self::Own { scope } => (None, scope.gap(has_network)),
+            Self::Own(own) => (None, own.gap(has_network)),
             Self::Around(program) => (None, program.gap(has_network)),
         };
         Event::SandboxChosen { sandbox, why, gap }
     }
 
     /// The program that can put a checkout in the place of the repository, for a session in this sandbox.
-    pub(super) fn view_program(&self, git: &Git) -> Option<Bubblewrap> {
+    pub(super) fn view_program(&self) -> Option<Bubblewrap> {
         match self {
             Self::Around(SandboxProgram::Bubblewrap(bubblewrap)) => Some(bubblewrap.clone()),
-            Self::Own { .. } => Bubblewrap::find(git.root()).ok(),
+            Self::Own(own) => own.namespace().cloned(),
             Self::None { .. } | Self::Around(SandboxProgram::Seatbelt(_) | SandboxProgram::Podman(_)) => None,
         }
     }
@@ -201,10 +198,7 @@ impl SessionSandbox {
                 set_temporary_folder(&mut command, &git.paths().temporary());
                 return outside_sandbox(command, git, job, protected, view);
             }
-            (Self::Own { scope }, ..) => {
-                command.argv.splice(0..0, scope.words());
-                return outside_sandbox(command, git, job, protected, view);
-            }
+            (Self::Own(own), ..) => return in_own_sandbox(own, command, git, job, protected, view),
             _ => return Ok(without_heldout(command, git, job)),
         };
         let spec =
@@ -212,6 +206,28 @@ impl SessionSandbox {
         new_temporary_folder(git)?;
         Ok(ConfinedCommand { command: program.wrap(command, &spec), wrapping: program.wrapping() })
     }
+}
+
+/// An agent with a sandbox of its own. If its commands have a network, it gets a namespace in which services have no sockets.
+fn in_own_sandbox(
+    own: &OwnSandbox,
+    mut command: PreparedCommand,
+    git: &Git,
+    job: &Job,
+    protected: &PathSet,
+    view: RepositoryView<'_>,
+) -> Result<ConfinedCommand, Error> {
+    let is_open = view.access() == RepositoryAccess::Writable && has_network(job);
+    let Some(bubblewrap) = own.namespace().filter(|_| is_open) else {
+        command.argv.splice(0..0, own.scope.words());
+        return outside_sandbox(command, git, job, protected, view);
+    };
+    new_temporary_folder(git)?;
+    let spec = SandboxSpec::for_agent(git, job, protected)?;
+    let folders = [git.git_dir().to_owned(), git.common_dir().to_owned()];
+    let mut command = bubblewrap.wrap_without_sockets(command, &spec, &folders);
+    command.argv.splice(0..0, own.scope.words());
+    Ok(ConfinedCommand { command, wrapping: AgentWrapping::Namespace })
 }
 
 /// Whether the commands of a job's agent have a network.

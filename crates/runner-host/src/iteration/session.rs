@@ -38,7 +38,7 @@ use crate::fs::atomic;
 use crate::git::Git;
 use crate::recorder::{REQUESTS, Recorder};
 use crate::repo::journal::{EndNote, IterationEntry, IterationPhase};
-use crate::repo::repo_guard::{GitAccess, RepoSnapshot, SessionRef};
+use crate::repo::repo_guard::{GitAccess, RepoSnapshot, SessionRef, make_folders_writable};
 use crate::repo::worktree;
 
 const WORK_TREE: RepositoryView<'static> = RepositoryView::WorkTree(RepositoryAccess::Writable);
@@ -210,18 +210,17 @@ impl PreparedSession {
     /// Restores what the session must not change, and notes that it ended.
     fn end(self, git: &Git, job: &Job, agent: AgentResult) -> Result<EndedSession, Error> {
         let Self { setup, checkpoint, .. } = self;
+        let access = GitAccess::of(setup.sandbox);
+        if access == GitAccess::Writable {
+            make_folders_writable(git);
+        }
         checkpoint.git_dir.restore(git)?;
         checkpoint.tidy_private(git, &setup.index)?;
         setup.dir.tidy()?;
-        let session = SessionRef {
-            run: &job.run_id,
-            iter: job.iteration,
-            base: &setup.base,
-            access: GitAccess::of(setup.sandbox),
-        };
+        let session = SessionRef { run: &job.run_id, iter: job.iteration, base: &setup.base, access };
         let restored = checkpoint.entry.snapshot.restore(git, session)?;
         if !setup.index.exists() {
-            git.read_into_index(&setup.index, &setup.base)?;
+            git.read_for_worktree(&setup.index, &setup.base)?;
             git.refresh_index(&setup.index)?;
         }
         checkpoint.restore_user_index(git, &setup.index)?;

@@ -21,7 +21,7 @@ use crate::recorder::{Recorder, RecorderPlaces};
 use crate::redaction::redactor;
 use crate::repo::journal::{self, IterationEntry, JournalEntry};
 use crate::repo::publish;
-use crate::repo::repo_guard::FolderIdentity;
+use crate::repo::repo_guard::{FolderIdentity, GitAccess};
 
 /// The file with an agent's output.
 pub(super) const OUTPUT: &str = "executor.log";
@@ -61,6 +61,10 @@ impl SessionCheckpoint {
     pub(super) fn restore_user_index(&self, git: &Git, index: &Path) -> Result<(), Error> {
         if self.user_index.is_some() && atomic::stamp(&git.paths().index()) == self.user_index {
             return Ok(());
+        }
+        // Where the session cannot write to the git directory, the index is as the user left it.
+        if GitAccess::of(self.entry.sandbox) == GitAccess::ReadOnly {
+            publish::save_staged(git, &self.entry.run, &self.entry.base, &self.entry.base)?;
         }
         publish::copy_to_user_index(git, index)
     }

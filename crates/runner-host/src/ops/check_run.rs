@@ -8,7 +8,8 @@ use runner_core::model::checks::CheckName;
 use runner_core::model::id::NodeId;
 use runner_core::runs::start::StartError;
 
-use super::guard_rerun::{GuardRerunner, RerunStep};
+use super::guard_rerun::GuardRerunner;
+use super::rerun_step::RerunStep;
 use crate::error::{Error, UserError};
 use crate::iteration::laid_files::LaidFiles;
 use crate::iteration::step_inputs::checks_at;
@@ -31,7 +32,7 @@ pub fn run_checks(
     let wanted = |check: &CheckName| name.is_none_or(|name| name == check);
     let mut steps = Vec::new();
     for check in task.checks.iter().filter(|check| wanted(&check.name)) {
-        let step = rerunner.run_check(&head, &config, &laid, check)?.green_step(check);
+        let step = rerunner.run_check(&head, &config, &laid, check)?.green_step(check, None);
         on_result(&step);
         steps.push(step);
     }

@@ -47,8 +47,3 @@ pub fn commit_changes(folder: &Path) -> Result<(), Error> {
 pub fn is_clean(folder: &Path) -> Result<bool, Error> {
     Ok(Git::open(folder)?.status()?.is_clean())
 }
-
-/// The newest commits of the current branch, one line each.
-pub fn recent_commits(dir: &Path, max: usize) -> Result<Vec<String>, Error> {
-    Git::open(dir)?.one_line_log(max)
-}

@@ -11,8 +11,9 @@ use runner_core::model::repo_path::RepoPath;
 use runner_core::text::one_line;
 use supervise::executables;
 
-use crate::agent::login::executor_login;
-use crate::agent::sandbox::{Bubblewrap, SocketScope, bubblewrap_fix, obstacle};
+use crate::agent::login::{executor_login, unusable_login_file};
+use crate::agent::own_sandbox::OwnSandbox;
+use crate::agent::sandbox::{Bubblewrap, bubblewrap_fix, obstacle};
 use crate::agent::sandbox_program::{NoSandbox, SandboxProgram};
 use crate::error::Error;
 use crate::git::{Git, OLDEST};
@@ -25,6 +26,7 @@ use crate::repo::work_tree_files::guard_dependencies;
 use crate::sleep_inhibitor;
 
 mod places;
+mod session_inputs;
 
 const GIT_FIX: &str = "install git 2.36 or newer";
 
@@ -133,6 +135,7 @@ fn program_checks(git: &Git, config: &Config) -> Vec<DoctorCheck> {
             .map(|review| DoctorCheck { name: "reviewer", ..agent_check(git.root(), &review.executor) }),
     );
     checks.extend(same_model_check(config));
+    checks.extend(session_inputs::checks(git.root(), &config.executor));
     checks.extend([sandbox_check(git, config), network_check(config)]);
     checks.extend([room_check(git, config), protection_check(git, config)]);
     checks.push(DoctorCheck::ok("sleep", sleep_inhibitor::describe(git.root())));
@@ -298,7 +301,10 @@ fn check_login(login: &AgentLogin, executor: &Executor, check: DoctorCheck) -> D
     let key = login.key_variables.first().copied().unwrap_or_default();
     let other = check.fix.map(|fix| format!("; {fix}")).unwrap_or_default();
     let fix = format!("log in with '{}', or set {key}{other}", login.command);
-    let found = format!("{}, no login found", check.found);
+    let in_file = unusable_login_file(executor);
+    let in_file =
+        in_file.map(|file| format!(" ({} holds none that works)", file.display())).unwrap_or_default();
+    let found = format!("{}, no login found{in_file}", check.found);
     match executor.program {
         Some(_) => DoctorCheck::warning("agent", found, fix),
         None => DoctorCheck::problem("agent", found, fix),
@@ -351,7 +357,7 @@ fn sandbox_check(git: &Git, config: &Config) -> DoctorCheck {
     {
         let found = format!("{}'s built-in sandbox", native.title);
         return built_in_fault(git.root(), executor, native, &found)
-            .unwrap_or_else(|| with_gap(found, SocketScope::find().gap(has_network)));
+            .unwrap_or_else(|| with_gap(found, OwnSandbox::find(git.root()).gap(has_network)));
     }
     let found = SandboxProgram::find(executor, git.root());
     match found.and_then(|program| obstacle(git, agent).map_or(Ok(program), Err)) {

@@ -91,7 +91,11 @@ pub(super) fn commit_edit(git: &Git, run: LoadedRun, edit: &UserEdit) -> Result<
     let is_approval = matches!(edit, UserEdit::Approve { .. });
     let plan = if is_approval { Some(current_plan(git, &snapshot.tree)?) } else { None };
     let after = edit.apply(&editable_docs(&snapshot, plan)).map_err(UserError::Edit)?;
-    let state = RunState { plan_approval: after.approval, ..snapshot.state };
+    let state = RunState {
+        plan_approval: after.approval,
+        final_check: snapshot.state.final_check_after(snapshot.user_commits),
+        ..snapshot.state
+    };
     let docs = edit.changed_docs(&after, &state);
     let run = snapshot.run_id;
     let message = edit::message(&run, edit, &after, &state, snapshot.user_commits);

@@ -5,23 +5,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use runner_core::checks::{effective_exit, reader, red_kind};
+use runner_core::checks::redirects;
 use runner_core::config::{Config, RoomMode};
 use runner_core::layout::Doc;
-use runner_core::model::checks::{Check, CheckExit, RedKind};
+use runner_core::model::checks::Check;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
 use runner_core::step::GuardExit;
 use supervise::signals::{ShutdownSignal, SignalListener};
 use supervise::{CancelHandle, ExitReason, OutputTarget, ProcessSpec, SupervisorSlot, TimeLimits};
 
+use super::rerun_step::{CheckRerun, RerunExpectation, RerunPlace, RerunStep, last_lines};
 use crate::agent::command;
 use crate::agent::sandbox::exit_inside_sandbox;
+use crate::agent::sandbox_argv::bubblewrap_problem;
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::fs::temp_dir::TempDir;
 use crate::git::{Git, lossy};
-use crate::iteration::check_report::CheckReport;
+use crate::iteration::check_report::{CheckReport, file_below};
 use crate::redaction::output_filter;
 use crate::repo::commit_files::protection_at;
 use crate::room::{Candidate, CheckFiles, KeptFiles, Room, SetupNeed};
@@ -33,6 +35,8 @@ pub enum GuardRerunOutcome {
     TimedOut,
     /// Why it could not start.
     NotStarted(String),
+    /// It exited with 0; why that is no success.
+    Rejected(String),
     /// The user stopped it; the runner exits with this code.
     Stopped(u8),
 }
@@ -130,7 +134,7 @@ impl GuardRerunner {
             let (outcome, output) = self.run_words(&place, config, command.words())?;
             if outcome != GuardRerunOutcome::Ended(GuardExit::Code(0)) {
                 let outcome = GuardRerunOutcome::NotStarted("the setup failed".to_owned());
-                return Ok(CheckRerun { place: RerunPlace::Room, outcome, output, report: None });
+                return Ok(CheckRerun::without_files(outcome, output));
             }
         }
         place.room.lay(files)?;
@@ -138,7 +142,8 @@ impl GuardRerunner {
         let (outcome, output) = self.run_words(&place, &timed, check.command.words())?;
         let report = report.and_then(|report| report.read());
         let changed: Vec<String> = place.room.leave(&self.git)?.iter().map(|path| lossy(path)).collect();
-        let rerun = CheckRerun { place: RerunPlace::Room, outcome, output, report };
+        let redirects = redirects(check, |path| file_below(place.room.files(), path));
+        let rerun = CheckRerun { place: RerunPlace::Room, outcome, output, report, redirects };
         Ok(rerun.without_changes(&changed))
     }
 
@@ -162,7 +167,8 @@ impl GuardRerunner {
         let report = report.and_then(|report| report.read());
         let changed = paths.iter().zip(&before).filter(|(path, before)| content(path) != **before);
         let changed: Vec<String> = changed.map(|(path, _)| path.display().to_string()).collect();
-        let rerun = CheckRerun { place: RerunPlace::Clone, outcome, output, report };
+        let redirects = redirects(check, |path| file_below(&clone, path));
+        let rerun = CheckRerun { place: RerunPlace::Clone, outcome, output, report, redirects };
         Ok(rerun.without_changes(&changed))
     }
 
@@ -183,14 +189,23 @@ impl GuardRerunner {
             let kept = self.kept_files(commit)?;
             let folder = dir.path().join("room");
             let mut room = Room::fresh(&self.git, &folder, &config.guard, &candidate, kept)?;
-            let protection = protection_at(&self.git, commit, &config.guard)?;
-            let protected = self.git.matching_paths(commit, &protection.files)?;
+            let patterns = self.protected_patterns(commit, config)?;
+            let protected = self.git.matching_paths(commit, &patterns)?;
             room.enter(&self.git, &config.guard, &candidate, &protected)?;
             Ok(RerunRoom { room, dir })
         };
         match open() {
             Err(Error::Refused(UserError::NoRoom { .. })) if config.guard.room == RoomMode::Auto => None,
             result => Some(result),
+        }
+    }
+
+    /// What the run protected at a commit; for a commit without a state, what its configuration protects.
+    fn protected_patterns(&self, commit: &CommitId, config: &Config) -> Result<Vec<String>, Error> {
+        let state = RunState::decode(&self.git.file_at(commit, Doc::RunState.path())?);
+        match state.ok().and_then(|state| state.protection) {
+            Some(protection) => Ok(protection.whole().files),
+            None => Ok(protection_at(&self.git, commit, &config.guard)?.files),
         }
     }
 
@@ -228,15 +243,31 @@ impl GuardRerunner {
             Ok(command) => command,
             Err(why) => return Ok((GuardRerunOutcome::NotStarted(why), Vec::new())),
         };
+        let inner = command.argv.len();
         let wrapped = place.room.wrap(&self.git, &config.guard, command);
         let log = place.dir.path().join("guard.log");
-        let spec = ProcessSpec::new(wrapped.argv, self.git.root(), log_of(&log, config))
+        let spec = ProcessSpec::new(wrapped.argv.clone(), self.git.root(), log_of(&log, config))
             .env(wrapped.environment)
             .time_limits(wall_of(config))
             .output_filter(&output_filter);
         let result = supervise::run(&spec, &self.cancel, &self.supervisor)?;
-        let outcome = self.outcome(exit_inside_sandbox(result.exit));
-        Ok((outcome, fs::read(&log).unwrap_or_default()))
+        let output = fs::read(&log).unwrap_or_default();
+        let outcome = match self.outcome(exit_inside_sandbox(result.exit)) {
+            GuardRerunOutcome::Ended(GuardExit::Code(code)) => {
+                match bubblewrap_problem(code, &output, &wrapped.argv, inner, self.git.root()) {
+                    Some(why) => {
+                        GuardRerunOutcome::NotStarted(format!("the room could not be set up: {why}"))
+                    }
+                    None => GuardRerunOutcome::Ended(GuardExit::Code(code)),
+                }
+            }
+            outcome @ (GuardRerunOutcome::Ended(GuardExit::Signal(_))
+            | GuardRerunOutcome::TimedOut
+            | GuardRerunOutcome::NotStarted(_)
+            | GuardRerunOutcome::Rejected(_)
+            | GuardRerunOutcome::Stopped(_)) => outcome,
+        };
+        Ok((outcome, output))
     }
 
     /// Checks out a commit into a temporary clone and runs a command there.
@@ -299,111 +330,6 @@ fn wall_of(config: &Config) -> TimeLimits {
     TimeLimits::wall(Duration::from_secs(config.iteration_timeout_secs.as_u64()))
 }
 
-/// One command that is repeated for a pass, and its result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RerunStep {
-    /// What was repeated: `guard`, `check x`, `check x before the work`.
-    pub name: String,
-    pub expected: RerunExpectation,
-    pub place: RerunPlace,
-    pub outcome: GuardRerunOutcome,
-    /// The last lines of its output.
-    pub output: Vec<String>,
-}
-
-/// What a repeated command must come to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RerunExpectation {
-    Success,
-    /// A check before the work: the kind on record, and the kind that it had now.
-    Red {
-        recorded: RedKind,
-        now: RedKind,
-    },
-}
-
-impl RerunStep {
-    /// Whether the result is what the commit records.
-    pub fn is_repeated(&self) -> bool {
-        match self.expected {
-            RerunExpectation::Success => self.outcome == GuardRerunOutcome::Ended(GuardExit::Code(0)),
-            // Whether a symbol is missing or wrong may depend on the machine; whether the check fails may not.
-            RerunExpectation::Red { recorded, now } => match recorded {
-                RedKind::Failed | RedKind::Absent => now.is_proof(),
-                RedKind::Broken => true,
-                RedKind::Green => matches!(now, RedKind::Green | RedKind::Broken),
-            },
-        }
-    }
-}
-
-/// One run of a check on a past commit.
-#[derive(Clone, Debug)]
-pub(super) struct CheckRerun {
-    pub(super) place: RerunPlace,
-    pub(super) outcome: GuardRerunOutcome,
-    output: Vec<u8>,
-    report: Option<Vec<u8>>,
-}
-
-impl CheckRerun {
-    /// How the check ended; none if the user stopped it.
-    fn exit(&self) -> Option<CheckExit> {
-        Some(match &self.outcome {
-            GuardRerunOutcome::Ended(GuardExit::Code(code)) => CheckExit::Code(*code),
-            GuardRerunOutcome::Ended(GuardExit::Signal(signal)) => CheckExit::Signal(*signal),
-            GuardRerunOutcome::TimedOut => CheckExit::TimedOut,
-            GuardRerunOutcome::NotStarted(_) => CheckExit::NotStarted,
-            GuardRerunOutcome::Stopped(_) => return None,
-        })
-    }
-
-    /// The same, failed if it changed files that it must not change.
-    fn without_changes(mut self, changed: &[String]) -> Self {
-        if changed.is_empty() || !matches!(self.outcome, GuardRerunOutcome::Ended(_)) {
-            return self;
-        }
-        let line = format!("the check changed protected files while it ran: {}\n", changed.join(", "));
-        self.output.extend(line.as_bytes());
-        self.report = None;
-        self.outcome = GuardRerunOutcome::Ended(GuardExit::Code(1));
-        self
-    }
-
-    /// The step that repeats a check before the work.
-    pub(super) fn red_step(self, check: &Check, recorded: RedKind) -> RerunStep {
-        let report = reader::read(&self.output, self.report.as_deref());
-        let now = self.exit().map_or(RedKind::Broken, |exit| red_kind(exit, report));
-        RerunStep {
-            name: format!("check {} before the work", check.name),
-            expected: RerunExpectation::Red { recorded, now },
-            place: self.place,
-            output: last_lines(&self.output),
-            outcome: self.outcome,
-        }
-    }
-
-    /// The step that repeats a check after the work. A success without a test is none.
-    pub(super) fn green_step(self, check: &Check) -> RerunStep {
-        let report = reader::read(&self.output, self.report.as_deref());
-        let is_expected = reader::is_expected(check);
-        let outcome = match self.exit().map(|exit| effective_exit(exit, report, is_expected)) {
-            Some(CheckExit::NoTests) => GuardRerunOutcome::NotStarted("it ran no test".to_owned()),
-            Some(CheckExit::TestsFailed) => {
-                GuardRerunOutcome::NotStarted("it reports failed tests".to_owned())
-            }
-            Some(_) | None => self.outcome,
-        };
-        RerunStep {
-            name: format!("check {}", check.name),
-            expected: RerunExpectation::Success,
-            place: self.place,
-            outcome,
-            output: last_lines(&self.output),
-        }
-    }
-}
-
 /// The JUnit report that a check is about to write below a folder. The commit may have one at its path.
 fn report_of(folder: &Path, check: &Check) -> Result<Option<CheckReport>, Error> {
     let report = check.junit.as_ref().map(|path| CheckReport::new(folder, path.as_str()));
@@ -415,24 +341,6 @@ fn report_of(folder: &Path, check: &Check) -> Result<Option<CheckReport>, Error>
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 const GUARD_STEP: &str = "guard";
-
-/// Where a command was repeated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RerunPlace {
-    /// In a fresh room.
-    Room,
-    /// In a temporary clone, without a sandbox.
-    Clone,
-}
-
-impl RerunPlace {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Room => "room",
-            Self::Clone => "clone",
-        }
-    }
-}
 
 /// A room in a temporary folder, which goes with it.
 struct RerunRoom {
@@ -452,14 +360,4 @@ impl RerunHandle {
         let Self { root, cancel, signals } = self;
         Ok(GuardRerunner { git: Git::open(&root)?, cancel, supervisor: SupervisorSlot::default(), signals })
     }
-}
-
-/// How many lines of a guard's output are shown.
-const LINES_MAX: usize = 10;
-
-fn last_lines(output: &[u8]) -> Vec<String> {
-    let text = String::from_utf8_lossy(output);
-    let mut lines: Vec<String> =
-        text.lines().map(runner_core::text::one_line).filter(|line| !line.is_empty()).collect();
-    lines.split_off(lines.len().saturating_sub(LINES_MAX))
 }

@@ -15,10 +15,12 @@ use runner_core::model::object_id::{BranchName, CommitId};
 use runner_core::model::tree::{Selection, Tree, select};
 use runner_core::step::Outcome;
 use runner_core::text::one_line;
+use runner_core::verify::Rule;
 use thiserror::Error;
 
-use super::base_branch::base_branch;
+use super::base_branch::base_branch_of;
 use super::guard_rerun::{CommitCheck, GuardRerunOutcome, GuardRerunner};
+use super::run_list::{WorkSafety, work_safety};
 use super::verify::verify;
 use crate::error::{Error, UserError};
 use crate::git::{Git, RebaseResult, TreeEntry, lossy};
@@ -77,12 +79,16 @@ pub enum LandStyle {
 pub enum LandError {
     #[error("run `{0}` has no passed task with changes")]
     NothingPassed(RunId),
+    #[error("run `{run}` is already landed on branch `{branch}`")]
+    AlreadyLanded { run: RunId, branch: String },
     #[error("run `{run}` is not verified")]
     Unverified { run: RunId, findings: Vec<String> },
+    #[error("the guard has not run on your own commits at the end of run `{run}`")]
+    UncheckedCommits { run: RunId, commits: Vec<String> },
     #[error("the branch that run `{0}` started from is not known")]
     NoBase(RunId),
     #[error("branch `{branch}` changed the same lines as the run")]
-    Conflict { branch: String, paths: Vec<String> },
+    Conflict { run: RunId, branch: String, paths: Vec<String> },
     #[error("branch `{0}` already exists")]
     BranchExists(String),
     #[error("`{0}` is not a valid branch name")]
@@ -156,42 +162,39 @@ pub fn prepare_land(dir: &Path, request: &LandRequest) -> Result<PreparedLand, E
     let target = resolve(git, request.run.as_deref())?;
     let verified = verified_commits(dir, &target)?;
     let view = RunView::at(dir, Some(&target.name))?;
-    let base = {
-        let mut batch = git.batch()?;
-        let history = run_history(git, &mut batch, &target)?;
-        history.entries.first().and_then(|first| first.parents.first().cloned())
-    };
-    let base = base.ok_or_else(|| LandError::NoBase(target.run.clone()))?;
+    let base = start_of(git, &target)?;
     let onto = match &request.onto {
         Some(onto) => onto.clone(),
-        None => base_branch(git, &base)?.ok_or_else(|| LandError::NoBase(target.run.clone()))?,
+        None => base_branch_of(git, &target.run, &target.tip)?
+            .ok_or_else(|| LandError::NoBase(target.run.clone()))?,
     };
     let onto_tip = git
         .branch_tip(&BranchName::new(onto.as_str()))?
         .ok_or_else(|| LandError::NoSuchBranch(onto.clone()))?;
-    let branch = chosen_branch(git, &target.run, &onto, &request.target)?;
+    let branch = chosen_branch(git, &target, &onto, &request.target)?;
     let docs = docs_at_commit(git, &target.tip)?;
     let goal = docs.get(&Doc::Goal).and_then(|bytes| Goal::parse(bytes).ok());
     let goal = goal.map(|goal| goal.summary().title).unwrap_or_default();
     let config = docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok()).unwrap_or_default();
     let stack = CommitStack { git, run: &target.run, base: &base };
-    let is_complete = view.tree.as_ref().is_some_and(|tree| select(tree) == Selection::Complete);
+    let is_complete = complete_tip(&view).is_some();
     let tasks = stack.tasks(&view)?;
     let last = stack.commit(&view, &tasks, &goal, request.style)?;
-    let tip = if onto_tip == base {
-        last
-    } else {
-        let scratch = git.paths().private().join("land");
-        match git.rebase_in_scratch(&scratch, &base, &last, &onto_tip)? {
-            RebaseResult::Done(tip) => tip,
-            RebaseResult::Conflict(paths) => {
-                let (paths, _) = first_paths(&paths.into_iter().collect::<Vec<_>>());
-                return Err(LandError::Conflict { branch: onto, paths }.into());
-            }
+    let tip = match stack.rebased(&last, &onto_tip)? {
+        RebaseResult::Done(tip) => tip,
+        // The user merged the base branch into the run's and resolved the conflicts there: that result is landed.
+        RebaseResult::Conflict(_)
+            if is_complete && git.is_ancestor(onto_tip.as_str(), target.tip.as_str())? =>
+        {
+            CommitStack { base: &onto_tip, ..stack }.squashed(&view, &tasks, &goal)?
+        }
+        RebaseResult::Conflict(paths) => {
+            let (paths, _) = first_paths(&paths.into_iter().collect::<Vec<_>>());
+            return Err(LandError::Conflict { run: target.run, branch: onto, paths }.into());
         }
     };
-    if tip == onto_tip {
-        return Err(LandError::NothingPassed(target.run).into());
+    if git.tree_of(&tip)? == git.tree_of(&onto_tip)? {
+        return Err(LandError::AlreadyLanded { run: target.run, branch: onto }.into());
     }
     let has_config = docs_at_commit(git, &onto_tip)?.contains_key(&Doc::Config);
     let tip = match (request.config, tasks.last()) {
@@ -211,6 +214,14 @@ pub fn prepare_land(dir: &Path, request: &LandRequest) -> Result<PreparedLand, E
         config,
         repo,
     })
+}
+
+/// The commit before the run.
+fn start_of(git: &Git, target: &RunSelector) -> Result<CommitId, Error> {
+    let mut batch = git.batch()?;
+    let history = run_history(git, &mut batch, target)?;
+    let base = history.entries.first().and_then(|first| first.parents.first().cloned());
+    Ok(base.ok_or_else(|| LandError::NoBase(target.run.clone()))?)
 }
 
 /// Adds a commit with the run's configuration, unless `tip` has the same.
@@ -233,6 +244,11 @@ fn verified_commits(dir: &Path, target: &RunSelector) -> Result<usize, Error> {
     if audit.findings.is_empty() {
         return Ok(audit.commits);
     }
+    let is_tip_unchecked = audit.findings.iter().any(|finding| finding.commit == target.tip.as_str());
+    if is_tip_unchecked && audit.findings.iter().all(|finding| finding.rule == Rule::ForeignCommit) {
+        let commits = audit.findings.iter().map(|finding| finding.found.clone()).collect();
+        return Err(LandError::UncheckedCommits { run: target.run.clone(), commits }.into());
+    }
     let findings = audit.findings.iter().take(FINDINGS_MAX).map(|finding| {
         let commit: String = finding.commit.chars().take(8).collect();
         one_line(&format!(
@@ -244,7 +260,7 @@ fn verified_commits(dir: &Path, target: &RunSelector) -> Result<usize, Error> {
 }
 
 /// The branch to create or to move. Refuses one that is in use.
-fn chosen_branch(git: &Git, run: &RunId, onto: &str, target: &LandTarget) -> Result<String, Error> {
+fn chosen_branch(git: &Git, run: &RunSelector, onto: &str, target: &LandTarget) -> Result<String, Error> {
     let name = match target {
         LandTarget::BaseBranch => {
             return match git.worktree_holding(&BranchName::new(onto))? {
@@ -253,12 +269,15 @@ fn chosen_branch(git: &Git, run: &RunId, onto: &str, target: &LandTarget) -> Res
             };
         }
         LandTarget::Named(name) => name.clone(),
-        LandTarget::NewBranch => format!("land/{run}"),
+        LandTarget::NewBranch => format!("land/{}", run.run),
     };
     if !git.is_branch_name(&name)? {
         return Err(LandError::BadBranchName(name).into());
     }
     match git.branch_tip(&BranchName::new(name.as_str()))? {
+        Some(_) if work_safety(git, &run.tip)? == WorkSafety::Landed(name.clone()) => {
+            Err(LandError::AlreadyLanded { run: run.run.clone(), branch: name }.into())
+        }
         Some(_) => Err(LandError::BranchExists(name).into()),
         None => Ok(name),
     }
@@ -271,6 +290,7 @@ struct PassedTask {
 }
 
 /// Builds the commits on top of the commit that the run started from.
+#[derive(Clone, Copy)]
 struct CommitStack<'a> {
     git: &'a Git,
     run: &'a RunId,
@@ -305,17 +325,15 @@ impl CommitStack<'_> {
         style: LandStyle,
     ) -> Result<CommitId, Error> {
         if style == LandStyle::Squash {
-            return self.squashed(tasks, goal);
+            return self.squashed(view, tasks, goal);
         }
         let mut parent = self.base.clone();
         for task in tasks.iter().filter(|task| task.landed.has_changes) {
             let message = landed_message(&task.landed.title, &task.landed.summary, &self.origin(task));
             parent = self.store(&task.commit, &parent, &message)?;
         }
-        // A complete run may end with changes of the user's own.
-        let is_complete = view.tree.as_ref().is_some_and(|tree| select(tree) == Selection::Complete);
-        if let (true, Some(last)) = (is_complete, tasks.last()) {
-            let tree = self.git.tree_without_runner(&view.target.tip, self.base)?;
+        if let (Some(tip), Some(last)) = (complete_tip(view), tasks.last()) {
+            let tree = self.git.tree_without_runner(tip, self.base)?;
             if tree != self.git.tree_of(&parent)? {
                 let title = format!("Further changes on {}", self.run.branch());
                 let message = landed_message(&title, "", &self.origin(last));
@@ -325,12 +343,21 @@ impl CommitStack<'_> {
         Ok(parent)
     }
 
-    fn squashed(&self, tasks: &[PassedTask], goal: &str) -> Result<CommitId, Error> {
+    /// The commits up to `last` on top of another commit.
+    fn rebased(&self, last: &CommitId, onto: &CommitId) -> Result<RebaseResult, Error> {
+        if onto == self.base {
+            return Ok(RebaseResult::Done(last.clone()));
+        }
+        let scratch = self.git.paths().private().join("land");
+        self.git.rebase_in_scratch(&scratch, self.base, last, onto)
+    }
+
+    fn squashed(&self, view: &RunView, tasks: &[PassedTask], goal: &str) -> Result<CommitId, Error> {
         let last = tasks.last().ok_or_else(|| LandError::NothingPassed(self.run.clone()))?;
         let list: Vec<String> =
             tasks.iter().map(|task| format!("- {}", one_line(&task.landed.title))).collect();
         let message = landed_message(goal, &list.join("\n"), &self.origin(last));
-        self.store(&last.commit, self.base, &message)
+        self.store(complete_tip(view).unwrap_or(&last.commit), self.base, &message)
     }
 
     fn origin(&self, task: &PassedTask) -> LandedOrigin {
@@ -341,6 +368,12 @@ impl CommitStack<'_> {
         let tree = self.git.tree_without_runner(work, self.base)?;
         self.git.store_commit(&tree, parent, message)
     }
+}
+
+/// The last commit of a complete run, which may end with changes of the user's own.
+fn complete_tip(view: &RunView) -> Option<&CommitId> {
+    let is_complete = view.tree.as_ref().is_some_and(|tree| select(tree) == Selection::Complete);
+    is_complete.then_some(&view.target.tip)
 }
 
 fn landed_task(iteration: &IterationView, tree: Option<&Tree>, has_changes: bool) -> LandedTask {
@@ -371,7 +404,7 @@ impl PreparedLand {
             GuardRerunOutcome::Ended(exit) if exit.to_string() == "0" => return Ok(()),
             GuardRerunOutcome::Ended(exit) => format!("exit {exit}"),
             GuardRerunOutcome::TimedOut => "it exceeded the time limit".to_owned(),
-            GuardRerunOutcome::NotStarted(why) => why,
+            GuardRerunOutcome::NotStarted(why) | GuardRerunOutcome::Rejected(why) => why,
             GuardRerunOutcome::Stopped(_) => "it was stopped".to_owned(),
         };
         Err(LandError::RedGuard { command: self.guard_line(), how, output }.into())

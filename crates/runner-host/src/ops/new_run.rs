@@ -11,7 +11,7 @@ use runner_core::model::object_id::CommitId;
 use runner_core::runs::identity;
 use runner_core::runs::start::{self, StartError, StartOptions};
 
-use super::base_branch::{base_branch, base_branch_of};
+use super::base_branch::{base_branch_of, likely_base};
 use super::detect::{SetupProposal, propose_in};
 use super::preflight::preflight_config;
 use super::start::{StartResult, clean_status, refuse_old_git, runs_with_branches, start};
@@ -128,7 +128,7 @@ fn runner_folder(git: &Git, status: &RepoStatus) -> RunnerFolder {
 /// Refuses a commit that only HEAD leads to: when the run is checked out, the user would not find it again.
 pub(crate) fn refuse_lost_head(git: &Git, head: &Head) -> Result<(), Error> {
     let Head::Detached { commit } = head else { return Ok(()) };
-    match base_branch(git, commit)? {
+    match likely_base(git, commit)? {
         Some(_) => Ok(()),
         None => Err(UserError::DetachedHead(commit.prefix(8).to_owned()).into()),
     }
@@ -140,6 +140,7 @@ pub fn start_run(dir: &Path, run: &NewRun) -> Result<StartResult, Error> {
         new_goal: Some(run.goal.clone()),
         id: Some(run.id.clone()),
         config: Some(run.setup.proposed.text.clone()),
+        base: run.head.branch().cloned(),
         ..StartOptions::default()
     };
     if !run.needs_worktree {
@@ -226,7 +227,8 @@ pub fn start_in_worktree(
         for (doc, bytes) in docs.iter().filter(|(doc, bytes)| committed.get(doc) != Some(bytes)) {
             atomic::write(&linked.paths().doc(*doc), bytes)?;
         }
-        start(&root, options)
+        let base = status.head.branch().cloned();
+        start(&root, &StartOptions { base, ..options.clone() })
     };
     match begin() {
         Ok(started) => Ok(WorktreeStart { root: root.clone(), started }),

@@ -14,7 +14,8 @@ use runner_core::model::run_state::RunState;
 use runner_core::step::HeldoutId;
 
 use super::environment::environment;
-use super::guard_rerun::{GuardRerunOutcome, GuardRerunner, RerunExpectation, RerunPlace, RerunStep};
+use super::guard_rerun::{GuardRerunOutcome, GuardRerunner};
+use super::rerun_step::{RerunExpectation, RerunPlace, RerunStep};
 use super::verify::{PassedHeldout, PassingCommit};
 use crate::error::Error;
 use crate::iteration::laid_files::LaidFiles;
@@ -41,9 +42,10 @@ impl PassRerun {
     pub fn stopped(&self) -> Option<u8> {
         self.steps.iter().find_map(|step| match step.outcome {
             GuardRerunOutcome::Stopped(code) => Some(code),
-            GuardRerunOutcome::Ended(_) | GuardRerunOutcome::TimedOut | GuardRerunOutcome::NotStarted(_) => {
-                None
-            }
+            GuardRerunOutcome::Ended(_)
+            | GuardRerunOutcome::TimedOut
+            | GuardRerunOutcome::NotStarted(_)
+            | GuardRerunOutcome::Rejected(_) => None,
         })
     }
 }
@@ -145,12 +147,14 @@ fn steps(
                 continue;
             };
             let laid = LaidFiles::of_task(git, &checks.node, task, &checks.parent)?;
+            let mut facts = None;
             if let Some(before) = &checks.before_work {
                 let red = rerunner.run_check(before, config, &laid, check)?;
+                facts = red.facts(check);
                 steps.push(red.red_step(check, record.red));
             }
             let green = rerunner.run_check(&pass.commit, config, &laid, check)?;
-            steps.push(green.green_step(check));
+            steps.push(green.green_step(check, facts.as_ref()));
             if steps.iter().any(|step| matches!(step.outcome, GuardRerunOutcome::Stopped(_))) {
                 return Ok(steps);
             }
@@ -214,10 +218,13 @@ fn heldout_steps(
     let run = |commit: &CommitId| rerunner.run_check(commit, config, &files, &check);
     let named = |step: RerunStep| RerunStep { name: format!("held-out {}", step.name), ..step };
     let mut steps = Vec::new();
+    let mut facts = None;
     if let Some(before) = &heldout.before_work {
-        steps.push(named(run(before)?.red_step(&check, *red)));
+        let before = run(before)?;
+        facts = before.facts(&check);
+        steps.push(named(before.red_step(&check, *red)));
     }
-    steps.push(named(run(&pass.commit)?.green_step(&check)));
+    steps.push(named(run(&pass.commit)?.green_step(&check, facts.as_ref())));
     Ok(Ok(steps))
 }
 

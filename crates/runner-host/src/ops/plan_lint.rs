@@ -1,10 +1,10 @@
-//! `runner plan lint`: runs the checks of a plan before the night, and reports everything that is wrong with it.
+//! `runner plan lint`: runs the checks of a plan before a long run, and reports everything that is wrong with it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use runner_core::checks::EndedCheck;
 use runner_core::checks::coverage::{Coverage, coverage};
-use runner_core::checks::{effective_exit, reader};
 use runner_core::layout::node_folder;
 use runner_core::model::checks::{Check, CheckFileName, CheckPath, TaskChecks};
 use runner_core::model::id::RunId;
@@ -183,13 +183,13 @@ impl TaskLint<'_, '_> {
         let stub =
             |path: &String| StubFile { path: path.clone(), bytes: form.content(path, texts).into_bytes() };
         let stubs: Vec<StubFile> = paths.iter().map(stub).collect();
-        let CheckRun::Ended { exit, output, junit, .. } =
+        let CheckRun::Ended { exit, output, junit, redirects, .. } =
             self.world.run_stub_check(self.run, job, check, &stubs)?
         else {
             return Ok(None);
         };
-        let report = reader::read(&output, junit.as_deref());
-        let is_green = effective_exit(exit, report, reader::is_expected(check)).is_green();
+        let ended = EndedCheck { check, exit, output: &output, junit: junit.as_deref(), redirects };
+        let is_green = ended.verdict(None).exit.is_green();
         Ok(Some(StubRun { is_green, output: String::from_utf8_lossy(&output).into_owned() }))
     }
 }
@@ -244,7 +244,8 @@ fn task_samples(dir: &Path) -> Result<Vec<TaskSample>, Error> {
     for run in runs.iter().filter_map(|branch| RunId::of_branch(branch.name.as_str())) {
         let Ok(view) = RunView::at(dir, Some(run.as_str())) else { continue };
         let mut sample = NONE;
-        for iteration in view.iterations.iter().filter(|iteration| iteration.meta.is_some()) {
+        for iteration in &view.iterations {
+            let Some(record) = &iteration.meta else { continue };
             if matches!(
                 iteration.outcome,
                 Some(Outcome::Planned | Outcome::PlanQuestions | Outcome::PlanRejected)
@@ -252,10 +253,9 @@ fn task_samples(dir: &Path) -> Result<Vec<TaskSample>, Error> {
                 continue;
             }
             // Without the agent's time, the session was recovered after a crash, and its end says nothing.
-            if let (Some(_), Some(start), Some(end)) =
-                (iteration.number("agent_ms"), iteration.number("started_ms"), iteration.number("ended_ms"))
-            {
-                sample.secs = sample.secs.saturating_add(end.saturating_sub(start).div_ceil(1000));
+            if record.agent_ms.is_some() {
+                let total_ms = record.ended_ms.saturating_sub(record.started_ms);
+                sample.secs = sample.secs.saturating_add(total_ms.div_ceil(1000));
             }
             if let Some(cost) = iteration.cost() {
                 sample.microdollars = Some(sample.microdollars.unwrap_or_default().saturating_add(cost));

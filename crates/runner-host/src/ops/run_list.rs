@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use runner_core::commit_message::grep_pattern;
-use runner_core::layout::Doc;
+use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::id::RunId;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
@@ -32,7 +32,7 @@ pub struct RunEntry {
     pub iterations: u32,
     /// The work tree that has its branch checked out.
     pub worktree: Option<String>,
-    /// The size of its logs in this work tree.
+    /// The size of its logs, in this work tree and in the one that has its branch.
     pub log_bytes: u64,
     pub safety: WorkSafety,
 }
@@ -59,11 +59,15 @@ pub fn list_runs(dir: &Path) -> Result<Vec<RunEntry>, Error> {
 fn run_entry(git: &Git, repo: &ReadonlyRepo, branch: RunBranch) -> Result<RunEntry, Error> {
     let tree = repo.doc(&branch.commit, Doc::Tree)?.and_then(|bytes| Tree::decode(&bytes).ok());
     let state = repo.doc(&branch.commit, Doc::RunState)?.and_then(|bytes| RunState::decode(&bytes).ok());
+    let worktree = git.worktree_holding(&branch.run.branch())?;
+    let logs = |root: &Path| root.join(RUNNER_DIR).join("iterations").join(branch.run.as_str());
+    let other = worktree.as_deref().map(Path::new).filter(|other| *other != git.root());
+    let log_bytes = folder_bytes(&logs(git.root())) + other.map_or(0, |other| folder_bytes(&logs(other)));
     Ok(RunEntry {
         leaves: tree.map(|tree| tree.root().leaves()),
         iterations: state.map_or(0, |state| state.next_iter.get() - 1),
-        worktree: git.worktree_holding(&branch.run.branch())?,
-        log_bytes: folder_bytes(&git.paths().iterations().join(branch.run.as_str())),
+        worktree,
+        log_bytes,
         safety: work_safety(git, &branch.commit)?,
         run: branch.run.clone(),
         branch,
@@ -71,7 +75,7 @@ fn run_entry(git: &Git, repo: &ReadonlyRepo, branch: RunBranch) -> Result<RunEnt
 }
 
 /// Whether another branch has the work of the run with this tip.
-fn work_safety(git: &Git, tip: &CommitId) -> Result<WorkSafety, Error> {
+pub(super) fn work_safety(git: &Git, tip: &CommitId) -> Result<WorkSafety, Error> {
     if let Some(branch) = other_branch_with(git, tip)? {
         return Ok(WorkSafety::Merged(branch));
     }
@@ -166,7 +170,8 @@ pub fn plan_clean(dir: &Path, run: &str, policy: CleanPolicy) -> Result<PlannedC
     let git = repo.git();
     let entry = find_run(git, run)?;
     if let Some(worktree) = &entry.worktree {
-        return Err(UserError::RunCheckedOut { run: entry.run, worktree: worktree.clone() }.into());
+        let is_linked = git.is_linked_worktree(Path::new(worktree));
+        return Err(UserError::RunCheckedOut { run: entry.run, worktree: worktree.clone(), is_linked }.into());
     }
     if entry.safety == WorkSafety::OnlyHere && policy == CleanPolicy::OnlySafe {
         return Err(UserError::RunNotLanded(entry.run).into());

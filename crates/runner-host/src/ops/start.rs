@@ -10,7 +10,7 @@ use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::goal::Goal;
 use runner_core::model::id::RunId;
 use runner_core::model::instructions::PinnedInstructions;
-use runner_core::model::object_id::CommitId;
+use runner_core::model::object_id::{CommitId, TreeId};
 use runner_core::model::protection::Protection;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
@@ -30,6 +30,7 @@ use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::{EntryMode, Git, Head, IndexEntry, LocalBranch, OLDEST, RepoStatus, TreeEntry, path_of};
+use crate::iteration::laid_files::patterns_for_destinations;
 use crate::repo::commit_files::CommitFiles;
 use crate::repo::commit_scope::check_scope;
 use crate::repo::documents::{
@@ -121,10 +122,7 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
         Err(StartError::RunComplete { goal }) => return Err(complete_run_error(git, &status.head, goal)?),
         goal => goal?,
     };
-    let named = Goal::parse(&goal).map_err(StartError::from)?.id().cloned();
-    let run = named
-        .or_else(|| identity::generate(head.as_str(), &runs))
-        .ok_or(Error::Internal("no run id could be generated"))?;
+    let run = run_id(&goal, head, &runs)?;
     refuse_branches_below(&branches, &run)?;
     let old_tip = branches.into_iter().find(|branch| branch.name == run.branch()).map(|branch| branch.tip);
     if options.plan.is_some() || options.rewrite.is_some() {
@@ -134,8 +132,17 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
     if old_tip.is_none() {
         propose_missing_config(git, &mut docs, options)?;
     }
-    let context =
-        StartContext { git, status: &status, docs: &docs, run: &run, head, old_tip: old_tip.as_ref() };
+    let user_commits = old_tip.as_ref().map_or(Ok(0), |tip| git.user_commits_since(&run, tip))?;
+    let old_tip_ref = old_tip.as_ref();
+    let context = StartContext {
+        git,
+        status: &status,
+        docs: &docs,
+        run: &run,
+        head,
+        old_tip: old_tip_ref,
+        user_commits,
+    };
     let mut composed = context.compose(&goal, options)?;
     context.add_surroundings(&mut composed)?;
     refuse_bad_tools(git, &composed)?;
@@ -164,6 +171,13 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
         recovered,
         imported,
     })
+}
+
+/// The id in the goal, or a new one.
+fn run_id(goal: &[u8], head: &CommitId, runs: &[RunId]) -> Result<RunId, Error> {
+    let named = Goal::parse(goal).map_err(StartError::from)?.id().cloned();
+    let run = named.or_else(|| identity::generate(head.as_str(), runs));
+    run.ok_or(Error::Internal("no run id could be generated"))
 }
 
 /// Gives a new run its configuration, if the work tree has none: the one that the caller chose, that of the newest run, or a
@@ -222,8 +236,10 @@ fn refuse_bad_tools(git: &Git, composed: &StartDocuments) -> Result<(), Error> {
 /// Reports invalid checks now, because they would stop the run at the task that they belong to.
 fn refuse_bad_checks(git: &Git, head: &CommitId, composed: &StartDocuments) -> Result<(), Error> {
     let tree = composed.docs.get(&Doc::Tree).and_then(|bytes| Tree::decode(bytes).ok());
-    let Some(tree) = tree else { return Ok(()) };
-    let faults = check_faults(git, head, &tree, &composed.protection.files)?;
+    let config = composed.docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok());
+    let (Some(tree), Some(config)) = (tree, config) else { return Ok(()) };
+    let protected = patterns_for_destinations(&composed.protection, &config.guard);
+    let faults = check_faults(git, head, &tree, &protected)?;
     if faults.is_empty() { Ok(()) } else { Err(UserError::Checks { faults }.into()) }
 }
 
@@ -279,6 +295,8 @@ struct StartContext<'a> {
     head: &'a CommitId,
     /// The tip of the run's branch, if it exists.
     old_tip: Option<&'a CommitId>,
+    /// How many commits of the user's own follow the runner's last one.
+    user_commits: u32,
 }
 
 impl StartContext<'_> {
@@ -327,7 +345,7 @@ impl StartContext<'_> {
             None => None,
         };
         let goal = docs.get(&Doc::Goal).cloned().unwrap_or_default();
-        Ok(Some(LastRunnerCommit { goal, approved }))
+        Ok(Some(LastRunnerCommit { goal, user_commits: self.user_commits, approved }))
     }
 
     /// Adds what the run depends on outside of the repository: held-out checks, and the environment.
@@ -368,21 +386,39 @@ impl StartContext<'_> {
         edits.extend(store_docs(self.git, &composed.docs)?);
         self.git.edit_index(&index, &edits)?;
         let tree = self.git.write_tree(&index)?;
-        atomic::remove_file(&index)?;
-        let user_commits = match self.old_tip {
-            Some(tip) => self.git.user_commits_since(self.run, tip)?,
-            None => 0,
-        };
-        if self.old_tip.is_some() && user_commits == 0 && self.git.tree_of(parent)? == tree {
+        if self.old_tip.is_some() && self.user_commits == 0 && self.git.tree_of(parent)? == tree {
+            atomic::remove_file(&index)?;
             return Ok(parent.clone());
         }
-        let added = composed.imported.as_ref().map(|imported| imported.added.len());
-        let imported = options.plan.as_ref().map(PlanImport::format).zip(added);
-        let message = start::message(self.run, user_commits, imported);
+        let tree = self.tree_without_checks(composed, &index, tree)?;
+        let message = if self.old_tip.is_none() {
+            let branch = options.base.as_ref().or(self.status.head.branch());
+            let base = branch.filter(|branch| RunId::of_branch(branch.as_str()).is_none());
+            start::first_message(self.run, base)
+        } else {
+            let added = composed.imported.as_ref().map(|imported| imported.added.len());
+            let imported = options.plan.as_ref().map(PlanImport::format).zip(added);
+            start::message(self.run, self.user_commits, imported)
+        };
         let commit = self.git.store_commit(&tree, parent, &message)?;
         check_scope(self.git, parent, &commit)?;
         failpoint::reach("start.commit");
         Ok(commit)
+    }
+
+    /// The tree of a start that is committed: what checks depend on is found again from its files.
+    fn tree_without_checks(
+        &self,
+        composed: &StartDocuments,
+        index: &Path,
+        tree: TreeId,
+    ) -> Result<TreeId, Error> {
+        let Some(state) = composed.docs.get(&Doc::RunState) else { return Ok(tree) };
+        let docs = DocSet::from([(Doc::RunState, start::without_checks(state)?)]);
+        self.git.edit_index(index, &store_docs(self.git, &docs)?)?;
+        let tree = self.git.write_tree(index)?;
+        atomic::remove_file(index)?;
+        Ok(tree)
     }
 
     /// The user's changes in `.runner/` besides the documents: templates, node files, files of their own.

@@ -141,8 +141,7 @@ impl RequestLog {
 
     /// Records the answer to a request.
     pub(super) fn add_answer(&self, number: u64, answer: &ReceivedAnswer) {
-        let body = redactor().redact(&answer.body);
-        let text = String::from_utf8_lossy(&body).into_owned();
+        let text = redacted_answer(&answer.body);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let has_room = state.bytes_left >= text.len() as u64;
         let head = answer.head.as_ref();
@@ -151,7 +150,7 @@ impl RequestLog {
             number,
             status: head.map(|head| head.status),
             headers: head.map(|head| redacted_headers(&head.headers)).unwrap_or_default(),
-            sha256: Sha256::of(&body),
+            sha256: Sha256::of(text.as_bytes()),
             body: has_room.then_some(text),
             error: answer.error.as_ref().map(|error| redactor().redact_text(error)),
         }));
@@ -209,6 +208,25 @@ fn canonical_body(body: &[u8]) -> CanonicalBody {
     };
     let value = if body.is_empty() { Value::Null } else { value };
     CanonicalBody { value, sha256: Sha256::of(text.as_bytes()), bytes: text.len() as u64 }
+}
+
+/// An answer without keys. A streamed one has its text in the data of many events, and a key can be in several of them.
+fn redacted_answer(body: &[u8]) -> String {
+    const DATA: &str = "data:";
+    let text = String::from_utf8_lossy(body);
+    let data = |line: &str| serde_json::from_str::<Value>(line.strip_prefix(DATA)?).ok();
+    let events: Vec<Value> = text.lines().filter_map(data).collect();
+    let mut redacted = events.clone();
+    redactor().redact_events(&mut redacted);
+    if redacted == events {
+        return redactor().redact_text(&text);
+    }
+    let mut changes = events.iter().zip(redacted);
+    let line = |line: &str| match data(line.trim_end()).and_then(|_| changes.next()) {
+        Some((before, after)) if *before != after => format!("{DATA} {after}\n"),
+        Some(_) | None => line.to_owned(),
+    };
+    redactor().redact_text(&text.split_inclusive('\n').map(line).collect::<String>())
 }
 
 /// How many entries the conversation of a request has, by the names that the providers' interfaces use.
@@ -288,6 +306,33 @@ mod tests {
         let RequestLine::Request(record) = &lines[0] else { panic!("{text}") };
         let canonical = serde_json::to_string(&record.body).unwrap();
         assert_eq!(record.sha256, Sha256::of(canonical.as_bytes()), "what is stored is what is hashed");
+    }
+
+    #[test]
+    fn a_key_in_two_events_of_an_answer_is_found_wherever_it_is_cut() {
+        let key = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+        let deltas: [fn(&str) -> Value; 3] = [
+            |text| serde_json::json!({ "type": "content_block_delta", "index": 0, "delta": { "text": text } }),
+            |text| serde_json::json!({ "type": "response.output_text.delta", "item_id": "m", "delta": text }),
+            |text| serde_json::json!({ "choices": [{ "index": 0, "delta": { "content": text } }] }),
+        ];
+        for delta in deltas {
+            for at in 1..key.len() {
+                let (one, two) = key.split_at(at);
+                let events = [delta(&format!("key: {one}")), delta(&format!("{two} end"))];
+                let body: String =
+                    events.iter().map(|event| format!("event: x\ndata: {event}\n\n")).collect();
+                let body = body + "data: [DONE]\n\n";
+                let answer = redacted_answer(body.as_bytes());
+                let data = answer.lines().filter_map(|line| line.strip_prefix("data: ")).collect::<Vec<_>>();
+                assert_eq!(data.len(), 3, "{answer}");
+                let sent: Vec<Value> =
+                    data[..2].iter().map(|event| serde_json::from_str(event).unwrap()).collect();
+                assert_eq!(sent, ["key: [redacted]", " end"].map(delta), "{at}");
+                assert!(answer.ends_with("data: [DONE]\n\n"), "{answer}");
+            }
+        }
+        assert_eq!(redacted_answer(b"data: {\"b\": 1}\r\n"), "data: {\"b\": 1}\r\n");
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 
 use runner_core::config::{Executor, GuardConfig};
-use runner_core::guard_files::{self, ChangedEntry, RepoFiles, changed_entries_of};
+use runner_core::guard_files::{
+    self, ChangedEntry, DerivedProtection, RepoFiles, RunChecks, changed_entries_of,
+};
 use runner_core::model::instructions::PinnedInstructions;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::protection::Protection;
@@ -49,6 +51,16 @@ impl RepoFiles for CommitFiles {
         self.file(&self.resolved, path)
     }
 
+    fn is_folder(&self, path: &str) -> bool {
+        let result = self.batch.borrow_mut().folder(&format!("{}:{path}", self.commit));
+        result
+            .unwrap_or_else(|error| {
+                self.failure.borrow_mut().get_or_insert(error);
+                None
+            })
+            .is_some()
+    }
+
     fn link(&self, path: &str) -> Option<String> {
         let bytes = self.file(&self.batch, path)?;
         let is_link = bytes.len() < LINK_BYTES_MAX && self.read(path).as_deref() != Some(&bytes);
@@ -65,6 +77,18 @@ pub(crate) fn protection_at(git: &Git, commit: &CommitId, guard: &GuardConfig) -
     let protection = guard_files::protection(guard, &files);
     files.finish()?;
     Ok(protection)
+}
+
+/// What checks add to the protection of a run, with the files of a commit.
+pub(crate) fn followed_at(
+    git: &Git,
+    commit: &CommitId,
+    checks: RunChecks<'_>,
+) -> Result<Option<DerivedProtection>, Error> {
+    let files = CommitFiles::open(git, commit)?;
+    let derived = checks.follow(&files);
+    files.finish()?;
+    Ok(derived)
 }
 
 /// The instructions that a configuration names, with the files of a commit.

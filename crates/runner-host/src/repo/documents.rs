@@ -118,7 +118,7 @@ pub(crate) fn refuse_dirty(paths: &[Vec<u8>]) -> Result<(), UserError> {
     Err(UserError::Dirty { paths, more })
 }
 
-/// Refuses changes behind marks in the user's index.
+/// Refuses changes hidden by assume-unchanged or skip-worktree in the user's index.
 pub(crate) fn refuse_hidden(git: &Git) -> Result<(), Error> {
     let hidden = git.hidden_changes()?;
     if hidden.is_empty() {

@@ -1,5 +1,5 @@
-//! Makes a repository usable again that git does not recognise because a crash came at a bad moment: HEAD is missing, or the
-//! git directory was moved inside the work tree. The journal has what is needed.
+//! Makes a repository usable again that git does not recognise because a crash came at a bad moment: HEAD is missing, the git
+//! directory was moved inside the work tree, or a file that git reads first is damaged. The journal has what is needed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,9 @@ pub(crate) fn repair(dir: &Path) -> Result<(), Error> {
         return Ok(());
     };
     let git_dir = move_back(root, git_dir, &entry)?;
+    if let JournalEntry::Iteration(iteration) = &entry {
+        iteration.snapshot.repair(root, &git_dir)?;
+    }
     let head = git_dir.join("HEAD");
     if is_valid_head(&head) {
         return Ok(());

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use runner_core::config::{Executor, GuardConfig};
+use runner_core::guard_files::{DerivedProtection, RunChecks};
 use runner_core::model::instructions::PinnedInstructions;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::protection::Protection;
 use runner_core::verify::{AuditSource, ChangedPaths, StoredBlob, StoredFile};
 
-use super::commit_files::{instructions_at, protection_at};
+use super::commit_files::{followed_at, instructions_at, protection_at};
 use crate::error::{Error, UserError};
 use crate::git::{CatFileBatch, Git};
 
@@ -68,6 +69,14 @@ impl AuditSource for GitSource<'_> {
 
     fn protection(&mut self, commit: &CommitId, guard: &GuardConfig) -> Result<Protection, Error> {
         protection_at(self.git, commit, guard)
+    }
+
+    fn followed(
+        &mut self,
+        commit: &CommitId,
+        checks: RunChecks<'_>,
+    ) -> Result<Option<DerivedProtection>, Error> {
+        followed_at(self.git, commit, checks)
     }
 
     fn instructions(

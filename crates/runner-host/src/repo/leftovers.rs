@@ -64,17 +64,26 @@ fn ref_locks(git: &Git) -> Vec<PathBuf> {
 /// Removes locks that were made since the dead runner began and that do not change any more. A user, or a runner in another
 /// work tree, may hold one at this moment, so a lock that goes away or changes is not touched.
 fn remove_abandoned_locks(git: &Git, since: SystemTime) -> Result<(), Error> {
-    let stamp = |path: &Path| fs::symlink_metadata(path).ok().and_then(|found| found.modified().ok());
+    let mut locks = ref_locks(git);
+    locks.retain(|path| modified(path).is_some_and(|time| time >= since));
+    abandoned_locks(locks).iter().try_for_each(|path| atomic::remove_any(path))
+}
+
+/// The locks among these that stay as they are.
+pub(super) fn abandoned_locks(locks: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut locks: Vec<(PathBuf, SystemTime)> =
-        ref_locks(git).into_iter().filter_map(|path| stamp(&path).map(|time| (path, time))).collect();
-    locks.retain(|(_, time)| *time >= since);
+        locks.into_iter().filter_map(|path| modified(&path).map(|time| (path, time))).collect();
     let mut waited = Duration::ZERO;
     while !locks.is_empty() && waited < ABANDONED_AFTER {
         thread::sleep(POLL);
         waited += POLL;
-        locks.retain(|(path, time)| stamp(path) == Some(*time));
+        locks.retain(|(path, time)| modified(path) == Some(*time));
     }
-    locks.iter().try_for_each(|(path, _)| atomic::remove_any(path))
+    locks.into_iter().map(|(path, _)| path).collect()
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::symlink_metadata(path).ok().and_then(|found| found.modified().ok())
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::fs::lock::{LastHolder, Lock};
 use crate::git::Git;
 use crate::iteration::event_log::EventLog;
 use crate::iteration::program_runner::ProgramRunner;
+use crate::repo::repo_guard::{is_closed, make_folders_writable};
 use crate::repo::worktree::remove_blocking_files;
 
 /// A repository whose lock is held, but in which a crash may have left something unfinished.
@@ -50,12 +51,19 @@ impl UnrecoveredRepo {
         git_dir_repair::repair(dir)?;
         let mut git = Git::open(dir)?;
         git.mark_as_writer();
+        // A session without a sandbox may have taken the owner's rights away, and died with the runner.
+        let has_journal = || git.paths().journal().exists();
+        if is_closed(&git.paths().private()) || is_closed(git.paths().git_dir()) && has_journal() {
+            make_folders_writable(&git);
+        }
         let private_folder = PrivateFolder::create(&git)?;
         let lock = Lock::acquire(&git.paths().lock())?;
         if git.paths().journal().exists() {
             // A session that a crash interrupted may have left what blocks every git command.
             remove_blocking_files(git.root());
         }
+        // An index that cannot be read is replaced by the recovery.
+        let _ = git.check_out_runner_folder();
         allow_configured_filters(&mut git)?;
         Ok(Self { git, lock, private_folder })
     }

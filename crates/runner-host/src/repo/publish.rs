@@ -218,6 +218,7 @@ fn install_index(git: &Git) -> Result<(), Error> {
     let prepared = git.paths().private_index("publish");
     let lock = git.paths().index_lock();
     git.settle_index(&prepared)?;
+    git.restore_marks(&prepared)?;
     atomic::sync_file(&prepared)?;
     fs::hard_link(&prepared, &lock).map_err(|error| {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
@@ -239,11 +240,45 @@ pub(crate) fn copy_to_user_index(git: &Git, index: &Path) -> Result<(), Error> {
     let copy = git.paths().private_index("restored");
     atomic::copy_with_mtime(index, &copy)?;
     git.settle_index(&copy)?;
+    git.restore_marks(&copy)?;
     atomic::sync_file(&copy)?;
     if user_index.is_dir() {
         atomic::remove_any(&user_index)?;
     }
     fs::rename(&copy, &user_index).map_err(Error::io("write", user_index))
+}
+
+/// Keeps versions of files that only the user's index has, before that index is replaced: they were staged, and the file was
+/// changed since. Returns the reference. An index that git cannot read has none.
+pub(crate) fn save_staged(
+    git: &Git,
+    run: &RunId,
+    from: &CommitId,
+    to: &CommitId,
+) -> Result<Option<String>, Error> {
+    let index = git.paths().private_index("staged");
+    if !git.paths().index().is_file() {
+        return Ok(None);
+    }
+    atomic::copy_with_mtime(&git.paths().index(), &index)?;
+    let staged = git.staged_only(&index, &[from, to]).unwrap_or_default();
+    let saved = if staged.is_empty() {
+        None
+    } else {
+        let tree = git.write_merged_tree(&index)?;
+        let message = format!("{}\n", stray_files_subject(run.as_str()));
+        Some(keep_found(git, run, &git.store_commit(&tree, to, &message)?)?)
+    };
+    atomic::remove_any(&index)?;
+    Ok(saved)
+}
+
+/// Points a reference of the run's to a commit with files that were found.
+fn keep_found(git: &Git, run: &RunId, commit: &CommitId) -> Result<String, Error> {
+    git.sync()?;
+    let reference = format!("refs/runner/{run}/found/{}", commit.prefix(8));
+    git.set_ref(&reference, commit.as_str())?;
+    Ok(reference)
 }
 
 /// Finishes a publication that a crash interrupted. The caller holds the runner's lock.
@@ -263,7 +298,8 @@ pub(crate) fn recover(git: &Git, entry: PublishEntry) -> Result<Option<Recovered
         }
     };
     let index = git.paths().private_index("publish");
-    let saved = restore_worktree(git, &index, &entry.run, &entry.from, &entry.new_tip)?;
+    let staged = save_staged(git, &entry.run, &entry.from, &entry.new_tip)?;
+    let saved = restore_worktree(git, &index, &entry.run, &entry.from, &entry.new_tip)?.or(staged);
     [Doc::Tree, Doc::RunState].iter().try_for_each(|doc| atomic::discard_prepared(&git.paths().doc(*doc)))?;
     finalize(git, &entry)?;
     Ok(Some(RecoveredPublish { run: entry.run, saved }))
@@ -289,7 +325,7 @@ pub(crate) fn restore_worktree(
     from: &CommitId,
     to: &CommitId,
 ) -> Result<Option<String>, Error> {
-    git.read_into_index(index, to)?;
+    git.read_for_worktree(index, to)?;
     // Which files are ignored follows from files in the work tree, and an interrupted checkout may have removed those.
     restore_ignore_files(git, index)?;
     git.refresh_index(index)?;
@@ -307,7 +343,7 @@ fn restore_ignore_files(git: &Git, index: &Path) -> Result<(), Error> {
         matches!(name, Some(b".gitignore" | b".gitattributes"))
             && git.root().join(path_of(path)).symlink_metadata().is_err()
     };
-    let missing: Vec<Vec<u8>> = git.index_paths(index, ".")?.into_iter().filter(is_rule_file).collect();
+    let missing: Vec<Vec<u8>> = git.checked_out_paths(index)?.into_iter().filter(is_rule_file).collect();
     git.check_out(index, &missing)
 }
 
@@ -359,9 +395,6 @@ impl StrayFiles<'_> {
         }
         let message = format!("{}\n", stray_files_subject(self.run.as_str()));
         let commit = git.store_commit(&tree, self.to, &message)?;
-        git.sync()?;
-        let reference = format!("refs/runner/{}/found/{}", self.run, commit.prefix(8));
-        git.move_ref(&reference, None, &commit)?;
-        Ok(Some(reference))
+        keep_found(git, self.run, &commit).map(Some)
     }
 }

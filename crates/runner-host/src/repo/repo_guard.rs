@@ -7,11 +7,13 @@
 //! that moved is kept under `refs/runner/<run>/moved/`, one that vanished is created again, and so are lost lines of reflogs.
 
 mod guarded_files;
+mod hooks;
 mod reflogs;
 mod refs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -23,12 +25,14 @@ use serde::{Deserialize, Serialize};
 use crate::agent::sandbox_kind::SandboxKind;
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
+use crate::fs::copy::{CopySafety, copy_tree};
 use crate::git::Git;
+use crate::repo::leftovers::abandoned_locks;
 use guarded_files::GuardedFiles;
 use reflogs::Reflogs;
 
 /// Files that git keeps during an operation. After a session they are the agent's, and are set aside.
-const OPERATION_FILES: [&str; 13] = [
+const OPERATION_FILES: [&str; 11] = [
     "MERGE_HEAD",
     "MERGE_MSG",
     "MERGE_MODE",
@@ -40,10 +44,10 @@ const OPERATION_FILES: [&str; 13] = [
     "sequencer",
     "BISECT_LOG",
     "BISECT_START",
-    "index.lock",
-    "HEAD.lock",
 ];
 
+/// Locks of commands that work on this work tree.
+const OWN_LOCKS: [&str; 2] = ["index.lock", "HEAD.lock"];
 /// Locks of commands that work on all of a repository.
 const COMMON_LOCKS: [&str; 5] =
     ["config.lock", "packed-refs.lock", "shallow.lock", "AUTO_MERGE.lock", "objects/maintenance.lock"];
@@ -74,6 +78,9 @@ pub(crate) struct RepoSnapshot {
     /// Empty where the session cannot write to the git directory.
     #[serde(default, skip_serializing_if = "Reflogs::is_empty")]
     reflogs: Reflogs,
+    /// The locks in the shared directory, if the session could have left one.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    locks: BTreeSet<String>,
 }
 
 /// The session whose changes are undone; for a program that runs in the work tree outside of one, the next session.
@@ -100,14 +107,15 @@ impl RepoSnapshot {
             GitAccess::ReadOnly => Reflogs::default(),
             GitAccess::Writable => Reflogs::capture(git)?,
         };
-        Ok(Self { files: GuardedFiles::capture(git, access)?, refs: git.all_refs()?, reflogs })
+        let locks = common_locks(git, access).iter().map(|path| name_in(git, path)).collect();
+        Ok(Self { files: GuardedFiles::capture(git, access)?, refs: git.all_refs()?, reflogs, locks })
     }
 
     /// Whether everything that the snapshot holds is as it was, and no operation or lock is left. References are read only where
     /// the files that change what git does are unchanged. What cannot be read counts as changed.
     pub(crate) fn is_unchanged(&self, git: &Git) -> bool {
         self.files.are_unchanged(git)
-            && leftovers(git, GitAccess::Writable).is_empty()
+            && self.leftovers(git, GitAccess::Writable).is_empty()
             && git.all_refs().is_ok_and(|refs| refs == self.refs)
             && self.reflogs.are_complete(git)
     }
@@ -122,7 +130,8 @@ impl RepoSnapshot {
         }
         let agent_head = fs::read_to_string(git.git_dir().join("HEAD")).unwrap_or_default();
         self.files.restore(&aside, session.access, &mut report)?;
-        set_aside_leftovers(&aside, session.access, &mut report)?;
+        let leftovers = self.leftovers(git, session.access);
+        leftovers.iter().try_for_each(|path| aside.take(path, &mut report))?;
         git.reload_settings()?;
         self.restore_refs(&aside, session, agent_head.trim(), &mut report)?;
         self.files.restore_stash_log(git, &mut report)?;
@@ -151,7 +160,14 @@ impl AsideFolder<'_> {
             nth += 1;
             target = self.folder.join(format!("{flat}.{nth}"));
         }
-        fs::rename(path, &target).map_err(Error::io("set aside", path))?;
+        let moved = fs::rename(path, &target).or_else(|error| {
+            if error.kind() != io::ErrorKind::CrossesDevices {
+                return Err(error);
+            }
+            copy_tree(path, &target, CopySafety::Durable)
+        });
+        moved.map_err(Error::io("set aside", path))?;
+        atomic::remove_any(path)?;
         report.set_aside.push(name);
         Ok(())
     }
@@ -187,18 +203,20 @@ impl FolderIdentity {
 }
 
 /// Gives the owner access to every folder of the git directory, if the session took it away.
-fn make_folders_writable(git: &Git) {
-    let is_closed = |path: &Path| {
-        fs::symlink_metadata(path)
-            .is_ok_and(|found| found.is_dir() && found.permissions().mode() & 0o300 != 0o300)
-    };
+pub(crate) fn make_folders_writable(git: &Git) {
     let common = git.common_dir();
     let folders = ["", "refs", "refs/heads", "refs/heads/runner", "objects", "logs", "runner", "info"];
     let is_any_closed = folders.iter().any(|name| is_closed(&common.join(name)));
-    if is_any_closed || is_closed(&git.git_dir()) {
+    if is_any_closed || is_closed(&git.git_dir()) || is_closed(&git.paths().private()) {
         atomic::open_folders(common);
         atomic::open_folders(&git.git_dir());
     }
+}
+
+/// Whether the owner of a folder cannot write to it.
+pub(crate) fn is_closed(folder: &Path) -> bool {
+    let metadata = fs::symlink_metadata(folder);
+    metadata.is_ok_and(|found| found.is_dir() && found.permissions().mode() & 0o300 != 0o300)
 }
 
 /// Whether something other than a regular file exists at a path.
@@ -209,35 +227,58 @@ fn is_irregular(path: &Path) -> bool {
 fn name_in(git: &Git, path: &Path) -> String {
     let folder = git.git_dir();
     let name = path.strip_prefix(&folder).or_else(|_| path.strip_prefix(git.common_dir()));
+    let name = name.or_else(|_| path.strip_prefix(git.root()));
     name.unwrap_or(path).display().to_string()
 }
 
-/// Moves operations that the agent left in progress, and locks of its killed git commands, out of git's way.
-fn set_aside_leftovers(
-    aside: &AsideFolder<'_>,
-    access: GitAccess,
-    report: &mut RestoreReport,
-) -> Result<(), Error> {
-    leftovers(aside.git, access).iter().try_for_each(|path| aside.take(path, report))
+/// The locks in the shared directory that a session could have left.
+fn common_locks(git: &Git, access: GitAccess) -> Vec<PathBuf> {
+    if access == GitAccess::ReadOnly {
+        return Vec::new();
+    }
+    let mut locks: Vec<PathBuf> = COMMON_LOCKS.iter().map(|name| git.common_dir().join(name)).collect();
+    collect_locks(&git.common_dir().join("refs"), &mut locks);
+    collect_reftable_locks(git, &mut locks);
+    collect_locks(&git.common_dir().join("logs"), &mut locks);
+    locks.retain(|path| path.symlink_metadata().is_ok());
+    locks
 }
 
-fn leftovers(git: &Git, access: GitAccess) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> = OPERATION_FILES.iter().map(|name| git.git_dir().join(name)).collect();
-    paths.extend(COMMON_LOCKS.map(|name| git.common_dir().join(name)));
-    collect_locks(&git.common_dir().join("refs"), &mut paths);
-    collect_reftable_locks(git, &mut paths);
-    if access == GitAccess::Writable {
-        collect_locks(&git.common_dir().join("logs"), &mut paths);
+impl RepoSnapshot {
+    /// Operations that the agent left in progress, and locks of its killed git commands. A user may run a git command at this
+    /// moment: a lock that was there before the session, or that goes away, is not touched.
+    fn leftovers(&self, git: &Git, access: GitAccess) -> Vec<PathBuf> {
+        let mut locks = common_locks(git, access);
+        locks.retain(|path| !self.locks.contains(&name_in(git, path)));
+        locks.extend(OWN_LOCKS.map(|name| git.git_dir().join(name)));
+        let mut paths = abandoned_locks(locks);
+        paths.extend(OPERATION_FILES.iter().map(|name| git.git_dir().join(name)));
+        // Git cannot write a reflog if the folder is a file, nor an index if the index is a folder.
+        let logs = git.common_dir().join("logs");
+        let is_in_way = |found: fs::Metadata| !found.is_dir() && !self.files.is_known_link(git, "logs");
+        if access == GitAccess::Writable && logs.symlink_metadata().is_ok_and(is_in_way) {
+            paths.push(logs);
+        }
+        paths.extend([git.paths().index()].into_iter().filter(|path| is_irregular(path)));
+        paths.retain(|path| path.symlink_metadata().is_ok());
+        paths
     }
-    // Git cannot write a reflog if the folder is a file, nor an index if the index is a folder.
-    paths.extend(
-        [git.common_dir().join("logs")]
-            .into_iter()
-            .filter(|path| path.symlink_metadata().is_ok_and(|found| !found.is_dir())),
-    );
-    paths.extend([git.paths().index()].into_iter().filter(|path| is_irregular(path)));
-    paths.retain(|path| path.symlink_metadata().is_ok());
-    paths
+
+    /// References of someone else's that vanished during the session and are there again.
+    pub(crate) fn recreated_refs<'r>(&self, run: &RunId, report: &'r RestoreReport) -> Vec<&'r String> {
+        let branch = run.branch().reference();
+        report.refs.iter().filter(|name| self.refs.contains_key(*name) && **name != branch).collect()
+    }
+
+    /// Files of the work tree that git obeys and that the session had changed.
+    pub(crate) fn restored_files<'r>(&self, report: &'r RestoreReport) -> Vec<&'r String> {
+        report.files.iter().filter(|name| self.files.is_in_root(name)).collect()
+    }
+
+    /// Restores, without git, what keeps git from recognising the repository.
+    pub(super) fn repair(&self, root: &Path, git_dir: &Path) -> Result<(), Error> {
+        self.files.repair(root, git_dir)
+    }
 }
 
 /// Collects the lock files of references below a folder. A lock is a lock, whatever kind of file it is.

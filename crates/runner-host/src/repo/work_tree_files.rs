@@ -28,6 +28,10 @@ impl RepoFiles for WorkTreeFiles<'_> {
         atomic::read(&file, FILE_BYTES_MAX).ok().flatten()
     }
 
+    fn is_folder(&self, path: &str) -> bool {
+        self.root.join(path).is_dir()
+    }
+
     fn link(&self, path: &str) -> Option<String> {
         let target: PathBuf = fs::read_link(self.root.join(path)).ok()?;
         Some(target.to_str()?.to_owned())
@@ -44,7 +48,7 @@ pub(crate) fn work_tree_instructions(git: &Git, executor: &Executor) -> Option<P
     PinnedInstructions::of(&executor.instructions, &WorkTreeFiles { root: git.root() })
 }
 
-/// What the guard's command depends on, whatever the configuration lists.
+/// What the guard's command and its setup depend on, whatever the configuration lists.
 pub(crate) fn guard_dependencies(git: &Git, guard: &GuardConfig) -> Protection {
-    guard_files::derived(guard.command.words(), &WorkTreeFiles { root: git.root() })
+    guard_files::derived(guard, &WorkTreeFiles { root: git.root() })
 }

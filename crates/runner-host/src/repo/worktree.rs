@@ -11,6 +11,7 @@ mod obstacles;
 mod permissions;
 mod scan;
 mod stage;
+mod submodules;
 mod user_edits;
 mod user_files;
 
@@ -32,10 +33,10 @@ use crate::fs::atomic::{self, FileStamp};
 use crate::git::{Git, IndexEntry, path_of};
 
 /// Copies the user's index to a private one. The work tree is clean, so that both describe it. If the user's index still
-/// has the stamp `known`, which it had when the runner wrote it, no entry has a mark that hides changes.
+/// has the stamp `known`, which it had when the runner wrote it, no entry has a mark that hides changes, unless the runner kept some.
 pub(crate) fn pin_index(git: &Git, known: Option<FileStamp>) -> Result<PathBuf, Error> {
     let index = git.paths().private_index("work");
-    let is_known = known.is_some() && atomic::stamp(&git.paths().index()) == known;
+    let is_known = known.is_some() && !git.has_kept_marks() && atomic::stamp(&git.paths().index()) == known;
     atomic::copy_with_mtime(&git.paths().index(), &index)?;
     if !is_known {
         git.clear_marks(&index)?;

@@ -10,7 +10,6 @@ use super::home::{ENTRIES_MAX, Mount, home, renewed};
 use super::{secrets, setup};
 use crate::agent::sandbox_argv::HIDDEN_FOLDERS;
 use crate::error::Error;
-use crate::fs::atomic;
 
 /// A cache of a package manager, and the files of a project that uses it.
 struct Cache {
@@ -83,41 +82,59 @@ const CACHES: [Cache; 16] = [
 /// The folder of most caches. The room's own stays; where the user has none, programs create one that is gone after the run.
 const CACHE_FOLDER: &str = ".cache";
 
-/// The mounts of the caches of the package managers that a project with these files uses. The room's own are in `folder`.
-pub(super) fn mounts(root: &Path, names: &[Vec<u8>], folder: &Path) -> Result<Vec<Mount>, Error> {
+/// The room's own cache of a package manager.
+#[derive(Clone, Debug)]
+pub(super) struct RoomCache {
+    copy: PathBuf,
+    /// Where programs look for it.
+    place: PathBuf,
+}
+
+/// Makes the room's own caches of the package managers that a project with these files uses, in `folder`. They are filled from the
+/// user's as those are now.
+pub(super) fn fill(root: &Path, names: &[Vec<u8>], folder: &Path) -> Result<Vec<RoomCache>, Error> {
     let Some(home) = home(root) else { return Ok(Vec::new()) };
+    create(&folder.join(CACHE_FOLDER))?;
+    let mut caches = Vec::new();
+    for cache in CACHES.iter().filter(|cache| cache.is_used(names)) {
+        let Some(place) = cache.place(&home, &|name| std::env::var_os(name)) else { continue };
+        let user = place.canonicalize().ok().filter(|user| user.is_dir());
+        let is_unused = user.is_none() && executables::find(cache.program, Some(root)).is_none();
+        if is_unused || resolved(&place).starts_with(root) {
+            continue;
+        }
+        let copy = folder.join(cache.path);
+        if !copy.exists() {
+            match user.filter(|_| cache.kind != CacheKind::BuildOutput) {
+                Some(user) => setup::copy(&user, &copy)?,
+                None => create(&copy)?,
+            }
+        }
+        secrets::remove_from_copy(cache.path, &copy)?;
+        caches.push(RoomCache { copy, place });
+    }
+    Ok(caches)
+}
+
+/// The mounts of the room's caches. They fit the home as it is now: a program outside of the room may have created a cache since
+/// the room was opened.
+pub(super) fn mounts(root: &Path, caches: &[RoomCache], folder: &Path) -> Vec<Mount> {
+    let Some(home) = home(root) else { return Vec::new() };
     // It may be a link to another disk.
     let general = home.join(CACHE_FOLDER);
     let general = general.canonicalize().unwrap_or(general);
     let mut mounts = CacheMounts::new(&home);
     if general.is_dir() {
-        atomic::ensure_folder(&folder.join(CACHE_FOLDER))?;
         mounts.writable(folder.join(CACHE_FOLDER), general.clone());
         mounts.below.extend(other_caches(&general).into_iter().map(Mount::ReadOnly));
     }
-    for cache in CACHES.iter().filter(|cache| cache.is_used(names)) {
-        let Some(place) = cache.place(&home, &|name| std::env::var_os(name)) else { continue };
-        let user = place.canonicalize().ok().filter(|user| user.is_dir());
-        let is_new = user.is_none();
-        let place = user.unwrap_or_else(|| resolved(&place));
-        let is_unused = is_new && executables::find(cache.program, Some(root)).is_none();
-        if is_unused || place.starts_with(root) {
-            continue;
-        }
-        let copy = folder.join(cache.path);
-        if !place.starts_with(&general) && !mounts.open_to(&place) {
-            continue;
-        }
-        if !copy.exists() {
-            let is_filled = !is_new && cache.kind != CacheKind::BuildOutput;
-            if is_filled { setup::copy(&place, &copy)? } else { create(&copy)? }
-        }
-        secrets::remove_from_copy(cache.path, &copy)?;
-        if !place.starts_with(&general) {
-            mounts.writable(copy, place);
+    for RoomCache { copy, place } in caches {
+        let place = resolved(place);
+        if !place.starts_with(root) && !place.starts_with(&general) && mounts.open_to(&place) {
+            mounts.writable(copy.clone(), place);
         }
     }
-    Ok(mounts.finish())
+    mounts.finish()
 }
 
 /// The mounts of caches, while they are collected.
@@ -169,8 +186,11 @@ impl<'a> CacheMounts<'a> {
     }
 }
 
-/// A path that does not exist, without links on the way to it.
+/// A path without links on the way to it, whether it exists or not.
 fn resolved(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
     let above = path.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)));
     let moved = above.and_then(|(above, real)| Some(real.join(path.strip_prefix(above).ok()?)));
     moved.unwrap_or_else(|| path.to_owned())

@@ -218,6 +218,13 @@ impl Checkout {
         if paths.is_empty() { Ok(Vec::new()) } else { self.call(git, &args).run() }
     }
 
+    /// Lets the index know files that the runner wrote itself, with a NUL after each. One that git cannot convert back stays
+    /// changed: refreshing would call all of them changed, by their size.
+    pub(super) fn stage_written(&mut self, git: &Git, paths: &[u8]) {
+        let _ = self.call(git, &["update-index", "-q", "-z", "--stdin"]).input(paths).run();
+        self.index_stamp = atomic::stamp(&self.index);
+    }
+
     /// Stamps some files of the tree that was just checked out, so that [`Self::changed`] need not read them again.
     pub(super) fn stamp(&mut self, paths: &[PathBuf]) {
         let stamp = |path: &PathBuf| {

@@ -22,6 +22,8 @@ use crate::git::Git;
 use crate::iteration::laid_files::blocked_destinations;
 use crate::iteration::step_inputs::checks_at;
 use crate::repo::documents::read_doc;
+use crate::repo::readonly_repo::ReadonlyRepo;
+use crate::view::inspect::run_elsewhere;
 
 /// The most bytes of a checks.toml, and of a check file.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -132,6 +134,13 @@ fn nodes_with_checks(git: &Git, tree: &Tree) -> Vec<NodeId> {
     nodes
 }
 
+/// The nodes that have a checks.toml in the work tree, in the plan or not, sorted.
+pub(crate) fn checked_nodes(git: &Git) -> Vec<NodeId> {
+    let mut nodes = node_folders(git);
+    nodes.retain(|node| git.root().join(checks_path(node)).is_file());
+    nodes
+}
+
 /// The nodes that have a folder, sorted.
 fn node_folders(git: &Git) -> Vec<NodeId> {
     let entries = std::fs::read_dir(git.root().join(NODES_DIR)).into_iter().flatten().flatten();
@@ -237,15 +246,24 @@ pub struct ChecksView {
     pub coverage: Coverage,
 }
 
-/// Reads the checks of the run in a work tree. Takes no lock.
+/// Reads the checks of the run in a work tree, or of the newest run if its branch is not checked out. Takes no lock.
 pub fn checks_view(dir: &Path) -> Result<ChecksView, Error> {
     let git = Git::open(dir)?;
-    let missing = |doc: Doc| Error::from(UserError::MissingDoc(doc));
-    let tree = read_doc(&git, Doc::Tree)?.ok_or_else(|| missing(Doc::Tree))?;
-    let tree = Tree::decode(&tree).map_err(StartError::Tree)?;
-    let state = read_doc(&git, Doc::RunState)?.ok_or_else(|| missing(Doc::RunState))?;
-    let state = decode_run_state(&state)?;
-    let all = task_checks(&git, &tree)?;
+    let repo = ReadonlyRepo::open(dir)?;
+    let commit = run_elsewhere(&repo)?;
+    let read = |doc: Doc| {
+        let bytes = match &commit {
+            Some(commit) => repo.doc(commit, doc)?,
+            None => read_doc(&git, doc)?,
+        };
+        bytes.ok_or_else(|| Error::from(UserError::MissingDoc(doc)))
+    };
+    let tree = Tree::decode(&read(Doc::Tree)?).map_err(StartError::Tree)?;
+    let state = decode_run_state(&read(Doc::RunState)?)?;
+    let all = match &commit {
+        Some(commit) => repo.checks(commit, &tree)?,
+        None => task_checks(&git, &tree)?,
+    };
     let mut checks = Vec::new();
     collect(tree.root(), "", &all, &state, &mut checks);
     let heldout = HeldoutView::all(&tree, &state);

@@ -7,7 +7,7 @@ use runner_core::config::{Config, OnStuck};
 use runner_core::layout::{Doc, NODES_DIR, RUNNER_DIR, tools_path};
 use runner_core::model::goal::{Goal, GoalError};
 use runner_core::model::id::{NodeId, RunId};
-use runner_core::model::object_id::BranchName;
+use runner_core::model::object_id::{BranchName, CommitId};
 use runner_core::model::run_state::RunState;
 use runner_core::model::tools::Tools;
 use runner_core::model::tree::{BYTES_MAX, Tree, TreeProblem};
@@ -187,14 +187,29 @@ pub(crate) fn tools_faults(
 
 /// The policy for stuck tasks, which decides the next task; the default if the configuration cannot be read.
 pub fn read_on_stuck(dir: &Path) -> Result<OnStuck, Error> {
-    let git = Git::open(dir)?;
-    let bytes = atomic::read(&git.paths().doc(Doc::Config), SMALL_BYTES_MAX)?;
+    let repo = ReadonlyRepo::open(dir)?;
+    let bytes = match run_elsewhere(&repo)? {
+        Some(commit) => repo.doc(&commit, Doc::Config)?,
+        None => atomic::read(&repo.root().join(Doc::Config.path()), SMALL_BYTES_MAX)?,
+    };
     let config = bytes.and_then(|bytes| Config::decode(&bytes).ok());
     Ok(config.map_or(OnStuck::Stop, |config| config.on_stuck))
 }
 
-/// Reads only the tree.
+/// The last commit of the newest run, if the work tree has neither a plan nor a goal.
+pub(crate) fn run_elsewhere(repo: &ReadonlyRepo) -> Result<Option<CommitId>, Error> {
+    if [Doc::Tree, Doc::Goal].iter().any(|doc| repo.root().join(doc.path()).exists()) {
+        return Ok(None);
+    }
+    Ok(repo.runs()?.into_iter().next().map(|run| run.commit))
+}
+
+/// Reads only the tree: that of the work tree, or of the newest run if its branch is not checked out.
 pub fn read_tree(dir: &Path) -> Result<LoadedDoc<Tree, Vec<TreeProblem>>, Error> {
+    let repo = ReadonlyRepo::open(dir)?;
+    if let Some(commit) = run_elsewhere(&repo)? {
+        return Ok(LoadedDoc::load(repo.doc(&commit, Doc::Tree)?.as_ref(), Tree::decode));
+    }
     let git = Git::open(dir)?;
     if !atomic::is_folder(&git.root().join(RUNNER_DIR))? {
         return Err(UserError::NotSetUp(git.root().to_owned()).into());

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use regex::Regex;
 use runner_core::commit_message::{CommitKind, MessageParts, Trailer};
@@ -12,8 +13,7 @@ use runner_core::model::object_id::CommitId;
 use runner_core::model::review::RecordedReview;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
-use runner_core::step::Outcome;
-use serde_json::Value;
+use runner_core::step::{Outcome, RecordedIteration};
 
 use crate::error::Error;
 use crate::fs::atomic;
@@ -55,7 +55,7 @@ pub struct IterationView {
     pub annotations: Vec<String>,
     /// How many files outside of `.runner/` it changed.
     pub files: usize,
-    pub meta: Option<Value>,
+    pub meta: Option<RecordedIteration>,
 }
 
 impl IterationView {
@@ -69,14 +69,17 @@ impl IterationView {
         self.kind.run_id()
     }
 
-    /// A number from meta.json.
-    pub fn number(&self, key: &str) -> Option<u64> {
-        self.meta.as_ref()?.get(key)?.as_u64()
+    pub fn agent_time(&self) -> Option<Duration> {
+        self.meta.as_ref()?.agent_ms.map(Duration::from_millis)
     }
 
-    /// In millionths of a dollar.
+    pub fn guard_time(&self) -> Option<Duration> {
+        self.meta.as_ref()?.guard_ms.map(Duration::from_millis)
+    }
+
+    /// What the agent reported or what its tokens cost, in millionths of a dollar.
     pub fn cost(&self) -> Option<u64> {
-        self.meta.as_ref()?.get("usage")?.get("cost_microdollars")?.as_u64()
+        self.meta.as_ref()?.meta.cost.microdollars
     }
 }
 
@@ -143,7 +146,7 @@ impl RunView {
     /// The review of an iteration, if there was one.
     pub fn review_of(&self, iteration: &IterationView) -> Option<RecordedReview> {
         if let Some(meta) = &iteration.meta {
-            return serde_json::from_value(meta.get("review")?.clone()).ok()?;
+            return meta.meta.review.clone();
         }
         let can_be_reviewed = matches!(
             iteration.outcome,
@@ -208,9 +211,9 @@ fn iteration_view(entry: RunCommit) -> Option<IterationView> {
 }
 
 /// The meta.json of an iteration, unless it belongs to another commit with the same iteration number.
-fn read_meta(git: &Git, target: &RunSelector, iteration: &IterationView) -> Option<Value> {
+fn read_meta(git: &Git, target: &RunSelector, iteration: &IterationView) -> Option<RecordedIteration> {
     let run = iteration.run().unwrap_or(&target.run);
     let folder = git.paths().iteration(run.as_str(), &iteration.iter.to_string());
-    let meta: Value = serde_json::from_slice(&fs::read(folder.join("meta.json")).ok()?).ok()?;
-    (meta.get("commit_after")?.as_str()? == iteration.commit.as_str()).then_some(meta)
+    let meta = RecordedIteration::from_json(&fs::read(folder.join("meta.json")).ok()?)?;
+    (meta.commit_after == iteration.commit.as_str()).then_some(meta)
 }

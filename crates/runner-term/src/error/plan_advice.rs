@@ -15,7 +15,11 @@ pub(super) fn start_error_advice(error: &StartError) -> ErrorAdvice {
         StartError::GoalTaken => {
             let mut advice = ErrorAdvice::new(
                 "goal_taken",
-                "for a new run: remove `id` from .runner/GOAL.md, write the new goal there, then run 'runner start'",
+                "to change the goal of this run, edit its plan: runner node edit root --goal \"…\"",
+            );
+            advice.hints.push(
+                "for a new run: remove `id` from .runner/GOAL.md, write the new goal there, then run 'runner start'"
+                    .to_owned(),
             );
             advice.hints.push("to continue with the current goal, omit --goal".to_owned());
             advice

@@ -23,6 +23,15 @@ pub(super) fn land_advice(error: &LandError) -> ErrorAdvice {
         LandError::NothingPassed(_) => {
             ErrorAdvice::new("nothing_to_land", "see its progress with 'runner status'")
         }
+        LandError::AlreadyLanded { branch, .. } => {
+            let mut advice = ErrorAdvice::new("already_landed", format!("see it: git log -p {branch}"));
+            advice.hints.push("to land it again: runner land --branch NAME".to_owned());
+            advice
+        }
+        LandError::UncheckedCommits { commits, .. } => {
+            ErrorAdvice::new("unchecked_commits", "let the runner check them: 'runner loop' ('runner start' without a final check), then land again")
+                .with_details(commits.clone())
+        }
         LandError::Unverified { run, findings } => {
             ErrorAdvice::new("unverified", format!("list every violation with 'runner verify {run}'"))
                 .with_details(findings.clone())
@@ -30,10 +39,14 @@ pub(super) fn land_advice(error: &LandError) -> ErrorAdvice {
         LandError::NoBase(_) => {
             ErrorAdvice::new("no_base", "name the branch to land on: runner land --onto BRANCH")
         }
-        LandError::Conflict { branch, paths } => {
-            let hint =
-                format!("merge {branch} into the run's branch and resolve it there, then run it again");
-            ErrorAdvice::new("conflict", hint).with_details(paths.clone())
+        LandError::Conflict { run, branch, paths } => {
+            let merge =
+                format!("resolve it on the run's branch: git switch runner/{run} && git merge {branch}");
+            let mut advice = ErrorAdvice::new("conflict", merge).with_details(paths.clone());
+            advice.hints.push(
+                "then let the runner check the result and land it: runner loop && runner land".to_owned(),
+            );
+            advice
         }
         LandError::BranchExists(branch) => {
             let hint =

@@ -1,1 +1,1 @@
-export{d as CommandPalette,s as CompareView,o as FileView,u as HelpDialog,a as IterationView,i as ResultsView,r as RunsView,l as ShareDialog,n as StatsView,c as Transcript,t as VersusView,f as audit,p as trustOf}from"./views.js";
+export{f as CommandPalette,s as CompareView,o as FileView,d as HelpDialog,a as IterationView,i as ResultsView,r as RunsView,u as ShareDialog,n as StatsView,c as Transcript,l as TrustFindings,t as VersusView,p as audit,m as trustOf}from"./views.js";

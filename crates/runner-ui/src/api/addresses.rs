@@ -34,8 +34,14 @@ const fn json(
 }
 
 /// The addresses of a repository. Below `/trial/{case}/{id}`, the run of a trial has the same ones.
-pub const REPOSITORY: [ApiAddress; 19] = [
+pub const REPOSITORY: [ApiAddress; 20] = [
     json("/api/snapshot", "The first screen: status, progress, evidence, questions", "PageSnapshot", &[RUN]),
+    ApiAddress {
+        path: "/api/overview",
+        summary: "The first screen with iterations, tree and one task: one `OverviewPart` on each line, as soon as it is read",
+        response: ApiResponse::Other("application/x-ndjson"),
+        query: &[RUN, ("node", "the task; without it, the one in progress or the next one")],
+    },
     json(
         "/api/tree",
         "The plan: tree.json, or in columns",
@@ -120,7 +126,10 @@ pub const OTHERS: [ApiAddress; 5] = [
         path: "/events",
         summary: "Changes as Server-Sent Events; each is a `ChangeEvent`",
         response: ApiResponse::Other("text/event-stream"),
-        query: &[],
+        query: &[(
+            "since",
+            "the `event_id` of a snapshot, or the id of an event: what came after it is sent first",
+        )],
     },
     ApiAddress { path: "/healthz", summary: "`ok`", response: ApiResponse::Other("text/plain"), query: &[] },
 ];

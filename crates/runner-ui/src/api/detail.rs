@@ -177,7 +177,7 @@ pub struct VerifyFinding {
 }
 
 /// The files that the iterations of a run changed, without those below `.runner/`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RunFiles {
     pub run: Option<String>,
     /// By path.
@@ -189,14 +189,14 @@ pub struct RunFiles {
 }
 
 /// The difference between two commits, without files below `.runner/`.
-#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NetChange {
     pub files: usize,
     pub added: u64,
     pub removed: u64,
 }
 
-#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileHistory {
     pub path: String,
     /// Oldest first.

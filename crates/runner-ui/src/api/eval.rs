@@ -146,12 +146,23 @@ pub struct EvalComparison {
     /// How many cases are scored on both sides.
     pub n: u32,
     pub difference: EvalDifference,
+    pub direction: EvalDirection,
     /// What the difference means, as a sentence.
     #[serde(rename(deserialize = "summary"))]
     pub words: String,
     pub paired: EvalPairs,
     /// Why some of it cannot be compared.
     pub notes: Vec<String>,
+}
+
+/// What a difference shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EvalDirection {
+    Better,
+    Worse,
+    /// There is no conclusion.
+    None,
 }
 
 /// The new rate minus the base rate.

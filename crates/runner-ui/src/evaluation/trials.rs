@@ -77,7 +77,7 @@ impl Evaluation {
         if project.repo.root().canonicalize().ok() != folder.path.canonicalize().ok() {
             return Err(no_trial(name));
         }
-        let state = Arc::new(RepoState::new(Arc::new(project), Arc::clone(&self.readers)));
+        let state = Arc::new(RepoState::new(Arc::new(project), &self.readers, &self.events));
         let watcher = FileWatcher::begin(state.project.as_ref(), &state.watch, self.method);
         let evaluation = Arc::clone(self);
         let watched = Arc::clone(&state);

@@ -115,7 +115,8 @@ fn net_change(project: &RepoReader, run: &RunSource) -> Option<NetChange> {
 
 /// The history of every file of a run, and what the run changed in the end.
 pub(crate) fn run_files(project: &RepoReader, run: &RunSource) -> Result<RunFiles, RequestError> {
-    Ok(RunFiles { net: net_change(project, run), ..file_histories(project, run)? })
+    let read = || Ok(RunFiles { net: net_change(project, run), ..file_histories(project, run)? });
+    project.cached_run_files(run, read)
 }
 
 /// The history of every file of a run, without what it changed in the end.

@@ -21,7 +21,7 @@ use runner_host::repo::readonly_repo::{
 };
 use serde_json::Value;
 
-use crate::api::VerifyResult;
+use crate::api::{RunFiles, VerifyResult};
 use crate::error::RequestError;
 use crate::read::cache::VersionedCache;
 use crate::read::confined_fs::{ConfinedDir, FileVersion, FolderVersion};
@@ -81,8 +81,14 @@ struct RepoCaches {
     changes: VersionedCache<CommitId, (), Arc<Vec<FileChange>>>,
     /// The files of the commit that a running session started from.
     files: VersionedCache<(), CommitId, Arc<Vec<CommittedFile>>>,
-    /// By the tip of the run's branch.
-    verify_results: VersionedCache<RunId, Option<CommitId>, VerifyResult>,
+    results: ResultCaches,
+}
+
+/// What was derived from the whole history of a run, by the tip of its branch.
+#[derive(Debug)]
+struct ResultCaches {
+    verified: VersionedCache<RunId, Option<CommitId>, VerifyResult>,
+    files: VersionedCache<RunId, CommitId, RunFiles>,
 }
 
 impl Default for RepoCaches {
@@ -104,7 +110,7 @@ impl Default for RepoCaches {
             folders: VersionedCache::new(16),
             changes: VersionedCache::new(20_000),
             files: VersionedCache::new(1),
-            verify_results: VersionedCache::new(1_000),
+            results: ResultCaches { verified: VersionedCache::new(1_000), files: VersionedCache::new(2) },
         }
     }
 }
@@ -374,7 +380,7 @@ impl RepoReader {
         let tip = run.branch.as_ref().map(|branch| branch.commit.clone());
         let _turn = self.verifying.lock().unwrap_or_else(PoisonError::into_inner);
         let verified: Result<_, std::convert::Infallible> =
-            self.caches.verify_results.get_or_read(run.id.clone(), tip, || Ok(verify()));
+            self.caches.results.verified.get_or_read(run.id.clone(), tip, || Ok(verify()));
         match verified {
             Ok(result) => result,
             Err(never) => match never {},
@@ -384,7 +390,23 @@ impl RepoReader {
     /// The result of verifying a run at the current tip of its branch, if it is known already.
     pub(crate) fn known_verify_result(&self, run: &RunSource) -> Option<VerifyResult> {
         let tip = run.branch.as_ref().map(|branch| branch.commit.clone());
-        self.caches.verify_results.known(&run.id, &tip)
+        self.caches.results.verified.known(&run.id, &tip)
+    }
+
+    /// The files of a run at the current tip of its branch.
+    pub(crate) fn cached_run_files(
+        &self,
+        run: &RunSource,
+        read: impl FnOnce() -> Result<RunFiles, RequestError>,
+    ) -> Result<RunFiles, RequestError> {
+        // Without a branch, no version shows that nothing changed.
+        let Some(branch) = &run.branch else { return read() };
+        self.caches.results.files.get_or_read(run.id.clone(), branch.commit.clone(), read)
+    }
+
+    /// The files of a run at the current tip of its branch, if they are known already.
+    pub(crate) fn known_run_files(&self, run: &RunSource) -> Option<RunFiles> {
+        self.caches.results.files.known(&run.id, &run.branch.as_ref()?.commit)
     }
 
     /// The record of an iteration with this version of meta.json.

@@ -225,14 +225,29 @@ fn distrust(status: &mut RunStatus, trust: Option<&VerifyResult>) {
         .collect();
 }
 
+/// What the snapshot states about the server.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerFacts {
+    pub(crate) watching: WatchMethod,
+    /// The id of the newest event before anything was read; empty without a stream.
+    pub(crate) event_id: String,
+}
+
+impl ServerFacts {
+    /// For a reader that has no stream of events.
+    pub(crate) fn without_events(watching: WatchMethod) -> Self {
+        Self { watching, event_id: String::new() }
+    }
+}
+
 /// The first screen for a run: the one with this id, or the current one.
 pub(crate) fn snapshot(
     project: &RepoReader,
     wanted: Option<&RunId>,
-    watching: WatchMethod,
+    facts: ServerFacts,
 ) -> Result<PageSnapshot, RequestError> {
     let shows = if project.repo.has_repository() { ServerSubject::Repository } else { ServerSubject::Record };
-    let server = server_view(project.name(), watching, shows);
+    let server = server_view(project.name(), facts, shows);
     let Some(run) = project.run(wanted)? else {
         return Ok(without_run(server, start_blocker(project)));
     };
@@ -263,20 +278,21 @@ fn start_blocker(project: &RepoReader) -> Option<StartBlocker> {
     }
 }
 
-fn server_view(project: String, watching: WatchMethod, shows: ServerSubject) -> ServerView {
+fn server_view(project: String, facts: ServerFacts, shows: ServerSubject) -> ServerView {
     ServerView {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         build: assets::build().to_owned(),
         now_ms: now_ms(),
-        watching,
+        watching: facts.watching,
+        event_id: facts.event_id,
         project,
         shows,
     }
 }
 
 /// The first screen of an evaluation, which only names the folder of its results.
-pub(crate) fn evaluation_snapshot(folder: &str, watching: WatchMethod) -> PageSnapshot {
-    let mut snapshot = without_run(server_view(folder.to_owned(), watching, ServerSubject::Evaluation), None);
+pub(crate) fn evaluation_snapshot(folder: &str, facts: ServerFacts) -> PageSnapshot {
+    let mut snapshot = without_run(server_view(folder.to_owned(), facts, ServerSubject::Evaluation), None);
     "results of an evaluation".clone_into(&mut snapshot.status.headline);
     snapshot.status.next.clear();
     snapshot
@@ -310,12 +326,17 @@ pub(crate) fn runs(project: &RepoReader) -> Result<RunList, RequestError> {
         }
         let Some(run) = project.run(Some(id))? else { continue };
         let read = RunSnapshot::read(project, &run);
-        let RunStatus { state, stop, headline, .. } = read.status(project, &run);
+        let status = read.status(project, &run);
+        let trust = project.known_verify_result(&run).filter(|_| !status.is_live());
+        let violated = trust.as_ref().filter(|trust| trust.verdict == VerifyVerdict::Violated);
+        let violated = violated.map(|trust| trust.summary.clone());
+        let RunStatus { state, stop, headline, .. } = status;
         rows.push(RunRow {
             head: head(project, &run),
             state,
             stop,
-            headline,
+            headline: violated.unwrap_or(headline),
+            trust: trust.map(|trust| trust.verdict),
             progress: read.progress(),
             moved_ms: run.branch.map(|branch| branch.unix_secs.saturating_mul(1000)),
         });

@@ -18,9 +18,10 @@ use hyper_util::service::TowerToHyperService;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
+use crate::api::{OverviewPart, PageSnapshot};
 use crate::error::RequestError;
 use crate::evaluation::Evaluation;
-use crate::read::snapshot;
+use crate::read::snapshot::{self, ServerFacts};
 use crate::server::access::{AccessPolicy, GrantedAccess};
 use crate::server::assets;
 use crate::server::response::{self, Reply};
@@ -56,8 +57,8 @@ impl ReadLimit for Evaluation {
 const OPENAPI: &[u8] = include_bytes!("../../openapi.json");
 
 /// The addresses of an evaluation.
-const EVALUATION_ROUTES: [&str; 4] =
-    ["/api/snapshot", "/api/eval", "/api/eval/compare", "/trial/{case}/{id}/{*rest}"];
+const EVALUATION_ROUTES: [&str; 5] =
+    ["/api/snapshot", "/api/overview", "/api/eval", "/api/eval/compare", "/trial/{case}/{id}/{*rest}"];
 
 pub(crate) fn router(app: Arc<AppState>) -> Router {
     let subject = match &app.subject {
@@ -74,7 +75,8 @@ pub(crate) fn router(app: Arc<AppState>) -> Router {
 }
 
 fn evaluation_router(evaluation: Arc<Evaluation>) -> Router {
-    let handlers = [get(get_snapshot), get(get_evaluation), get(get_comparison), get(get_trial)];
+    let handlers =
+        [get(get_snapshot), get(get_overview), get(get_evaluation), get(get_comparison), get(get_trial)];
     let routes = EVALUATION_ROUTES.into_iter().zip(handlers);
     routes.fold(Router::new(), |router, (path, handler)| router.route(path, handler)).with_state(evaluation)
 }
@@ -112,8 +114,15 @@ fn set_cookie(access: &AccessPolicy, uri: &Uri) -> Reply {
     reply
 }
 
-async fn events(State(app): Shared, headers: HeaderMap) -> Reply {
-    app.events.listen(&headers).unwrap_or_else(response::error)
+/// The query of the event stream.
+#[derive(Debug, Default, Deserialize)]
+struct EventsQuery {
+    since: Option<String>,
+}
+
+async fn events(State(app): Shared, query: QueryResult<EventsQuery>, headers: HeaderMap) -> Reply {
+    let listen = |query: EventsQuery| app.events.listen(&headers, query.since.as_deref());
+    parse_query(query).and_then(listen).unwrap_or_else(response::error)
 }
 
 async fn page_file(headers: HeaderMap, uri: Uri) -> Reply {
@@ -127,11 +136,19 @@ async fn page_file(headers: HeaderMap, uri: Uri) -> Reply {
 }
 
 async fn get_snapshot(State(evaluation): SharedEvaluation, headers: HeaderMap) -> Reply {
-    json_response(evaluation, headers, |evaluation| {
-        let folder = runner_core::text::one_line(&evaluation.paths.results.display().to_string());
-        Ok(snapshot::evaluation_snapshot(&folder, evaluation.watch.watching()))
-    })
-    .await
+    json_response(evaluation, headers, |evaluation| Ok(evaluation_snapshot(evaluation))).await
+}
+
+fn evaluation_snapshot(evaluation: &Evaluation) -> PageSnapshot {
+    let event_id = evaluation.events.last_id();
+    let folder = runner_core::text::one_line(&evaluation.paths.results.display().to_string());
+    snapshot::evaluation_snapshot(&folder, ServerFacts { watching: evaluation.watch.watching(), event_id })
+}
+
+/// The overview of an evaluation has one part, the snapshot.
+async fn get_overview(State(evaluation): SharedEvaluation, headers: HeaderMap) -> Reply {
+    let snapshot = Some(evaluation_snapshot(&evaluation));
+    json_response(evaluation, headers, |_| Ok(OverviewPart { snapshot, ..OverviewPart::default() })).await
 }
 
 /// The query of requests about results.

@@ -39,7 +39,7 @@ async fn export(state: Arc<RepoState>, query: QueryResult<RunQuery>) -> Result<R
     let name = format!("attachment; filename=\"{run}.html\"");
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
-        let writer = BodyWriter { sender, runtime: Handle::current() };
+        let writer = BodyWriter::new(sender);
         let mut out = io::BufWriter::with_capacity(PIECE_BYTES, writer);
         // An error ends the response early: the client sees that it is incomplete.
         let written = RunExporter::new(&state.project, Some(&run))
@@ -61,12 +61,17 @@ async fn export(state: Arc<RepoState>, query: QueryResult<RunQuery>) -> Result<R
 }
 
 /// Writes into the body of a response, as fast as the client reads.
-struct BodyWriter {
+pub(crate) struct BodyWriter {
     sender: Sender<Bytes, io::Error>,
     runtime: Handle,
 }
 
 impl BodyWriter {
+    /// Must be called on a thread of the server's runtime.
+    pub(crate) fn new(sender: Sender<Bytes, io::Error>) -> Self {
+        Self { sender, runtime: Handle::current() }
+    }
+
     /// Ends the response as incomplete.
     fn abort(self) {
         self.sender.abort(io::Error::other("the export failed"));

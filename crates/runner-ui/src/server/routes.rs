@@ -24,20 +24,23 @@ use crate::read::log_index::LogIndex;
 use crate::read::logs::{self, LetterCase};
 use crate::read::repo_reader::{RepoReader, RunSource};
 use crate::read::search::{self, LogScope};
-use crate::read::snapshot;
+use crate::read::snapshot::{self, ServerFacts};
 use crate::read::tree_view::{self, NodeFacts};
 use crate::read::verify;
 use crate::server::download;
+use crate::server::overview;
 use crate::server::response::{self, Reply};
 use crate::server::served_repo::ServedRepo;
+use crate::server::sse::EventStream;
 use crate::watch::WatchState;
 
 /// How many requests read at the same time.
 pub(crate) const READERS_MAX: usize = 8;
 
 /// The addresses of a repository.
-pub const ROUTES: [&str; 19] = [
+pub const ROUTES: [&str; 20] = [
     "/api/snapshot",
+    "/api/overview",
     "/api/tree",
     "/api/tree/{node}",
     "/api/run-state",
@@ -64,22 +67,41 @@ pub(crate) struct RepoState {
     pub(crate) project: Arc<RepoReader>,
     pub(crate) watch: Arc<WatchState>,
     pub(crate) readers: Arc<Semaphore>,
+    events: Arc<EventStream>,
 }
 
 impl RepoState {
-    pub(crate) fn new(project: Arc<RepoReader>, readers: Arc<Semaphore>) -> Self {
-        Self { project, watch: Arc::default(), readers }
+    pub(crate) fn new(project: Arc<RepoReader>, readers: &Arc<Semaphore>, events: &Arc<EventStream>) -> Self {
+        let (readers, events) = (Arc::clone(readers), Arc::clone(events));
+        Self { project, watch: Arc::default(), readers, events }
+    }
+
+    /// The first screen of a run.
+    pub(crate) fn snapshot(&self, run: Option<&RunId>) -> Result<api::PageSnapshot, RequestError> {
+        let facts = ServerFacts { watching: self.watch.watching(), event_id: self.events.last_id() };
+        snapshot::snapshot(&self.project, run, facts)
     }
 }
 
 /// Shared state with a limit on how many requests read at the same time.
 pub(crate) trait ReadLimit: Send + Sync + 'static {
     fn readers(&self) -> &Semaphore;
+
+    /// Fails if there is nothing to read.
+    fn check(&self) -> Result<(), RequestError> {
+        Ok(())
+    }
 }
 
 impl ReadLimit for RepoState {
     fn readers(&self) -> &Semaphore {
         &self.readers
+    }
+
+    /// A folder that was moved away can still be read through its open handle, but git cannot find it.
+    fn check(&self) -> Result<(), RequestError> {
+        let root = self.project.repo.root();
+        if root.is_dir() { Ok(()) } else { Err(RequestError::repository_gone(root)) }
     }
 }
 
@@ -90,6 +112,7 @@ pub(crate) type QueryResult<T> = Result<Query<T>, QueryRejection>;
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct RunQuery {
     pub(crate) run: Option<String>,
+    pub(crate) node: Option<String>,
     slim: Option<String>,
     logs: Option<String>,
     after: Option<u32>,
@@ -139,6 +162,7 @@ struct FilePath {
 pub(crate) fn router(served: ServedRepo) -> Router {
     let handlers: [MethodRouter<ServedRepo>; ROUTES.len()] = [
         get(get_snapshot),
+        get(overview::get_overview),
         get(get_tree),
         get(get_node),
         get(get_run_state),
@@ -182,7 +206,7 @@ where
         return response::error(RequestError::busy("the server is shutting down"));
     };
     let shared = Arc::clone(&state);
-    match tokio::task::spawn_blocking(move || work(&shared)).await {
+    match tokio::task::spawn_blocking(move || shared.check().and_then(|()| work(&shared))).await {
         Ok(Ok(reply)) => reply,
         Ok(Err(error)) => response::error(error),
         Err(_) => response::error(RequestError::failed()),
@@ -224,7 +248,7 @@ fn resolve_iteration(
 async fn get_snapshot(State(state): Shared, query: QueryResult<RunQuery>, headers: HeaderMap) -> Reply {
     json_response(state, headers, move |state| {
         let id = parse_query(query)?.run.as_deref().map(parse_run_id).transpose()?;
-        snapshot::snapshot(&state.project, id.as_ref(), state.watch.watching())
+        state.snapshot(id.as_ref())
     })
     .await
 }
@@ -254,21 +278,28 @@ async fn get_node(
     json_response(state, headers, move |state| {
         let id = NodeId::new(node).map_err(|error| RequestError::bad_request(format!("the node {error}")))?;
         let run = require_run(state, &parse_query(query)?)?;
-        let tree = state.project.tree(&run)?;
-        let tree = tree.as_ref().as_ref().map_err(|problems| RequestError::invalid_tree(problems.clone()))?;
-        let rows = iterations::rows(&state.project, &run)?;
-        let run_state = state.project.state(&run);
-        let on_stuck = tree_view::on_stuck(state.project.config(&run).as_deref());
-        let facts = NodeFacts {
-            run: &run.id,
-            rows: &rows,
-            state: run_state.as_deref(),
-            checks: &state.project.checks(&run, tree),
-            on_stuck,
-        };
-        tree_view::node_detail(tree, &id, &facts).ok_or_else(|| RequestError::no_node(&id))
+        node_detail(&state.project, &run, &id)
     })
     .await
+}
+
+/// One task of a run.
+pub(crate) fn node_detail(
+    project: &RepoReader,
+    run: &RunSource,
+    id: &NodeId,
+) -> Result<api::NodeDetail, RequestError> {
+    let tree = project.tree(run)?;
+    let tree = tree.as_ref().as_ref().map_err(|problems| RequestError::invalid_tree(problems.clone()))?;
+    let state = project.state(run);
+    let facts = NodeFacts {
+        run: &run.id,
+        rows: &iterations::rows(project, run)?,
+        state: state.as_deref(),
+        checks: &project.checks(run, tree),
+        on_stuck: tree_view::on_stuck(project.config(run).as_deref()),
+    };
+    tree_view::node_detail(tree, id, &facts).ok_or_else(|| RequestError::no_node(id))
 }
 
 async fn get_run_state(State(state): Shared, query: QueryResult<RunQuery>, headers: HeaderMap) -> Reply {

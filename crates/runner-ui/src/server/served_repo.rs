@@ -51,7 +51,7 @@ pub(crate) struct RepoWatcher {
 impl RepoWatcher {
     /// Starts a thread that watches the repository and publishes its changes.
     pub(crate) fn watch(&self, project: Arc<RepoReader>) -> Arc<RepoState> {
-        let state = Arc::new(RepoState::new(project, Arc::clone(&self.readers)));
+        let state = Arc::new(RepoState::new(project, &self.readers, &self.events));
         let watcher = FileWatcher::begin(state.project.as_ref(), &state.watch, self.method);
         let (target, events) = (Arc::clone(&state), Arc::clone(&self.events));
         std::thread::spawn(move || {

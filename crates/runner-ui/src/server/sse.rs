@@ -67,6 +67,12 @@ impl EventStream {
         let _ = self.sender.send(numbered);
     }
 
+    /// The id of the newest event. A client that reads anything after this, and then listens since this id, misses nothing.
+    pub(crate) fn last_id(&self) -> String {
+        let backlog = self.backlog.lock().unwrap_or_else(PoisonError::into_inner);
+        format!("{}.{}", self.boot, backlog.last)
+    }
+
     /// The events that a client missed since the one with the id `last_id`, and a receiver for those to come.
     fn subscribe(&self, last_id: Option<&str>) -> (Vec<Bytes>, Receiver<NumberedEvent>) {
         let backlog = self.backlog.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,12 +94,13 @@ impl EventStream {
         (missed, receiver)
     }
 
-    /// Responds with the stream of events.
-    pub(crate) fn listen(&self, headers: &HeaderMap) -> Result<Reply, RequestError> {
+    /// Responds with the stream of events since the one with the id `since`. A browser that reconnects by itself repeats the
+    /// address, and names the last event that it got in a header.
+    pub(crate) fn listen(&self, headers: &HeaderMap, since: Option<&str>) -> Result<Reply, RequestError> {
         let permit = Arc::clone(&self.clients).try_acquire_owned();
         let permit = permit.map_err(|_| RequestError::busy("too many clients are connected"))?;
         let last_id = headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
-        let (missed, receiver) = self.subscribe(last_id);
+        let (missed, receiver) = self.subscribe(last_id.or(since));
         let (sender, body) = Channel::<Bytes, std::io::Error>::new(4);
         tokio::spawn(send(sender, missed, receiver, permit));
         Ok(plain(StatusCode::OK, "text/event-stream", Body::new(body)))

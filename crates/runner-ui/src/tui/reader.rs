@@ -19,7 +19,7 @@ use crate::read::iterations;
 use crate::read::logs;
 use crate::read::repo_reader::{ReadTree, RepoReader, RunSource};
 use crate::read::row_cache::IterationRows;
-use crate::read::snapshot;
+use crate::read::snapshot::{self, ServerFacts};
 use crate::read::tree_view;
 use crate::watch::WatchState;
 
@@ -119,7 +119,8 @@ impl RunReader {
 
     fn read(&mut self, request: &LogRequest) -> Result<WatchData, RequestError> {
         self.revision += 1;
-        let snapshot = snapshot::snapshot(&self.project, self.run.as_ref(), self.watch.watching())?;
+        let facts = ServerFacts::without_events(self.watch.watching());
+        let snapshot = snapshot::snapshot(&self.project, self.run.as_ref(), facts)?;
         let mut data = WatchData {
             revision: self.revision,
             snapshot,

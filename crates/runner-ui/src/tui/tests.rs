@@ -94,6 +94,7 @@ fn snapshot() -> PageSnapshot {
             build: String::new(),
             now_ms: NOW_MS,
             watching: WatchMethod::Events,
+            event_id: String::new(),
             project: "app".to_owned(),
             shows: ServerSubject::Repository,
         },

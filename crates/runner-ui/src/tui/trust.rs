@@ -100,7 +100,7 @@ pub(super) fn badge(
             (TextRole::Good, format!("verified, {}", counted(trust.commits, "commit", "commits")))
         }
         VerifyVerdict::Violated => (TextRole::Bad, counted(trust.violations, "violation", "violations")),
-        VerifyVerdict::Partial => (TextRole::Warn, "verified in part".to_owned()),
+        VerifyVerdict::Partial => (TextRole::Warn, "partly verified".to_owned()),
         VerifyVerdict::Unknown => (TextRole::Warn, "not verified".to_owned()),
     })
 }

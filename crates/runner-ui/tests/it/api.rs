@@ -233,6 +233,13 @@ fn forged_run_is_untrusted_and_not_to_be_merged() {
     assert_eq!(snapshot["trust"]["verdict"], "violated");
     let next = snapshot["next"].to_string();
     assert!(next.contains("runner verify") && !next.contains("merge"), "{next}");
+    let runs = server.get("/api/runs").ok();
+    assert_eq!(
+        (&runs["runs"][0]["state"], &runs["runs"][0]["trust"]),
+        (&json!("complete"), &json!("violated"))
+    );
+    assert!(runs["runs"][0]["headline"].as_str().is_some_and(|text| text.starts_with("verification failed")));
+    assert_eq!(Server::on(sandbox.root()).get("/api/runs").ok()["runs"][0]["trust"], json!(null));
 }
 
 #[test]

@@ -65,8 +65,21 @@ impl Suite {
     }
 
     fn server(&self) -> Server {
-        Server::with(self.sandbox.root(), &["--eval"])
+        Server::with(self.sandbox.root(), &["--eval"]).authorized()
     }
+}
+
+#[test]
+fn results_need_the_token_because_trials_run_on_the_same_machine() {
+    let suite = Suite::new();
+    suite.run("monday", &["--agent", "nop"]);
+    let server = Server::with(suite.sandbox.root(), &["--eval"]);
+    let trial = "/trial/solved/monday.nop.t01.a1/api/iterations";
+    for path in ["/api/eval?run=monday", "/api/snapshot", "/events", trial] {
+        assert_eq!(server.get(path).status, 401, "{path}");
+    }
+    let server = server.authorized();
+    assert_eq!(server.get("/api/eval?run=monday").status, 200);
 }
 
 #[test]

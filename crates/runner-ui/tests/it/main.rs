@@ -18,6 +18,7 @@ mod hostile_requests;
 #[cfg(feature = "watch")]
 mod one_status;
 mod openapi;
+mod overview;
 #[cfg(feature = "watch")]
 mod pty;
 #[cfg(target_os = "linux")]

@@ -40,6 +40,8 @@ pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
     pub(crate) url: String,
+    /// A line of a request's head; empty unless [`Self::authorized`].
+    authorization: String,
 }
 
 impl Drop for Server {
@@ -109,7 +111,14 @@ impl Server {
             .find_map(|word| word.strip_prefix("url="))
             .unwrap_or_else(|| panic!("{line}"));
         let port = url.rsplit(':').next().unwrap().split('/').next().unwrap().parse().unwrap();
-        Self { child, port, url: url.to_owned() }
+        Self { child, port, url: url.to_owned(), authorization: String::new() }
+    }
+
+    /// Sends the token of its address with every request.
+    pub(crate) fn authorized(mut self) -> Self {
+        let token = self.url.split("?token=").nth(1).expect("a token in the address");
+        self.authorization = format!("Authorization: Bearer {token}\r\n");
+        self
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -141,6 +150,7 @@ impl Server {
         if headers.iter().all(|(name, _)| *name != "Host") {
             request.push_str(&format!("Host: 127.0.0.1:{}\r\n", self.port));
         }
+        request.push_str(&self.authorization);
         headers.iter().for_each(|(name, value)| request.push_str(&format!("{name}: {value}\r\n")));
         self.raw(&(request + "\r\n"))
     }
@@ -156,9 +166,14 @@ impl Server {
 
     /// The event stream, after the head of the response.
     pub(crate) fn listen(&self, headers: &[(&str, &str)]) -> BufReader<TcpStream> {
+        self.listen_at("/events", headers)
+    }
+
+    pub(crate) fn listen_at(&self, path: &str, headers: &[(&str, &str)]) -> BufReader<TcpStream> {
         let mut stream = self.connect();
         let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        write!(stream, "GET /events HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").unwrap();
+        let authorization = &self.authorization;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n{authorization}{headers}\r\n").unwrap();
         let mut reader = BufReader::new(stream);
         let mut line = String::new();
         while line != "\r\n" {

@@ -40,6 +40,7 @@ pub(crate) struct ConfigShowArgs {
   runner config get guard.command
   runner config get max_iterations --json")]
 pub(crate) struct ConfigGetArgs {
+    /// The key, with its table: guard.command
     #[arg(value_name = "KEY")]
     pub(crate) key: String,
 }

@@ -9,7 +9,7 @@ use runner_core::agents::{AGENTS, AgentSpec, agent_named};
 /// Compares expected with actual outcomes. The scripted agent plays honest and misbehaving sessions, which tests the
 /// runner on this machine. A real agent gets three small tasks: the test checks that it is installed and logged in,
 /// answers correctly, splits a goal, reports its usage, and stops in time with all its processes. That uses your login
-/// and costs some thousand tokens, so it needs --yes.
+/// and costs a few thousand tokens, so it needs --yes.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner conformance                        # the agent in this configuration

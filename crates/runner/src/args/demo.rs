@@ -6,7 +6,7 @@ use clap::Args;
 
 /// Watch a whole run in a scratch repository: no agent, no key
 ///
-/// A scripted agent plans with checks, works, takes a short cut and tries to cheat. Everything else is real: git, the plan,
+/// A scripted agent plans with checks, works, takes a shortcut and tries to cheat. Everything else is real: git, the plan,
 /// the checks, the guard. At the end the run is verified from git, and every pass is repeated.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:

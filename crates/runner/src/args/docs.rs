@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 /// Print a completion script for a shell
 ///
-/// Completes runs, tasks, iterations and configuration keys too, also behind `runner eval` and `runner ui`. The script is
+/// Completes runs, tasks, iterations and configuration keys too, also after `runner eval` and `runner ui`. The script is
 /// for runner-ui and runner-eval as well.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:

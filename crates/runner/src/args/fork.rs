@@ -12,7 +12,7 @@ use super::RunArg;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner fork 56                    # from iteration 56 of the current run
-  runner fork @-1 --id second-try   # from the last but one, with an id
+  runner fork @-1 --id second-try   # from the second to last, with an id
   runner fork port-to-rust/56       # from an iteration of another run
   runner fork auth/login            # from the last iteration on a task")]
 pub(crate) struct ForkArgs {

@@ -33,18 +33,18 @@ pub(crate) enum PlanCommand {
 ///
 /// The session reads the repository and asks at most five questions. On a terminal you answer them at once; elsewhere the command ends
 /// with exit code 3, and after 'runner answer' the next 'runner plan make' continues. Nothing that the session changes outside
-/// .runner/ is kept. A plan that breaks a rule is rejected, and up to two further sessions are told why.
+/// .runner/ is kept. A plan that breaks a rule is rejected, and up to two further sessions get the reasons.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner plan make
   runner answer 1 \"PostgreSQL only\"   # if it asked something
   runner plan make                     # continues with the answers
-  runner plan lint                     # then check the plan before the night")]
+  runner plan lint                     # then check the plan")]
 pub(crate) struct PlanMakeArgs {}
 
-/// Check the plan before the night, without an agent
+/// Check the plan before a long run, without an agent
 ///
-/// Runs every check of the open tasks on the last commit, each that must fail twice, and reports what is wrong: checks that succeed
+/// Runs every check of the open tasks on the last commit (those that must fail, twice) and reports what is wrong: checks that succeed
 /// already or are broken, tasks without acceptance criteria, tasks that are too large, check files with the same destination. Lists
 /// the acceptance criteria that no check decides, and estimates cost and time (P50 and P90) from tasks that passed in this
 /// repository. Exit 2 if anything is wrong.

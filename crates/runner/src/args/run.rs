@@ -18,10 +18,10 @@ use super::LoopOptions;
   runner run \"Fix the flaky tests\" --guard \"npm run ci\" --worktree
   runner run            # continue the current run")]
 pub(crate) struct RunGoalArgs {
-    /// What must be true at the end
+    /// What must be true at the end; words without quotes are joined
     #[arg(value_name = "GOAL")]
-    pub(crate) goal: Option<String>,
-    /// Start without any question
+    pub(crate) goal: Vec<String>,
+    /// Do not ask for confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Agent: codex, claude, a preset, or a command [default: detected]

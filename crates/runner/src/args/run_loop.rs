@@ -7,7 +7,7 @@ use runner_core::config::{Budget, TokenLimit, Usd};
 
 /// Run until the goal is reached or something stops it
 ///
-/// Checks agent, login, guard and limits first, and refuses to start a night that cannot work. Ctrl-C stops gracefully
+/// Checks agent, login, guard and limits first, and refuses to start a loop that cannot work. Ctrl-C stops gracefully
 /// and commits the work so far; press it again to quit at once. On a terminal, q stops after the current iteration and
 /// t prints a snapshot of the progress.
 #[derive(Args, Debug)]
@@ -38,10 +38,10 @@ pub(crate) struct LoopOptions {
     /// Start no iteration after this loop has used N tokens
     #[arg(long, value_name = "N", value_parser = tokens)]
     pub(crate) max_tokens: Option<TokenLimit>,
-    /// Go on in the background, independent of this terminal
+    /// Continue in the background, independent of this terminal
     #[arg(long)]
     pub(crate) detach: bool,
-    /// Start although the guard already fails
+    /// Start even if the guard already fails
     #[arg(long)]
     pub(crate) allow_red: bool,
     /// Whether this process is the loop that `--detach` started.

@@ -44,10 +44,10 @@ pub(crate) struct CleanArgs {
     /// Run to remove, by its id
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// Remove it although its work is on no other branch
+    /// Remove it even if its work is on no other branch
     #[arg(long)]
     pub(crate) force: bool,
-    /// Remove without any question
+    /// Do not ask for confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,
 }

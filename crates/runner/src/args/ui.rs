@@ -8,7 +8,7 @@ use super::RunArg;
 
 /// Open the web UI
 ///
-/// Serves a read-only page on this machine. It is a process of its own, `runner-ui`, which this program contains; `runner ui -- --help`
+/// Serves a read-only page on this machine. Runs `runner-ui`, which is built into this program; `runner ui -- --help`
 /// lists all options.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:

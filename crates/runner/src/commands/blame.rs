@@ -153,6 +153,7 @@ impl BlameStepOutput<'_> {
             GuardRerunOutcome::Ended(exit) => format!("failed (exit {exit})"),
             GuardRerunOutcome::TimedOut => "failed (timed out)".to_owned(),
             GuardRerunOutcome::NotStarted(why) => format!("failed (could not start: {})", short(why)),
+            GuardRerunOutcome::Rejected(why) => format!("failed ({})", short(why)),
             GuardRerunOutcome::Stopped(_) => "stopped".to_owned(),
         }
     }

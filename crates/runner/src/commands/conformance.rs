@@ -61,7 +61,7 @@ pub(crate) fn run(dir: &Path, args: &ConformanceArgs, ui: &Ui) -> Result<Conform
     if let (ConformanceSubject::Agent(_), false) = (&subject, args.yes) {
         return Err(CommandError::refused("costs", format!("{WHAT} `{agent}`"))
             .cause(format!(
-                "its {} sessions use your login and cost some thousand tokens each",
+                "its {} sessions use your login and cost a few thousand tokens each",
                 LIVE_CASES.len()
             ))
             .hint("confirm with --yes")

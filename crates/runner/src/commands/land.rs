@@ -203,9 +203,11 @@ impl CommandOutput for LandOutput {
             );
             text.push_str(&format!("\n{}\n", styler.wrap(&offer, 0)));
         }
-        text.push_str(&format!("\nNext: git log -p {}..{}\n", clean(&land.base.branch), clean(&land.branch)));
-        if land.branch != land.base.branch {
-            let (onto, branch) = (clean(&land.base.branch), clean(&land.branch));
+        let (onto, branch) = (clean(&land.base.branch), clean(&land.branch));
+        if land.branch == land.base.branch {
+            text.push_str(&format!("\nNext: git log -p -{} {branch}\n", self.commits.len()));
+        } else {
+            text.push_str(&format!("\nNext: git log -p {onto}..{branch}\n"));
             text.push_str(&format!("      git switch {onto} && git merge --ff-only {branch}\n"));
         }
         text

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use runner_core::model::id::NodeId;
 use runner_host::ops::check_run::run_checks;
-use runner_host::ops::guard_rerun::{GuardRerunOutcome, RerunPlace, RerunStep};
+use runner_host::ops::guard_rerun::GuardRerunOutcome;
+use runner_host::ops::rerun_step::{RerunPlace, RerunStep};
 use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
@@ -83,9 +84,10 @@ impl CommandOutput for CheckRunOutput {
     fn exit(&self) -> CommandExit {
         let stopped = self.steps.iter().find_map(|step| match step.outcome {
             GuardRerunOutcome::Stopped(code) => Some(CommandExit(code)),
-            GuardRerunOutcome::Ended(_) | GuardRerunOutcome::TimedOut | GuardRerunOutcome::NotStarted(_) => {
-                None
-            }
+            GuardRerunOutcome::Ended(_)
+            | GuardRerunOutcome::TimedOut
+            | GuardRerunOutcome::NotStarted(_)
+            | GuardRerunOutcome::Rejected(_) => None,
         });
         let is_green = self.steps.iter().all(RerunStep::is_repeated);
         stopped.unwrap_or(if is_green { CommandExit::SUCCESS } else { CommandExit::FAILURE })

@@ -130,7 +130,11 @@ impl CommandOutput for PlanLintOutput {
             let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
             text.push_str(&format!("{tick} the plan is sound\n\nNext: runner plan approve\n"));
         } else {
-            text.push_str("\nNext: runner plan edit\n      runner node check remove NODE NAME\n      runner plan lint\n");
+            text.push_str("\nNext: runner plan edit\n");
+            if lint.problems.iter().any(|problem| problem.check.is_some()) {
+                text.push_str("      runner node check remove NODE NAME\n");
+            }
+            text.push_str("      runner plan lint\n");
         }
         text
     }

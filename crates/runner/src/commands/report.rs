@@ -1,6 +1,7 @@
 //! `runner report`
 
 use std::path::Path;
+use std::time::Duration;
 
 use runner_core::checks::coverage::Coverage;
 use runner_core::config::{Budget, OnStuck};
@@ -146,8 +147,7 @@ fn notes_on(iteration: &IterationView) -> Vec<String> {
 
 /// `checks: greets (failed before the work, green after it)`.
 fn checks_text(iteration: &IterationView) -> Option<String> {
-    let records = iteration.meta.as_ref()?.get("checks")?;
-    let records: Vec<CheckRecord> = serde_json::from_value(records.clone()).ok()?;
+    let records = &iteration.meta.as_ref()?.meta.checks;
     let text = |record: &CheckRecord| {
         let after = match record.exit {
             Some(exit) if exit.is_green() => "green after it".to_owned(),
@@ -175,9 +175,10 @@ fn numbers(view: &RunView, coverage: Option<Coverage>) -> Vec<ReportNumber> {
         .filter(|it| it.outcome.is_some_and(|outcome| outcome != Outcome::Passed))
         .count();
     let iterations = counted(view.iterations.len(), "iteration", "iterations");
-    numbers.push(number("iterations", format!("{iterations}, {failed} of them without a pass")));
-    let sum = |key: &str| view.iterations.iter().filter_map(|iteration| iteration.number(key)).sum::<u64>();
-    let (agent, guard) = (sum("agent_ms") / 1000, sum("guard_ms") / 1000);
+    numbers.push(number("iterations", format!("{iterations}, {failed} without a pass")));
+    let agent: Duration = view.iterations.iter().filter_map(IterationView::agent_time).sum();
+    let guard: Duration = view.iterations.iter().filter_map(IterationView::guard_time).sum();
+    let (agent, guard) = (agent.as_secs(), guard.as_secs());
     if agent + guard > 0 {
         numbers
             .push(number("time", format!("{} of agents, {} of the guard", duration(agent), duration(guard))));

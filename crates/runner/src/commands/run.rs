@@ -22,10 +22,12 @@ const RED_HINTS: [&str; 2] =
     ["fix it first; no task can pass until it succeeds", "or let the agent fix it: add --allow-red"];
 
 pub(crate) fn run(dir: &Path, args: &RunGoalArgs, ui: &Ui) -> Result<Box<dyn CommandOutput>, CommandError> {
-    let Some(goal) = &args.goal else { return run_loop::run(dir, &args.options, ui) };
+    if args.goal.is_empty() {
+        return run_loop::run(dir, &args.options, ui);
+    }
     let failed = |error| CommandError::from_host(WHAT, error);
     ignore_own_output(dir).map_err(failed)?;
-    let planned = plan_run(dir, &request(goal, args)).map_err(failed)?;
+    let planned = plan_run(dir, &request(args)).map_err(failed)?;
     refuse_unmeasurable(planned.config(), &args.options.budget()).map_err(failed)?;
     let sandbox = sandbox_checks(dir, planned.config()).map_err(failed)?;
     ui.print_now(&PlannedRun { run: &planned, sandbox });
@@ -43,9 +45,9 @@ pub(crate) fn run(dir: &Path, args: &RunGoalArgs, ui: &Ui) -> Result<Box<dyn Com
     }
 }
 
-fn request(goal: &str, args: &RunGoalArgs) -> NewRunRequest {
+fn request(args: &RunGoalArgs) -> NewRunRequest {
     NewRunRequest {
-        goal: goal.to_owned(),
+        goal: args.goal.join(" "),
         id: args.id.clone(),
         config: ConfigRequest {
             agent: args.agent.as_deref().map(AgentRequest::parse),

@@ -1,12 +1,10 @@
 //! `runner show`
 
 use std::path::Path;
-use std::time::Duration;
 
 use runner_core::commit_message::CommitKind;
 use runner_core::labels::{NodeState, NodeStates};
 use runner_core::model::id::NodeId;
-use runner_core::model::review::RecordedReview;
 use runner_core::model::run_state::{NodeHistory, RunState};
 use runner_core::model::tree::{Node, path_text};
 use runner_core::step::FileNotice;
@@ -59,25 +57,20 @@ const REMOVED: &str = "removed by keep_iterations under [logs]";
 impl ShowIterationOutput {
     /// `agent 4:12, guard 0:03, $0.42`, as far as known.
     fn times_and_cost(&self) -> String {
-        let time = |key: &str| {
-            let time = self.iteration.number(key).map(Duration::from_millis);
-            time.map(|time| format!("{} {}", key.trim_end_matches("_ms"), clock(time)))
-        };
+        let agent = self.iteration.agent_time().map(|time| format!("agent {}", clock(time)));
+        let guard = self.iteration.guard_time().map(|time| format!("guard {}", clock(time)));
         let cost = self.iteration.cost().map(dollars);
-        [time("agent_ms"), time("guard_ms"), cost].into_iter().flatten().collect::<Vec<_>>().join(", ")
+        [agent, guard, cost].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
     /// Files that are not committed as the session left them.
-    fn notices(&self) -> Vec<FileNotice> {
-        let notices = self.iteration.meta.as_ref().and_then(|meta| meta.get("file_notices"));
-        notices.and_then(|notices| serde_json::from_value(notices.clone()).ok()).unwrap_or_default()
+    fn notices(&self) -> &[FileNotice] {
+        self.iteration.meta.as_ref().map_or(&[], |record| &record.file_notices)
     }
 
     /// `refused 1/2 by claude: no test`.
     fn review(&self) -> Option<String> {
-        let review = self.iteration.meta.as_ref()?.get("review")?;
-        let review: RecordedReview = serde_json::from_value(review.clone()).ok()?;
-        Some(review.text())
+        Some(self.iteration.meta.as_ref()?.meta.review.as_ref()?.text())
     }
 
     fn guard(&self) -> String {
@@ -149,7 +142,7 @@ impl CommandOutput for ShowIterationOutput {
             text.push_str(&format!("  {} {value}\n", styler.paint(TextRole::Faint, &format!("{key:<8}"))));
         }
         for notice in self.notices() {
-            text.push_str(&notice_lines(&notice, styler));
+            text.push_str(&notice_lines(notice, styler));
         }
         for line in lines(&self.summary).lines() {
             text.push_str(&format!("    {line}\n"));

@@ -166,7 +166,7 @@ fn protected_text(protection: &Protection, styler: &Styler) -> String {
 fn inputs_text(inputs: &SessionInputs, styler: &Styler) -> String {
     let rows = [
         ("instructions:", instructions_label(inputs)),
-        ("network of commands:", inputs.network_note.to_owned()),
+        ("network for commands:", inputs.network_note.to_owned()),
         ("MCP servers:", inputs.mcp.join(", ")),
         ("writable folders:", folders(inputs).join(", ")),
     ];

@@ -5,8 +5,9 @@ use std::path::Path;
 use runner_core::commit_message::{CommitKind, IterationTarget};
 use runner_core::step::{GuardExit, Outcome, RoomLevel};
 use runner_core::verify::{AuditFinding, CommitAudit, Verdict};
-use runner_host::ops::guard_rerun::{GuardRerunOutcome, RerunExpectation, RerunPlace, RerunStep};
+use runner_host::ops::guard_rerun::GuardRerunOutcome;
 use runner_host::ops::pass_rerun::{PassRerun, rerun_passes};
+use runner_host::ops::rerun_step::{RerunExpectation, RerunPlace, RerunStep};
 use runner_host::ops::signed_tip::{TipSignature, tip_signature};
 use runner_host::ops::verify::{AuditResult, PassingCommit, RoomPasses, verify};
 use runner_term::format::counted;
@@ -191,6 +192,7 @@ pub(super) fn step_word(step: &RerunStep) -> String {
         GuardRerunOutcome::Ended(exit) => format!("failed (exit {exit})"),
         GuardRerunOutcome::TimedOut => "timed out".to_owned(),
         GuardRerunOutcome::NotStarted(why) => format!("could not start: {}", short(why)),
+        GuardRerunOutcome::Rejected(why) => format!("no success: {}", short(why)),
         GuardRerunOutcome::Stopped(_) => "stopped".to_owned(),
     }
 }
@@ -215,7 +217,7 @@ impl CommandOutput for PassRerunOutput<'_> {
             KeyValueLine::new()
                 .with("rerun", self.0.pass.iter.get())
                 .with("commit", &self.0.pass.commit)
-                .with("passed", self.0.has_passed())
+                .with("passed", step.is_repeated())
                 .with("step", &step.name)
                 .with("place", step.place.as_str())
                 .with("result", step_word(step))
@@ -274,14 +276,17 @@ impl VerifyOutput {
     /// What the audit comes to. A pass that cannot be repeated is a violation of what its commit records.
     fn verdict(&self) -> Verdict {
         match self.audit.verdict() {
-            Verdict::Verified | Verdict::Partial if !self.reruns.iter().all(PassRerun::has_passed) => {
-                Verdict::Violated
-            }
+            Verdict::Verified | Verdict::Partial if self.unrepeated().next().is_some() => Verdict::Violated,
             Verdict::Verified if self.reruns.iter().any(|rerun| !rerun.unrepeated.is_empty()) => {
                 Verdict::Partial
             }
             verdict @ (Verdict::Verified | Verdict::Violated | Verdict::Partial) => verdict,
         }
+    }
+
+    /// The passes that came to something else when they were repeated.
+    fn unrepeated(&self) -> impl Iterator<Item = &PassRerun> {
+        self.reruns.iter().filter(|rerun| !rerun.has_passed())
     }
 
     fn first(&self) -> Option<&AuditFinding> {
@@ -328,7 +333,7 @@ impl CommandOutput for VerifyOutput {
                 .with("iterations", audit.ending.iterations)
                 .with("passed", audit.ending.passed.len())
                 .with("complete", audit.ending.is_complete)
-                .with("violations", audit.findings.len()),
+                .with("violations", audit.findings.len().saturating_add(self.unrepeated().count())),
         );
         if audit.ending.coverage.points > 0 {
             lines.push(KeyValueLine::new().with("acceptance", audit.ending.coverage));
@@ -365,6 +370,12 @@ impl CommandOutput for VerifyOutput {
                 "  {count}, the first: {} in {commit}{iter}\n\nNext: git show {commit}\n",
                 first.rule
             ));
+        }
+        let unrepeated: Vec<String> =
+            self.unrepeated().map(|rerun| format!("#{}", rerun.pass.iter)).collect();
+        if !unrepeated.is_empty() {
+            let count = counted(unrepeated.len(), "pass", "passes");
+            text.push_str(&format!("  {count} could not be repeated: {}\n", unrepeated.join(", ")));
         }
         if audit.ending.coverage.points > 0 {
             text.push_str(&format!("  acceptance: {}\n", audit.ending.coverage));

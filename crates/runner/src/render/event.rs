@@ -191,7 +191,7 @@ impl CommandOutput for EventOutput<'_> {
             Event::SandboxChosen { why: Some(why), .. } => warning_line(&no_sandbox_text(why), styler),
             Event::SandboxChosen { sandbox, why: None, gap } => {
                 let gap = gap.iter().map(|gap| format!(" ({})", clean(gap))).collect::<String>();
-                faint_line(&format!("Sandbox of the agent: {}{gap}", sandbox_text(sandbox)), styler)
+                faint_line(&format!("Agent sandbox: {}{gap}", sandbox_text(sandbox)), styler)
             }
             Event::GuardInPlace { why } => warning_line(&in_place_text(why), styler),
             Event::RoomProposal { command, keys } => proposal_text(command, keys, styler),

@@ -40,10 +40,15 @@ pub(crate) fn target_word(iteration: &IterationView) -> String {
 pub(crate) fn iteration_json(iteration: &IterationView) -> Value {
     json!({
         "iter": iteration.iter, "commit": iteration.commit, "node": iteration.node(), "outcome": iteration.outcome,
-        "committed": iteration.committed, "agent_ms": iteration.number("agent_ms"),
-        "guard_ms": iteration.number("guard_ms"), "files": iteration.files, "cost_microdollars": iteration.cost(),
+        "committed": iteration.committed, "agent_ms": iteration.agent_time().map(milliseconds),
+        "guard_ms": iteration.guard_time().map(milliseconds), "files": iteration.files,
+        "cost_microdollars": iteration.cost(),
         "annotations": iteration.annotations, "summary": lines(&iteration.body),
     })
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Unknown times and costs are left out.
@@ -54,9 +59,9 @@ pub(crate) fn iteration_line(iteration: &IterationView) -> KeyValueLine {
         .with("node", target_word(iteration))
         .with("files", iteration.files)
         .with("commit", &iteration.commit);
-    for key in ["agent_ms", "guard_ms"] {
-        if let Some(ms) = iteration.number(key) {
-            line = line.with(key, ms);
+    for (key, time) in [("agent_ms", iteration.agent_time()), ("guard_ms", iteration.guard_time())] {
+        if let Some(time) = time {
+            line = line.with(key, milliseconds(time));
         }
     }
     if let Some(cost) = iteration.cost() {
@@ -71,9 +76,8 @@ const NARROW: usize = 76;
 const OTHER_COLUMNS: usize = 53;
 
 pub(crate) fn iteration_row(iteration: &IterationView, styler: &Styler) -> String {
-    let time = |key: &str| iteration.number(key).map(|ms| clock(Duration::from_millis(ms)));
-    let agent = time("agent_ms").unwrap_or_default();
-    let guard = time("guard_ms").map(|time| format!("guard {time}")).unwrap_or_default();
+    let agent = iteration.agent_time().map(clock).unwrap_or_default();
+    let guard = iteration.guard_time().map(|time| format!("guard {}", clock(time))).unwrap_or_default();
     let files = match iteration.files {
         0 => String::new(),
         count => counted(count, "file", "files"),

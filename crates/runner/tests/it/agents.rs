@@ -7,6 +7,7 @@ pub(crate) mod presets;
 pub(crate) mod projects;
 pub(crate) mod real;
 pub(crate) mod real_limits;
+pub(crate) mod real_reach;
 pub(crate) mod real_review;
 pub(crate) mod recorded;
 pub(crate) mod recorded_tls;

@@ -5,6 +5,7 @@ pub(crate) mod checks;
 pub(crate) mod desktop;
 pub(crate) mod determinism;
 pub(crate) mod final_check;
+mod git_folders;
 mod guard_time;
 mod heldout;
 pub(crate) mod hooks;

@@ -7,6 +7,7 @@ pub(crate) mod guards_of_projects;
 pub(crate) mod hostile_agents;
 pub(crate) mod in_place;
 pub(crate) mod kept_files;
+pub(crate) mod key_places;
 pub(crate) mod planted_config;
 pub(crate) mod protection;
 pub(crate) mod redaction;

@@ -48,6 +48,16 @@ pub(super) const SHAPES: &[RepositoryShape] = &[
         Works,
     ),
     shape(
+        "skip-worktree",
+        "mkdir b; echo 2 > b/2; c; git update-index --skip-worktree b/2; rm b/2; echo 'git cat-file -e HEAD:b/2' > ../check",
+        Works,
+    ),
+    shape(
+        "assume-unchanged",
+        "git update-index --assume-unchanged README.md; echo 'git ls-files -v | grep -q \"^h README.md\"' > ../check",
+        Works,
+    ),
+    shape(
         "shallow-clone",
         "c two; c three; cd ..; git clone -q --depth 1 file://$PWD/work shallow; echo shallow > root",
         Works,

@@ -162,25 +162,94 @@ fn settings(request: &LaunchRequest<'_>) -> Value {
 /// filter the variables of its commands otherwise: its built-in scrubbing forces permission questions, needs more
 /// programs, and leaves files in the work tree.
 fn add_command_launcher(line: &mut CommandLine, request: &LaunchRequest<'_>) {
+    let shell = CommandShell::of_user(request);
+    add_shell(line, request, &shell);
     let path = request.context.settings_dir.join("claude-shell");
     if !can_launch_commands_through(&path) {
         return;
     }
     let keys = key_names(&NATIVE, request.executor).join(" ");
-    let sandbox = match &request.context.sandbox {
-        Some(sandbox) => shell_words(&sandbox.command_prefix) + " ",
-        None => String::new(),
+    let shell = shell.start();
+    let start = match &request.context.sandbox {
+        Some(sandbox) => in_sandbox(&sandbox.command_prefix, &shell),
+        None => format!("exec {shell} -c \"$1\"\n"),
     };
     let text = format!(
         "#!/bin/sh\n\
          # Runs a command of the agent without the agent's keys.\n\
-         unset {keys} CLAUDE_CODE_SHELL_PREFIX\n\
-         case ${{SHELL:-}} in\n\
-         */bash | */zsh) exec {sandbox}\"$SHELL\" -c \"$1\" ;;\n\
-         *) exec {sandbox}bash -c \"$1\" ;;\n\
-         esac\n"
+         unset {keys} CLAUDE_CODE_SHELL_PREFIX CLAUDE_CODE_SHELL\n\
+         {start}"
     );
     line.set("CLAUDE_CODE_SHELL_PREFIX", &path);
+    line.files.push(SetupFile { path, text, is_program: true });
+}
+
+/// Starts a command in the sandbox. Its words are from the beginning of the session: a socket that is gone by now need not be
+/// hidden, and bubblewrap would fail, because it cannot create the file.
+fn in_sandbox(prefix: &[OsString], shell: &str) -> String {
+    let words = shell_words(prefix);
+    format!(
+        "command=$1\n\
+         set -- {words}\n\
+         left=$#\n\
+         while [ \"$left\" -gt 0 ]; do\n\
+         if [ \"$1 $2\" = \"--ro-bind /dev/null\" ] && [ ! -e \"$3\" ]; then\n\
+         shift 3\n\
+         left=$((left - 3))\n\
+         elif [ \"$1\" = --tmpfs ] && [ ! -d \"$2\" ]; then\n\
+         shift 2\n\
+         left=$((left - 2))\n\
+         else\n\
+         set -- \"$@\" \"$1\"\n\
+         shift\n\
+         left=$((left - 1))\n\
+         fi\n\
+         done\n\
+         exec \"$@\" {shell} -c \"$command\"\n"
+    )
+}
+
+/// The shell of the agent's commands.
+struct CommandShell {
+    name: &'static str,
+    /// The user's own, if it is this one.
+    program: OsString,
+}
+
+impl CommandShell {
+    /// The user's shell if it is zsh, and else bash: Claude Code supports no other.
+    fn of_user(request: &LaunchRequest<'_>) -> Self {
+        let users = request.user_variable("SHELL").filter(|shell| Path::new(shell).is_absolute());
+        let is_named =
+            |name: &str| users.is_some_and(|shell| Path::new(shell).file_name() == Some(name.as_ref()));
+        let name = if is_named("zsh") { "zsh" } else { "bash" };
+        let program = users.filter(|_| is_named(name)).cloned().unwrap_or_else(|| name.into());
+        Self { name, program }
+    }
+
+    /// Starts it without start-up files.
+    fn start(&self) -> String {
+        let options = if self.name == "zsh" { "-f" } else { "--noprofile --norc" };
+        format!("{} {options}", shell_words(std::slice::from_ref(&self.program)))
+    }
+}
+
+/// Makes the agent start a shell that reads none of the user's start-up files. Before its first command, Claude Code starts a login
+/// shell, lets it read `.bashrc` or `.zshrc`, and keeps the functions and aliases for all commands.
+fn add_shell(line: &mut CommandLine, request: &LaunchRequest<'_>, shell: &CommandShell) {
+    let path = request.context.settings_dir.join(format!("claude-{}", shell.name));
+    let without_source = if shell.name == "zsh" { "disable source ." } else { "enable -n source ." };
+    let start = shell.start();
+    let text = format!(
+        "#!/bin/sh\n\
+         # Starts the shell without the user's start-up files.\n\
+         if [ \"${{2:-}}\" = -l ]; then\n\
+         shift 2\n\
+         set -- -c \"{without_source}; $1\"\n\
+         fi\n\
+         exec {start} \"$@\"\n"
+    );
+    line.set("CLAUDE_CODE_SHELL", &path);
     line.files.push(SetupFile { path, text, is_program: true });
 }
 

@@ -13,11 +13,11 @@ const FLAGS: [&str; 7] =
     ["exec", "--json", "--skip-git-repo-check", "--ignore-user-config", "--ignore-rules", "--color", "never"];
 
 /// Features that bring something into the session besides the prompt (memories, plugins, the user's apps and connectors,
-/// skills), that reach beyond the work tree (browsers, other programs), or that wait for a person or for time. Without the
+/// skills, the functions of the user's shell), that reach beyond the work tree (browsers, other programs), or that wait for a person or for time. Without the
 /// last one, Codex waits forever for a provider that refuses the connection.
 ///
 /// They are settings and not `--disable`, which fails for a feature that another version of Codex does not know.
-const FEATURES_OFF: [&str; 30] = [
+const FEATURES_OFF: [&str; 32] = [
     "apps",
     "auth_elicitation",
     "browser_annotation_api",
@@ -41,6 +41,8 @@ const FEATURES_OFF: [&str; 30] = [
     "remote_plugin",
     "request_permissions_tool",
     "send_message_to_user_async",
+    "shell_snapshot",
+    "shell_snapshot_v2",
     "skill_mcp_dependency_install",
     "skill_search",
     "sleep_tool",

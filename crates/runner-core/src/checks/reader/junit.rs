@@ -1,6 +1,6 @@
 //! JUnit reports: XML in which every test is a `testcase`, with a `failure` or an `error` in it if it did not succeed.
 
-use super::TestReport;
+use super::{TestCounts, TestReport};
 
 pub(super) fn read(text: &str) -> Option<TestReport> {
     if !text.contains("<testsuite") {
@@ -10,7 +10,8 @@ pub(super) fn read(text: &str) -> Option<TestReport> {
     let failed = elements(text, "failure").saturating_add(elements(text, "error"));
     let skipped = elements(text, "skipped");
     let passed = cases.saturating_sub(failed).saturating_sub(skipped);
-    Some(TestReport { passed, failed, is_missing: false })
+    let tests = TestCounts { ran: cases.saturating_sub(skipped), skipped: Some(skipped) };
+    Some(TestReport { passed, failed, is_missing: false, tests: Some(tests) })
 }
 
 /// How often an element begins.

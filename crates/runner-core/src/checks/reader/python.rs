@@ -1,6 +1,6 @@
 //! The output of pytest and unittest.
 
-use super::{TestReport, last_number, number_before};
+use super::{TestCounts, TestReport, last_number, number_before};
 
 const MISSING: [&str; 5] = [
     "ERROR: file or directory not found",
@@ -40,14 +40,22 @@ fn pytest(text: &str) -> Option<TestReport> {
     }
     let summary = summary?;
     let count = |word: &str| number_before(summary, word).unwrap_or_default();
-    Some(TestReport { passed: count("passed"), failed: count("failed"), is_missing: false })
+    let (passed, failed) = (count("passed"), count("failed"));
+    // A test that could not be set up, or that ended the run, hides how many there are.
+    let is_whole = count("error") == 0 && count("errors") == 0 && !text.contains("!!!!");
+    let skipped = count("skipped").saturating_add(count("xfailed"));
+    let ran = passed.saturating_add(failed).saturating_add(count("xpassed"));
+    // Parts of a test are counted only if they fail.
+    let has_parts = summary.contains("subtests") || text.contains("SUBFAIL");
+    let tests = (!has_parts).then(|| TestCounts { ran, skipped: is_whole.then_some(skipped) });
+    Some(TestReport { passed, failed, is_missing: false, tests })
 }
 
 /// `Ran 3 tests in 0.001s`, then `OK` or `FAILED (failures=1, errors=1)`.
 fn unittest(text: &str) -> Option<TestReport> {
     let ran = text.lines().rev().find(|line| line.starts_with("Ran ") && line.contains(" in "))?;
     let ran = number_before(ran, "test").or_else(|| number_before(ran, "tests"))?;
-    let ended = text.lines().rev().find(|line| line.starts_with("FAILED ("));
+    let ended = text.lines().rev().find(|line| line.starts_with("FAILED (") || line.starts_with("OK ("));
     let count = |key: &str| {
         let value = ended.and_then(|line| line.split_once(key))?.1;
         last_number(value.split([',', ')']).next()?)
@@ -58,5 +66,13 @@ fn unittest(text: &str) -> Option<TestReport> {
     let is_import_error = text.contains("ImportError: Failed to import test module");
     let failed = if is_import_error { failures } else { failures.saturating_add(errors) };
     let bad = failures.saturating_add(errors);
-    Some(TestReport { passed: ran.saturating_sub(bad), failed, is_missing: is_import_error })
+    let skipped = count("skipped=").unwrap_or_default();
+    let is_whole = !text.contains("ERROR: setUp");
+    let tests = TestCounts { ran: ran.saturating_sub(skipped), skipped: is_whole.then_some(skipped) };
+    Some(TestReport {
+        passed: ran.saturating_sub(bad),
+        failed,
+        is_missing: is_import_error,
+        tests: Some(tests),
+    })
 }

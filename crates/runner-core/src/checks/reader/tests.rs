@@ -3,11 +3,36 @@
 use super::*;
 
 fn report(passed: u64, failed: u64, is_missing: bool) -> Option<TestReport> {
-    Some(TestReport { passed, failed, is_missing })
+    Some(TestReport { passed, failed, is_missing, tests: None })
 }
 
+/// A check with this command and these files.
+fn check(command: &str, files: &[&str]) -> Check {
+    let words: Vec<String> = command.split(' ').map(|word| format!("\"{word}\"")).collect();
+    let files: Vec<String> = files.iter().map(|file| format!("\"{file}\" = \"n\"")).collect();
+    let (words, files) = (words.join(", "), files.join(", "));
+    let toml = format!("[[check]]\nname = \"a\"\ncommand = [{words}]\nfiles = {{ {files} }}\n");
+    crate::model::checks::decode(toml.as_bytes()).unwrap().remove(0)
+}
+
+fn clean(text: &str) -> String {
+    crate::text::lines(text)
+}
+
+/// What is read without the counts to compare.
 fn read_text(text: &str) -> Option<TestReport> {
-    read(text.as_bytes(), None)
+    read_both(text, None)
+}
+
+fn read_both(text: &str, junit: Option<&str>) -> Option<TestReport> {
+    let report = read(&check("x", &[]), &clean(text), junit.map(str::as_bytes));
+    report.map(|report| TestReport { tests: None, ..report })
+}
+
+/// How many tests ran and how many were skipped, as far as they can be compared.
+fn counts(command: &str, text: &str) -> Option<(u64, Option<u64>)> {
+    let tests = read(&check(command, &[]), &clean(text), None)?.tests?;
+    Some((tests.ran, tests.skipped))
 }
 
 #[test]
@@ -19,11 +44,6 @@ fn unknown_output_is_not_read() {
 
 #[test]
 fn known_test_programs_are_expected_to_report() {
-    let check = |text: &str| {
-        let words: Vec<String> = text.split(' ').map(|word| format!("\"{word}\"")).collect();
-        let toml = format!("[[check]]\nname = \"a\"\ncommand = [{}]\n", words.join(", "));
-        crate::model::checks::decode(toml.as_bytes()).unwrap().remove(0)
-    };
     for command in [
         "pytest tests",
         "python3 -m unittest t",
@@ -34,12 +54,12 @@ fn known_test_programs_are_expected_to_report() {
         "node --test t.mjs",
         "npx vitest run",
     ] {
-        assert!(is_expected(&check(command)), "{command}");
+        assert!(is_expected(&check(command, &[])), "{command}");
     }
     for command in
         ["sh test.sh", "pytest -qq", "pytest -q -q", "cargo build", "make test", "go vet", "./pytest.sh"]
     {
-        assert!(!is_expected(&check(command)), "{command}");
+        assert!(!is_expected(&check(command, &[])), "{command}");
     }
 }
 
@@ -161,8 +181,102 @@ fn a_junit_report_has_the_exact_counts() {
     let junit = "<?xml version=\"1.0\"?>\n<testsuites><testsuite name=\"a\" tests=\"4\" failures=\"1\">\n<testcase name=\"x\"/>\n\
         <testcase name=\"y\"><failure message=\"no\">&lt;error&gt;</failure></testcase><testcase name=\"z\"><skipped/></testcase>\n\
         <testcase name=\"e\"><error type=\"E\"/></testcase></testsuite></testsuites>\n";
-    assert_eq!(read(b"", Some(junit.as_bytes())), report(1, 2, false));
-    assert_eq!(read(b"1 passed in 0.01s\n", Some(b"no report")), report(1, 0, false));
-    let unbuilt = b"error: could not compile `a` (lib) due to 1 previous error\n";
-    assert_eq!(read(unbuilt, Some(b"<testsuite/>")), report(0, 0, true));
+    assert_eq!(read_both("", Some(junit)), report(1, 2, false));
+    assert_eq!(read_both("1 passed in 0.01s\n", Some("no report")), report(1, 0, false));
+    let unbuilt = "error: could not compile `a` (lib) due to 1 previous error\n";
+    assert_eq!(read_both(unbuilt, Some("<testsuite/>")), report(0, 0, true));
+}
+
+#[test]
+fn counts_that_can_be_compared() {
+    for (command, text, expected) in [
+        ("python3 -m unittest t", "Ran 3 tests in 0.001s\n\nFAILED (failures=1, skipped=1)\n", (2, Some(1))),
+        ("python3 -m unittest t", "Ran 3 tests in 0.001s\n\nOK (skipped=2)\n", (1, Some(2))),
+        ("python3 -m unittest -f t", "Ran 1 test in 0.001s\n\nFAILED (failures=1)\n", (1, None)),
+        (
+            "python3 -m unittest t",
+            "ERROR: setUpClass (t.T)\nRan 0 tests in 0.001s\n\nFAILED (errors=1)\n",
+            (0, None),
+        ),
+        ("pytest", "=== 1 failed, 2 passed, 1 skipped, 1 xfailed in 0.03s ===\n", (3, Some(2))),
+        ("pytest", "=== 2 passed, 1 error in 0.03s ===\n", (2, None)),
+        ("pytest --maxfail=1", "=== 1 failed in 0.03s ===\n", (1, None)),
+        ("cargo test", "test result: ok. 2 passed; 0 failed; 3 ignored; 0 measured\n", (2, None)),
+        (
+            "go test -v",
+            "=== RUN   TestA\n--- PASS: TestA (0.00s)\n--- SKIP: TestB (0.00s)\nok\ta\t0.1s\n",
+            (1, Some(1)),
+        ),
+        ("node --test", "✔ a (1ms)\nℹ tests 3\nℹ pass 1\nℹ fail 1\nℹ skipped 1\nℹ todo 0\n", (2, Some(1))),
+        ("vitest run", "      Tests  1 failed | 2 passed | 1 skipped (4)\n", (3, Some(1))),
+        ("mocha", "  2 passing (5ms)\n  1 pending\n  1 failing\n", (3, Some(1))),
+    ] {
+        assert_eq!(counts(command, text), Some(expected), "{text}");
+    }
+    for text in [
+        // Parts of a test are counted only if they fail.
+        "SUBFAIL t.py::test_a\n=== 3 failed, 1 passed in 0.03s ===\n",
+        "=== 1 passed, 3 subtests passed in 0.03s ===\n",
+        // Without `-v`, only packages are counted.
+        "ok\ta\t0.1s\n",
+        "E   ModuleNotFoundError: No module named 'auth'\n=== 1 error in 0.06s ===\n",
+    ] {
+        assert_eq!(counts("x", text), None, "{text}");
+    }
+}
+
+/// `cargo test` with a test program that ends its process with exit code 0.
+const CARGO_EXIT: &str = "    Finished `test` profile\n     Running unittests src/lib.rs (target/debug/deps/a-1)\n\nrunning 1 test\n\
+    test unit ... ok\n\ntest result: ok. 1 passed; 0 failed\n\n     Running tests/nested.rs (target/debug/deps/nested-1)\n\n\
+    running 1 test\n   Doc-tests a\n\nrunning 0 tests\n\ntest result: ok. 0 passed; 0 failed\n";
+
+#[test]
+fn every_test_program_of_cargo_reports() {
+    let nested =
+        |command: &str, text: &str| unreported(&check(command, &["p/tests/nested.rs"]), &clean(text));
+    let why = |text: &str| Some(text.to_owned());
+    assert_eq!(nested("cargo test", CARGO_EXIT), why("tests/nested.rs ended without a result"));
+    let quiet = "running 1 test\n.\ntest result: ok. 1 passed; 0 failed\n\nrunning 1 test\n";
+    assert_eq!(nested("cargo test -q", quiet), why("a test program ended without a result"));
+    let verbose = "     Running `rustc --test a`\n     Running `/t/debug/deps/nested-1 -q`\nrunning 1 test\n\
+        test result: ok. 1 passed; 0 failed\n";
+    assert_eq!(nested("cargo test -v", verbose), None);
+    let whole = CARGO_EXIT.replace("   Doc-tests", "test result: ok. 1 passed; 0 failed\n   Doc-tests");
+    assert_eq!(nested("cargo test", &whole), None);
+    let other = whole.replace("tests/nested.rs", "tests/other.rs");
+    assert_eq!(nested("cargo test --test nested", &other), why("the tests of p/tests/nested.rs did not run"));
+    assert_eq!(nested("cargo test", &other), why("the tests of p/tests/nested.rs did not run"));
+    assert_eq!(nested("cargo test --test other", &other), None, "it is not asked for");
+    assert_eq!(nested("cargo test --lib", &other), None, "it is not asked for");
+    assert_eq!(nested("sh test.sh", &other), None);
+    let own = format!("     Running tests/own.rs (target/debug/deps/own-1)\nall good\n{whole}");
+    assert_eq!(nested("cargo test", &own), None, "a harness of its own");
+    let silent = own.replace("tests/own.rs", "tests/nested.rs");
+    assert_eq!(nested("cargo test", &silent), why("tests/nested.rs ended without a result"));
+    assert_eq!(unreported(&check("cargo test", &["p/tests/it/nested.rs"]), &clean(&other)), None);
+}
+
+#[test]
+fn a_file_that_reports_no_test_to_node_is_none() {
+    let exit = "TAP version 13\n# Subtest: /r/t/a.test.mjs\nok 1 - /r/t/a.test.mjs\n  ---\n  duration_ms: 8.1\n  ...\n1..1\n\
+        # tests 1\n# suites 0\n# pass 1\n# fail 0\n# cancelled 0\n# skipped 0\n# todo 0\n";
+    assert_eq!(read_text(exit), report(0, 0, false));
+    let spec = "✔ t/a.test.mjs (35.2ms)\n✔ other (0.5ms)\nℹ tests 2\nℹ pass 2\nℹ fail 0\n";
+    assert_eq!(read_text(spec), report(1, 0, false));
+    let of_check = check("node --test", &["t/a.test.mjs"]);
+    for text in [exit, spec] {
+        let why = unreported(&of_check, &clean(text));
+        assert_eq!(why.as_deref(), Some("t/a.test.mjs ended without reporting a test"), "{text}");
+    }
+    assert_eq!(unreported(&check("node --test", &["t/b.test.mjs"]), &clean(spec)), None);
+    let honest = "# Subtest: answers\nok 1 - answers\n# Subtest: reads a.js\nok 2 - reads a.js\n# tests 2\n# pass 2\n# fail 0\n";
+    assert_eq!(read_text(honest), report(2, 0, false));
+    let suite =
+        "▶ src/a.js\n  ✔ adds (0.3ms)\n✔ src/a.js (0.9ms)\nℹ tests 1\nℹ suites 1\nℹ pass 1\nℹ fail 0\n";
+    assert_eq!(read_text(suite), report(1, 0, false));
+    // Old versions list a file after its tests.
+    let old = "# Subtest: /r/t/a.test.mjs\n    # Subtest: answers\n    ok 1 - answers\n    1..1\nok 1 - /r/t/a.test.mjs\n\
+        # tests 1\n# pass 1\n# fail 0\n";
+    assert_eq!(read_text(old), report(1, 0, false));
+    assert_eq!(unreported(&of_check, &clean(old)), None);
 }

@@ -64,14 +64,18 @@ pub enum CheckExit {
     NoTests,
     /// It exited with 0, but reported tests that failed.
     TestsFailed,
+    /// It exited with 0, but not all of its tests ran: some did not report, or more ran before the work.
+    TestsMissing,
 }
 
 /// How a check ended before the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckEnd {
     pub red: RedKind,
     /// Of its first run.
     pub exit: CheckExit,
+    /// Of its first run.
+    pub facts: RedFacts,
 }
 
 const SIGNAL: &str = "signal-";
@@ -79,6 +83,7 @@ const TIMED_OUT: &str = "timed-out";
 const NOT_STARTED: &str = "not-started";
 const NO_TESTS: &str = "no-tests";
 const TESTS_FAILED: &str = "tests-failed";
+const TESTS_MISSING: &str = "tests-missing";
 
 impl CheckExit {
     pub fn is_green(self) -> bool {
@@ -92,6 +97,7 @@ impl CheckExit {
             NOT_STARTED => Self::NotStarted,
             NO_TESTS => Self::NoTests,
             TESTS_FAILED => Self::TestsFailed,
+            TESTS_MISSING => Self::TestsMissing,
             _ => match text.strip_prefix(SIGNAL) {
                 Some(signal) => Self::Signal(signal.parse().ok()?),
                 None => Self::Code(text.parse().ok()?),
@@ -110,6 +116,7 @@ impl fmt::Display for CheckExit {
             Self::NotStarted => f.write_str(NOT_STARTED),
             Self::NoTests => f.write_str(NO_TESTS),
             Self::TestsFailed => f.write_str(TESTS_FAILED),
+            Self::TestsMissing => f.write_str(TESTS_MISSING),
         }
     }
 }
@@ -140,7 +147,16 @@ pub struct TaskProof {
 
 impl TaskProof {
     pub fn red_of(&self, name: &CheckName) -> Option<RedKind> {
-        self.checks.iter().find(|check| check.name == *name).map(|check| check.red)
+        self.check(name).map(|check| check.red)
+    }
+
+    /// What a check showed before the work, if that is on record.
+    pub fn facts_of(&self, name: &CheckName) -> Option<&RedFacts> {
+        self.check(name)?.facts.as_ref()
+    }
+
+    fn check(&self, name: &CheckName) -> Option<&CheckRed> {
+        self.checks.iter().find(|check| check.name == *name)
     }
 }
 
@@ -151,6 +167,23 @@ pub struct CheckRed {
     pub name: CheckName,
     #[serde(deserialize_with = "crate::strict::word")]
     pub red: RedKind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<RedFacts>,
+}
+
+/// What a check showed before the work besides its end: a later success is compared with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RedFacts {
+    /// How many tests ran, as far as that is comparable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran: Option<u64>,
+    /// How many tests were skipped, as far as that is comparable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<u64>,
+    /// Files and settings that can change what runs in the place of the check's files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redirects: Vec<String>,
 }
 
 /// What a commit records about one check.

@@ -99,6 +99,11 @@ fn a_state_is_decoded_as_it_was_written() {
             checks: vec![crate::model::checks::CheckRed {
                 name: crate::model::checks::CheckName::new("a").unwrap(),
                 red: crate::model::checks::RedKind::Absent,
+                facts: Some(crate::model::checks::RedFacts {
+                    ran: Some(3),
+                    skipped: None,
+                    redirects: vec!["tests/conftest.py".to_owned()],
+                }),
             }],
         }],
         review: ReviewState {

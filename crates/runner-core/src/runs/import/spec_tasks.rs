@@ -27,6 +27,9 @@ pub(super) fn parse(text: &str, format: PlanFormat) -> Result<ImportedPlan, Vec<
     let mut plan = markdown::parse(&text)?;
     plan.format = format;
     clean(&mut plan.entries, format, &optional);
+    if format == PlanFormat::Kiro {
+        plan.entries = nested_by_number(std::mem::take(&mut plan.entries));
+    }
     plan.warnings.extend(optional.into_iter().map(|line| ImportWarning {
         line,
         text: "this task is optional and is skipped; --include-done imports it".to_owned(),
@@ -71,6 +74,28 @@ fn clean(entries: &mut [PlanEntry], format: PlanFormat, optional: &[usize]) {
         }
         clean(&mut entry.children, format, optional);
     }
+}
+
+/// Kiro may write all tasks at one level: 2.1 after 2 becomes a part of it.
+fn nested_by_number(entries: Vec<PlanEntry>) -> Vec<PlanEntry> {
+    let mut nested: Vec<PlanEntry> = Vec::new();
+    for entry in entries {
+        let parent = nested.last_mut().filter(|parent| is_part_of(&entry, parent));
+        match parent {
+            Some(parent) => parent.children.push(entry),
+            None => nested.push(entry),
+        }
+    }
+    for entry in &mut nested {
+        entry.children = nested_by_number(std::mem::take(&mut entry.children));
+    }
+    nested
+}
+
+fn is_part_of(entry: &PlanEntry, parent: &PlanEntry) -> bool {
+    let number = entry.name.as_deref().zip(parent.name.as_deref());
+    let rest = number.and_then(|(number, outer)| number.strip_prefix(outer));
+    rest.is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// `T012 [P] [US2] Do it`: the number, and the title without the marks for parallel work and user stories.
@@ -134,6 +159,15 @@ mod tests {
         );
         assert_eq!(read("anywhere.md", "- [ ] T001 One\n").format, PlanFormat::SpecKit);
         assert_eq!(read("anywhere.md", "- [ ] T01 One\n- [ ] Tests\n").format, PlanFormat::Markdown);
+    }
+
+    #[test]
+    fn kiro_tasks_at_one_level_nest_by_their_numbers() {
+        let text = "- [ ] 1. Set up\n- [ ] 2. Core\n- [ ] 2.1 Parser\n- [x] 2.1.1 Tokens\n- [ ] 2.10 Printer\n- [ ] 20. Docs\n";
+        assert_eq!(
+            outline(&read(".kiro/specs/search/tasks.md", text).entries, 0),
+            "1 Set up open\n2 Core open\n 2.1 Parser open\n  2.1.1 Tokens done\n 2.10 Printer open\n20 Docs open\n"
+        );
     }
 
     #[test]

@@ -357,6 +357,7 @@ fn all_passed_with_a_check(rechecks: Vec<i32>) -> EventRecorder {
             exit: CheckExit::Code(code),
             output: Vec::new(),
             junit: None,
+            redirects: Vec::new(),
             place: GuardPlace::in_place(TreeId::none()),
         })
         .collect();

@@ -71,7 +71,7 @@ fn a_claim_is_void_once_the_task_or_the_files_changed() {
     assert_eq!(outcome(&Snapshot { user_commits: 1, ..now.clone() }), Outcome::Unconfirmed);
 
     let mut rewritten = now.tree.root().clone();
-    rewritten.children[1].acceptance = vec!["nothing".to_owned()];
+    rewritten.children[1].goal = "nothing".to_owned();
     let easier = settled(&now, unchanged("done", &rewritten), &ended(0));
     assert_eq!(easier.outcome, Outcome::Unconfirmed, "a session that rewrites its task confirms nothing");
 

@@ -175,7 +175,8 @@ fn an_agent_that_rewords_its_own_task_gets_an_annotation() {
     };
     let is_annotated = |edit| annotations(edit).contains(&Annotation::SelectedTaskEdited);
     assert!(is_annotated(|root| root.children[1].goal = "less".to_owned()));
-    assert!(is_annotated(|root| root.children[1].acceptance.clear()));
+    assert!(is_annotated(|root| root.children[1].acceptance.push("more".to_owned())));
+    assert!(!is_annotated(|root| root.children[1].acceptance.clear()), "that is undone");
     assert!(!is_annotated(|root| root.children[1].title = "other".to_owned()));
     assert!(!is_annotated(|root| root.children[2].goal = "less".to_owned()));
 }

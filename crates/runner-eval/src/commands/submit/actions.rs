@@ -1,6 +1,7 @@
 //! A GitHub Actions workflow for a run: one job plans, a matrix runs the partitions on machines without a shared folder, and
 //! one job merges what they upload.
 
+use super::shell_word;
 use crate::args::ActionsArgs;
 
 /// The workflow. `arguments` are those of `runner eval plan` that describe the run.
@@ -79,31 +80,14 @@ fn secret_variables(names: &[String]) -> String {
 
 /// What prepares a machine. Without commands of the user's, the programs come from this repository.
 fn setup_commands(own: &[String]) -> Vec<String> {
-    let mut commands = vec!["sudo apt-get update && sudo apt-get install -y bubblewrap".to_owned()];
+    let mut commands = vec![
+        "sudo apt-get update && sudo apt-get install -y bubblewrap".to_owned(),
+        // Ubuntu refuses namespaces to programs without a profile, and bubblewrap needs them.
+        "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0".to_owned(),
+    ];
     if own.is_empty() {
         commands.push("cargo install --locked --path crates/runner".to_owned());
     }
     commands.extend(own.iter().cloned());
     commands
-}
-
-/// A word that a shell reads as it is.
-fn shell_word(word: &str) -> String {
-    let is_plain =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/' | '=' | '+');
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_with_special_characters_are_quoted() {
-        assert_eq!(shell_word("max_attempts_default=1"), "max_attempts_default=1");
-        assert_eq!(shell_word("a b'c"), "'a b'\\''c'");
-    }
 }

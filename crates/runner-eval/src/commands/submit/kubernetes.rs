@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::args::{K8sArgs, SubmitScope};
+use crate::args::{K8sArgs, PodSecurity, SubmitScope};
 use crate::plan::partition::PARTITIONS_VARIABLE;
 
 /// `generateName` adds five characters, and the names of pods add an index; both must stay below 63.
@@ -109,6 +109,16 @@ fn pod(args: &K8sArgs, command: &[String], variables: &[(&str, &str)]) -> Value 
             resources.insert(name.to_owned(), json!(value));
         }
     }
+    let PodSecurity { user, seccomp, unmask_proc, privileged } = &args.security;
+    let mut security = json!({ "seccompProfile": { "type": seccomp } });
+    if let Some(security) = security.as_object_mut() {
+        if *unmask_proc {
+            security.insert("procMount".to_owned(), json!("Unmasked"));
+        }
+        if *privileged {
+            security.insert("privileged".to_owned(), json!(true));
+        }
+    }
     let mut spec = json!({
         "restartPolicy": "Never",
         "containers": [{
@@ -118,13 +128,20 @@ fn pod(args: &K8sArgs, command: &[String], variables: &[(&str, &str)]) -> Value 
             "env": env,
             "envFrom": secrets,
             "resources": { "requests": resources, "limits": resources },
+            "securityContext": security,
             "volumeMounts": [{ "name": "eval", "mountPath": args.mount }],
         }],
         "volumes": [{ "name": "eval", "persistentVolumeClaim": { "claimName": args.claim } }],
     });
-    if let (Some(user), Some(spec)) = (args.user, spec.as_object_mut()) {
-        let context = json!({ "runAsUser": user, "runAsGroup": user, "fsGroup": user });
-        spec.insert("securityContext".to_owned(), context);
+    if let Some(spec) = spec.as_object_mut() {
+        if let Some(user) = user {
+            let context = json!({ "runAsUser": user, "runAsGroup": user, "fsGroup": user });
+            spec.insert("securityContext".to_owned(), context);
+        }
+        if *unmask_proc {
+            // Kubernetes allows an unmasked /proc only there.
+            spec.insert("hostUsers".to_owned(), json!(false));
+        }
     }
     spec
 }

@@ -79,6 +79,9 @@ impl TrialAttempt<'_> {
             fs::write(path, text).map_err(|error| failed(format!("`{}`: {error}", path.display())))
         };
         self.require_rootfs()?;
+        if self.confinement.disk_bytes == 0 {
+            return Err(failed(format!("the disk of `{}` is full", self.job.workspaces.display())));
+        }
         self.workspace.create(self.loaded, self.commands).map_err(failed)?;
         let fail = |error: io::Error| failed(format!("could not create the workspace: {error}"));
         self.workspace.link_as_latest(&self.loaded.case.id).map_err(fail)?;

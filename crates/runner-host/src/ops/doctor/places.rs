@@ -120,7 +120,9 @@ fn home_check() -> DoctorCheck {
     };
     match folder_variable("HOME") {
         None => problem("HOME is not set".to_owned()),
-        Some(home) if !home.is_dir() => problem(format!("HOME is `{}`, which is no folder", home.display())),
+        Some(home) if !home.is_dir() => {
+            problem(format!("HOME is `{}`, which is not a folder", home.display()))
+        }
         Some(home) if !is_writable(&home) => {
             let found = format!("you may not write to `{}`: agents cannot keep their login", home.display());
             DoctorCheck::warning(

@@ -69,7 +69,7 @@ impl ReadonlyRepo {
 /// The objects of a repository, read by one git process.
 struct BatchStore {
     batch: CatFileBatch,
-    redactor: &'static Redactor,
+    redactor: Redactor,
 }
 
 impl ObjectStore for BatchStore {

@@ -2,66 +2,84 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use runner_core::step::RestoreReport;
 use runner_core::strict::bytes_or_text;
 use serde::{Deserialize, Serialize};
 
+use super::hooks::{HOOKS_FOLDER, Hooks};
 use super::{AsideFolder, GitAccess, is_irregular, name_in};
+use crate::clock::now_ms;
 use crate::error::Error;
 use crate::fs::atomic;
+use crate::fs::copy::{CopySafety, copy_tree};
 use crate::git::Git;
 
 /// Files of one work tree. `HEAD` is first: it is restored after every session.
-const WORKTREE_FILES: [&str; 3] = ["HEAD", "config.worktree", "info/sparse-checkout"];
+const WORKTREE_FILES: [&str; 4] = ["HEAD", COMMONDIR, "config.worktree", "info/sparse-checkout"];
+/// Names the directory that all work trees share, in a linked work tree.
+const COMMONDIR: &str = "commondir";
+/// The file in the root of a linked work tree that names its git directory.
+const GITFILE: &str = ".git";
 /// Files that all work trees share.
 const COMMON_FILES: [&str; 6] =
     ["config", "info/exclude", "info/attributes", "info/grafts", "objects/info/alternates", "shallow"];
 /// Stashes are stored only in the reflog of their reference.
 const STASH_LOG: &str = "logs/refs/stash";
 
+/// Folders of the shared directory that users replace by links to other places.
+const LINKED_FOLDERS: [&str; 9] =
+    ["refs", "refs/heads", "refs/tags", "logs", "logs/refs", "info", "objects", "objects/info", HOOKS_FOLDER];
+
 const FILE_BYTES_MAX: u64 = 16 << 20;
-const HOOK_BYTES_MAX: u64 = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct GuardedFiles {
     /// By path relative to the git directory; none if the file did not exist.
-    worktree: BTreeMap<String, Option<FileContent>>,
+    worktree: FileMap,
     /// The same, relative to the directory that all work trees share.
-    common: BTreeMap<String, Option<FileContent>>,
+    common: FileMap,
     /// The reflog of the stashes, one entry per stash.
     stash_log: Option<FileContent>,
-    /// The hooks by name, without git's samples. None where the session cannot write to the git directory.
-    hooks: Option<BTreeMap<String, HookFile>>,
+    /// The hooks. None where the session cannot write to the git directory.
+    hooks: Option<Hooks>,
+    /// The same for files of the work tree that git obeys: `.git` of a linked one, and files that the configuration includes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    root: FileMap,
+    /// The links in the place of folders that all work trees share, with what they point to.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    links: BTreeMap<String, String>,
 }
+
+/// Files by name; none for one that did not exist.
+type FileMap = BTreeMap<String, Option<FileContent>>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileContent(#[serde(with = "bytes_or_text")] pub(super) Vec<u8>);
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct HookFile {
-    mode: u32,
-    content: FileContent,
-}
 
 impl GuardedFiles {
     /// Where the session cannot write to the git directory, only HEAD is captured.
     pub(super) fn capture(git: &Git, access: GitAccess) -> Result<Self, Error> {
         let own = git.git_dir();
+        let root = capture_root(git)?;
+        let links = read_links(git.common_dir());
         Ok(match access {
             GitAccess::ReadOnly => Self {
                 worktree: capture(&own, &["HEAD"])?,
                 common: BTreeMap::new(),
                 stash_log: None,
                 hooks: None,
+                root,
+                links,
             },
             GitAccess::Writable => Self {
                 worktree: capture(&own, &WORKTREE_FILES)?,
                 common: capture(git.common_dir(), &COMMON_FILES)?,
                 stash_log: atomic::read(&git.common_dir().join(STASH_LOG), FILE_BYTES_MAX)?.map(FileContent),
-                hooks: Some(read_hooks(git)),
+                hooks: Some(Hooks::read(git)),
+                root,
+                links,
             },
         })
     }
@@ -79,17 +97,108 @@ impl GuardedFiles {
         report: &mut RestoreReport,
     ) -> Result<(), Error> {
         let git = aside.git;
-        // Without this folder git does not recognise the repository.
-        atomic::create_folders(git.common_dir(), &git.common_dir().join("refs/heads"))?;
-        restore(&git.git_dir(), &self.worktree, aside, report)?;
-        restore(git.common_dir(), &self.common, aside, report)?;
+        self.restore_links(git)?;
+        self.ensure_refs_folder(aside, access, report)?;
+        self.restore_files(&git.git_dir(), &self.worktree, aside, report)?;
+        self.restore_files(git.common_dir(), &self.common, aside, report)?;
+        self.restore_files(git.root(), &self.root, aside, report)?;
         if access == GitAccess::Writable
             && let Some(hooks) = &self.hooks
         {
-            restore_hooks(hooks, aside, report)?;
+            let folder = git.common_dir().join(HOOKS_FOLDER);
+            if folder.is_symlink() && !self.is_known_link(git, HOOKS_FOLDER) {
+                aside.take(&folder, report)?;
+            }
+            hooks.restore(aside, report)?;
         }
         Ok(())
     }
+
+    /// Whether a name is that of a file of the work tree that git obeys.
+    pub(super) fn is_in_root(&self, name: &str) -> bool {
+        self.root.contains_key(name)
+    }
+
+    /// Whether a folder of the shared directory is the link that it was before the session.
+    pub(super) fn is_known_link(&self, git: &Git, name: &str) -> bool {
+        let target = fs::read_link(git.common_dir().join(name)).ok();
+        target.is_some() && target.as_deref() == self.links.get(name).map(Path::new)
+    }
+
+    /// Creates links again that are missing.
+    fn restore_links(&self, git: &Git) -> Result<(), Error> {
+        for (name, target) in self.links.iter().filter(|(name, _)| LINKED_FOLDERS.contains(&name.as_str())) {
+            let path = git.common_dir().join(name);
+            if path.symlink_metadata().is_err() && path.parent().is_some_and(Path::is_dir) {
+                std::os::unix::fs::symlink(target, &path).map_err(Error::io("create", &path))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes sure that there is `refs/heads`: without this folder git does not recognise the repository. A link that was there
+    /// before, or that the session cannot have made, stays.
+    fn ensure_refs_folder(
+        &self,
+        aside: &AsideFolder<'_>,
+        access: GitAccess,
+        report: &mut RestoreReport,
+    ) -> Result<(), Error> {
+        for name in ["refs", "refs/heads"] {
+            let path = aside.git.common_dir().join(name);
+            let is_theirs = access == GitAccess::ReadOnly || self.is_known_link(aside.git, name);
+            if path.is_symlink() && !is_theirs {
+                aside.take(&path, report)?;
+            }
+            if !path.is_dir() {
+                atomic::remove_any(&path)?;
+                atomic::ensure_folder(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The folder and the path to write a file at: behind a link that was there before the session.
+    fn place(&self, git: &Git, folder: &Path, name: &str) -> FilePlace {
+        let is_common = folder == git.common_dir();
+        for link in self.links.keys().rev().filter(|link| is_common && self.is_known_link(git, link)) {
+            let rest = name.strip_prefix(link.as_str()).and_then(|rest| rest.strip_prefix('/'));
+            if let Some((rest, root)) = rest.zip(folder.join(link).canonicalize().ok()) {
+                return FilePlace { path: root.join(rest), root };
+            }
+        }
+        FilePlace { path: folder.join(name), root: folder.to_owned() }
+    }
+
+    /// Restores, without git, what keeps git from finding the repository and from reading its configuration.
+    pub(super) fn repair(&self, root: &Path, git_dir: &Path) -> Result<(), Error> {
+        let commondir = self.worktree.get(COMMONDIR).map(|content| (git_dir, COMMONDIR, content));
+        let files = self.root.iter().map(|(name, content)| (root, name.as_str(), content));
+        for (folder, name, before) in commondir.into_iter().chain(files) {
+            let path = folder.join(name);
+            let is_plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+            let now = if is_irregular(&path) { None } else { atomic::read(&path, FILE_BYTES_MAX)? };
+            let before = before.as_ref().map(|content| content.0.as_slice());
+            if !is_plain || (now.as_deref() == before && !is_irregular(&path)) {
+                continue;
+            }
+            let aside = git_dir.join("runner/aside");
+            atomic::create_folders(git_dir, &aside)?;
+            if path.symlink_metadata().is_ok() {
+                let target = aside.join(format!("changed-{}-{}", name.replace('/', "-"), now_ms()));
+                copy_tree(&path, &target, CopySafety::Durable).map_err(Error::io("set aside", &path))?;
+                atomic::remove_any(&path)?;
+            }
+            before.map_or(Ok(()), |bytes| atomic::replace_durably(folder, &path, bytes))?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a file is written, and the folder below which anything in its way is removed.
+struct FilePlace {
+    root: PathBuf,
+    path: PathBuf,
 }
 
 impl GuardedFiles {
@@ -97,12 +206,12 @@ impl GuardedFiles {
     /// when the references are restored, because creating the stashes' reference again adds an entry.
     pub(super) fn restore_stash_log(&self, git: &Git, report: &mut RestoreReport) -> Result<(), Error> {
         let Some(before) = &self.stash_log else { return Ok(()) };
-        let path = git.common_dir().join(STASH_LOG);
+        let FilePlace { root, path } = self.place(git, git.common_dir(), STASH_LOG);
         let now = if is_irregular(&path) { None } else { atomic::read(&path, FILE_BYTES_MAX)? };
         let now = now.unwrap_or_default();
         let merged = merge_lines(&before.0, &now);
         if merged != now {
-            atomic::replace_durably(git.common_dir(), &path, &merged)?;
+            atomic::replace_durably(&root, &path, &merged)?;
             report.files.push(STASH_LOG.to_owned());
         }
         Ok(())
@@ -122,7 +231,7 @@ fn merge_lines(before: &[u8], now: &[u8]) -> Vec<u8> {
     old.iter().chain(added).flat_map(|line| line.iter().copied()).collect()
 }
 
-fn capture(folder: &Path, names: &[&str]) -> Result<BTreeMap<String, Option<FileContent>>, Error> {
+fn capture(folder: &Path, names: &[&str]) -> Result<FileMap, Error> {
     let mut files = BTreeMap::new();
     for name in names {
         let content = atomic::read(&folder.join(name), FILE_BYTES_MAX)?;
@@ -131,34 +240,57 @@ fn capture(folder: &Path, names: &[&str]) -> Result<BTreeMap<String, Option<File
     Ok(files)
 }
 
-/// Writes back every file that changed. The changed version is set aside, except for HEAD, whose commit is kept. A file is
-/// replaced by a rename: at no moment is there none.
-fn restore(
-    folder: &Path,
-    files: &BTreeMap<String, Option<FileContent>>,
-    aside: &AsideFolder<'_>,
-    report: &mut RestoreReport,
-) -> Result<(), Error> {
-    for (name, before) in files {
-        let path = folder.join(name);
-        // A link, folder or pipe at this path is not followed or opened, only replaced.
-        let now = if is_irregular(&path) { None } else { atomic::read(&path, FILE_BYTES_MAX)? };
-        let is_same = now.as_deref() == before.as_ref().map(|content| content.0.as_slice());
-        if is_same && !is_irregular(&path) {
-            continue;
-        }
-        match before {
-            Some(content) => {
-                if name != "HEAD" && now.is_some() {
-                    copy_aside(&path, name, aside)?;
-                }
-                atomic::replace_durably(folder, &path, &content.0)?;
+impl GuardedFiles {
+    /// Writes back every file that changed. The changed version is set aside, except for HEAD, whose commit is kept. A file is
+    /// replaced by a rename: at no moment is there none.
+    fn restore_files(
+        &self,
+        folder: &Path,
+        files: &FileMap,
+        aside: &AsideFolder<'_>,
+        report: &mut RestoreReport,
+    ) -> Result<(), Error> {
+        for (name, before) in files {
+            let FilePlace { root, path } = self.place(aside.git, folder, name);
+            // A link, folder or pipe at this path is not followed or opened, only replaced.
+            let now = if is_irregular(&path) { None } else { atomic::read(&path, FILE_BYTES_MAX)? };
+            let is_same = now.as_deref() == before.as_ref().map(|content| content.0.as_slice());
+            if is_same && !is_irregular(&path) {
+                continue;
             }
-            None => aside.take(&path, report)?,
+            match before {
+                Some(content) => {
+                    if name == GITFILE && path.is_dir() {
+                        aside.take(&path, report)?;
+                    } else if name != "HEAD" && now.is_some() {
+                        copy_aside(&path, name, aside)?;
+                    }
+                    atomic::replace_durably(&root, &path, &content.0)?;
+                }
+                None => aside.take(&path, report)?,
+            }
+            report.files.push(name_in(aside.git, &path));
         }
-        report.files.push(name_in(aside.git, &path));
+        Ok(())
     }
-    Ok(())
+}
+
+/// The files of the work tree that git obeys. A link is the user's own arrangement.
+fn capture_root(git: &Git) -> Result<FileMap, Error> {
+    let mut names = git.config_files_in_work_tree();
+    names.push(GITFILE.to_owned());
+    names.retain(|name| !git.root().join(name).is_dir() && !git.root().join(name).is_symlink());
+    capture(git.root(), &names.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// The links in the place of folders.
+fn read_links(common_dir: &Path) -> BTreeMap<String, String> {
+    let link = |name: &str| {
+        let path = common_dir.join(name);
+        let target = fs::read_link(&path).ok().filter(|_| path.is_dir())?;
+        Some((name.to_owned(), target.to_str()?.to_owned()))
+    };
+    LINKED_FOLDERS.into_iter().filter_map(link).collect()
 }
 
 /// Keeps the changed version of a file that is about to be restored.
@@ -167,46 +299,4 @@ fn copy_aside(path: &Path, name: &str, aside: &AsideFolder<'_>) -> Result<(), Er
     let target = aside.folder.join(format!("changed-{}", name.replace('/', "-")));
     atomic::remove_any(&target)?;
     fs::copy(path, &target).map_err(Error::io("copy", path)).map(drop)
-}
-
-fn hooks_folder(git: &Git) -> PathBuf {
-    git.common_dir().join("hooks")
-}
-
-/// The hooks that can be read; a folder or a link among them is left alone.
-fn read_hooks(git: &Git) -> BTreeMap<String, HookFile> {
-    let mut hooks = BTreeMap::new();
-    for entry in fs::read_dir(hooks_folder(git)).into_iter().flatten().flatten() {
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        let mode = entry.metadata().map_or(0, |metadata| metadata.permissions().mode() & 0o7777);
-        if !name.ends_with(".sample")
-            && let Ok(Some(bytes)) = atomic::read(&entry.path(), HOOK_BYTES_MAX)
-        {
-            hooks.insert(name, HookFile { mode, content: FileContent(bytes) });
-        }
-    }
-    hooks
-}
-
-/// Sets new and changed hooks aside, because the user's next git command would run them, and writes the old ones back.
-fn restore_hooks(
-    before: &BTreeMap<String, HookFile>,
-    aside: &AsideFolder<'_>,
-    report: &mut RestoreReport,
-) -> Result<(), Error> {
-    let now = read_hooks(aside.git);
-    let folder = hooks_folder(aside.git);
-    for (name, hook) in &now {
-        if before.get(name) != Some(hook) {
-            aside.take(&folder.join(name), report)?;
-        }
-    }
-    for (name, hook) in before.iter().filter(|(name, hook)| now.get(*name) != Some(*hook)) {
-        let path = folder.join(name);
-        atomic::replace_durably(aside.git.common_dir(), &path, &hook.content.0)?;
-        let mode = fs::Permissions::from_mode(hook.mode);
-        fs::set_permissions(&path, mode).map_err(Error::io("write", &path))?;
-        report.files.push(name_in(aside.git, &path));
-    }
-    Ok(())
 }

@@ -93,7 +93,7 @@ impl Reflogs {
         let has_ref_below = |name: &str| refs.keys().any(|other| other.starts_with(&format!("{name}/")));
         for name in self.names(git)? {
             let path = log_path(git, &name);
-            let root = root_of(git, &name);
+            let root = cleared_folder(git, &name);
             let parents = path.ancestors().skip(1).take_while(|folder| *folder != root);
             let is_in_way = |path: &&Path| path.symlink_metadata().is_ok_and(|found| !found.is_dir());
             for parent in parents.filter(is_in_way) {
@@ -124,7 +124,7 @@ impl Reflogs {
             let merged = log.merged(&sound);
             if merged != log.now {
                 let path = log_path(git, name);
-                atomic::replace_durably(&root_of(git, name), &path, &merged)?;
+                atomic::replace_durably(&cleared_folder(git, name), &path, &merged)?;
                 report.files.push(name_in(git, &path));
             }
         }
@@ -198,9 +198,22 @@ fn root_of(git: &Git, name: &str) -> PathBuf {
     if name == LINKED_HEAD { git.git_dir() } else { git.common_dir().to_owned() }
 }
 
+/// The folder of logs. A link in its place is the user's: one that the session made is set aside already.
+fn logs_folder(git: &Git, name: &str) -> PathBuf {
+    let folder = root_of(git, name).join("logs");
+    let resolved = if folder.is_symlink() { folder.canonicalize().ok() } else { None };
+    resolved.filter(|resolved| resolved.is_dir()).unwrap_or(folder)
+}
+
+/// The folder below which whatever is in the way of a log is removed.
+fn cleared_folder(git: &Git, name: &str) -> PathBuf {
+    let (root, logs) = (root_of(git, name), logs_folder(git, name));
+    if logs == root.join("logs") { root } else { logs }
+}
+
 fn log_path(git: &Git, name: &str) -> PathBuf {
     let file = if name == LINKED_HEAD { "HEAD" } else { name };
-    root_of(git, name).join("logs").join(file)
+    logs_folder(git, name).join(file)
 }
 
 /// The logs that can be copied, by name.

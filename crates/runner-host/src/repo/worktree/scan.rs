@@ -40,6 +40,7 @@ pub(crate) fn differing_paths(git: &Git, index: &Path) -> Result<PathSet, Error>
 }
 
 fn status(git: &Git, index: &Path) -> Result<(ChangedPaths, ScanResult), Error> {
+    git.reveal_new_files(index)?;
     git.status_against_index(index, &RUNNER_DOCS.map(Doc::path))
 }
 

@@ -17,6 +17,7 @@ use super::key_files::key_in;
 use super::obstacles::{WatchedCall, is_special, watched};
 use super::permissions::{FolderAccess, open_file, open_folder};
 use super::scan::{changed_files, is_refusal, note_removed};
+use super::submodules::release_submodules;
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::{ChangedPaths, Conversion, Git, PathChange, ScanResult, path_of};
@@ -75,6 +76,7 @@ pub(crate) fn stage_all(git: &Git, index: &Path, name: &str) -> Result<StagedCha
 
 fn stage_scope(git: &Git, index: &Path, name: &str, scope: StageScope) -> Result<StagedChanges, Error> {
     let mut aside = AsideFolder::new(git, name);
+    release_submodules(git, index, &mut aside)?;
     let paths = changed_files(git, index, &mut aside)?;
     let paths = keep_ignored(git, index, &mut aside, paths)?;
     let mut changed = ChangedPaths::new();

@@ -33,6 +33,14 @@ prompt() {
         work
         send_text '```json\n{\"status\": \"done\", \"summary\": \"wrote it\"}\n```'
         ;;
+    leaks)
+        # The value of a variable, in two pieces.
+        send_text "The key is ${DEPLOY_SECRET%??????????}"
+        send_text "${DEPLOY_SECRET#"${DEPLOY_SECRET%??????????}"} here"
+        work
+        send_text '{\"status\": \"done\", \"summary\": \"used '"${DEPLOY_SECRET%??????????}"
+        send_text "${DEPLOY_SECRET#"${DEPLOY_SECRET%??????????}"}"'\"}'
+        ;;
     outside)
         ask /etc/passwd
         printf '{"status": "retry", "summary": "was refused"}' >"$RUNNER_OUTPUT"

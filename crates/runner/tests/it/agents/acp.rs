@@ -3,7 +3,7 @@
 use serde_json::Value;
 use testkit::oracle::{assert_sound, processes_of};
 use testkit::run_builder::RunBuilder;
-use testkit::test_repo::TestRepo;
+use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 use crate::agents::real::started;
@@ -70,6 +70,24 @@ fn permissions_are_granted_inside_the_repository_and_refused_outside() {
     assert!(sandbox.read("permission.txt").contains("\"no\""), "{}", sandbox.read("permission.txt"));
     let warning = &events(&sandbox, "warning")[0]["text"];
     assert!(warning.as_str().unwrap().contains("refused permission for `Edit it`"), "{warning}");
+}
+
+#[test]
+fn a_key_in_two_pieces_of_a_message_is_nowhere() {
+    let key = "1wJalrXUtnFEMIK7MDENGbPxRfiCYzzzzz";
+    let sandbox = started(&setup("leaks"));
+    run(sandbox.runner_command(&["step"]).env("DEPLOY_SECRET", key)).ok();
+    assert_eq!(sandbox.outcomes(), ["passed"]);
+    let log = sandbox.iteration_file(1, "executor.log");
+    let message = &events(&sandbox, "message")[0];
+    assert_eq!(message["text"], "The key is [redacted] hereI will write it.", "{log}");
+    assert!(sandbox.git(&["log", "-1", "--format=%B"]).contains("used [redacted]"));
+    // The pieces are in the script of the agent; its output has neither.
+    let (one, two) = key.split_at(key.len() - 10);
+    for text in [&log, &sandbox.iteration_file(1, "events.jsonl")] {
+        assert!(!text.contains(one) && !text.contains(two), "{text}");
+    }
+    assert_sound(&sandbox);
 }
 
 #[test]

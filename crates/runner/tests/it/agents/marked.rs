@@ -77,24 +77,24 @@ pub(crate) fn marked_repo() -> TestRepo {
     repo
 }
 
-/// Shows the environment of its commands to the model.
-const LOOKS_AROUND: &str = "[[part]]\n[[part.step]]\ndo.shell = 'env'\n\
+/// Shows variables, functions and aliases of its commands to the model.
+const LOOKS_AROUND: &str = "[[part]]\n[[part.step]]\ndo.shell = 'env; declare -f; alias'\n\
     [[part.step]]\ndo.final = { status = 'retry', summary = 'looked around' }\n";
 
 #[test]
 fn nothing_but_the_prompt_enters_a_session() {
     for (kind, model_name) in [("codex", "gpt-5.5"), ("codex", "gpt-6.1-sol"), ("claude", "scripted")] {
-        for without in ["none.md", "CLAUDE.md"] {
+        for (without, shell) in [("none.md", "/bin/bash"), ("CLAUDE.md", "/bin/zsh"), ("none.md", "")] {
             let model = model_of(LOOKS_AROUND);
             let repo = marked_repo();
             fs::remove_file(repo.path(without)).unwrap_or_default();
             let setup = setup_with(kind, model_name, &model.url()).executor_keys("instructions = []");
             let repo = setup.start_in(repo);
-            let step = run(command(&repo, &["step"]).env("MARKED", USER_VARIABLE));
+            let step = run(marked_command(&repo, &["step"], shell).env("MARKED", USER_VARIABLE));
             let log = repo.iteration_file(1, "executor.log");
             assert_eq!(repo.outcomes(), ["retry"], "{kind} {model_name}: {}{log}", step.stderr);
             assert!(log.contains("RUNNER_PROMPT"), "{kind}: the environment was not looked at: {log}");
-            assert_eq!(sent_marks(&model), BTreeSet::new(), "{kind} {model_name} without {without}");
+            assert_eq!(sent_marks(&model), BTreeSet::new(), "{kind} {model_name} {shell} without {without}");
             let sent =
                 |text: &str| model.requests().iter().any(|request| request.body.to_string().contains(text));
             assert!(!sent(KEY), "{kind}: a key reached the model");
@@ -102,6 +102,17 @@ fn nothing_but_the_prompt_enters_a_session() {
             assert_sound(&repo);
         }
     }
+}
+
+/// The runner for a user with this shell, in whose environment shells read a marked file.
+fn marked_command(repo: &TestRepo, args: &[&str], shell: &str) -> Command {
+    let mut command = command(repo, args);
+    let bash_env = repo.outside().join("home/bash-env");
+    command.env("BASH_ENV", &bash_env).env("ENV", &bash_env);
+    if !shell.is_empty() {
+        command.env("SHELL", shell);
+    }
+    command
 }
 
 /// The offered tools beyond those for files, commands, the web, sub-agents in the same session, and the answer.
@@ -127,7 +138,7 @@ fn unwanted_tools(model: &ScriptedModel) -> Vec<String> {
 
 /// Starts the program with its default settings, so that it takes in all there is.
 fn plain_session(kind: &str, repo: &TestRepo, url: &str) -> Command {
-    let mut command = command(repo, &[]);
+    let mut command = marked_command(repo, &[], "/bin/bash");
     let mut plain = Command::new(agents::program(kind));
     plain.current_dir(repo.root()).env_clear();
     command.env("MARKED", USER_VARIABLE);
@@ -141,7 +152,9 @@ fn plain_session(kind: &str, repo: &TestRepo, url: &str) -> Command {
             "model_providers.own={{name=\"own\",base_url=\"{url}/v1\",env_key=\"OWN_KEY\",wire_api=\"responses\"}}"
         );
         plain.args(["exec", "--json", "--dangerously-bypass-hook-trust", "--model", "gpt-5.5"]);
-        plain.args(["--sandbox", "danger-full-access", "--disable", "plugins"]);
+        plain.args(["--sandbox", "danger-full-access"]);
+        // With plugins, it would look for more of them elsewhere.
+        plain.env("HTTPS_PROXY", "http://127.0.0.1:9").env("NO_PROXY", "127.0.0.1");
         plain.args([
             "-c",
             "analytics.enabled=false",
@@ -170,17 +183,15 @@ fn plain_sessions_send_every_mark() {
         // The servers' tools are offered once they are listed.
         let listed = format!("{}/listed-*-{kind}-mcp", repo.outside().join("home").display());
         let model = model_of(&format!(
-            "[[part]]\n[[part.step]]\ndo.shell = 'env; until [ $(ls -d {listed} | wc -l) = 2 ]; do sleep 0.1; done'\n\
+            "[[part]]\n[[part.step]]\ndo.shell = 'env; declare -f; alias; until [ $(ls -d {listed} | wc -l) = 2 ]; do sleep 0.1; done'\n\
              [[part.step]]\ndo.shell = 'true'\n[[part.step]]\ndo.final = 'looked around'\n"
         ));
         let session = run(&mut plain_session(kind, &repo, &model.url()));
-        assert_eq!(
-            sent_marks(&model),
-            MarkedFiles::all().of(kind),
-            "{kind}: {}{}",
-            session.stdout,
-            session.stderr
-        );
+        // Which start-up files a shell reads depends on how it was built and started.
+        let (of_shell, others): (BTreeSet<String>, BTreeSet<String>) =
+            sent_marks(&model).into_iter().partition(|mark| mark.contains("-shell-"));
+        assert_eq!(others, MarkedFiles::all().of(kind), "{kind}: {}{}", session.stdout, session.stderr);
+        assert!(!of_shell.is_empty(), "{kind}: {}{}", session.stdout, session.stderr);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use scripted_model::{ModelScript, ScriptedModel};
 use serde_json::Value;
@@ -149,9 +149,7 @@ fn silent_provider_runs_into_the_idle_timeout() {
     for kind in BOTH {
         let model = model_of("[[part]]\n[[part.step]]\nfault = [{ what = 'hang' }]\n");
         let sandbox = started(&setup(kind, &model.url()).keys("idle_timeout_secs = 4"));
-        let begun = Instant::now();
         ran(&sandbox, &["step"]);
-        assert!(begun.elapsed() < Duration::from_secs(20), "{kind}");
         assert_eq!(sandbox.outcomes(), ["idle_timeout"], "{kind}");
         assert_eq!(sandbox.tree()["root"]["attempts"], 0, "{kind}");
         assert_eq!(processes_of(sandbox.outside()), [""; 0], "{kind}");
@@ -197,10 +195,7 @@ fn claudes_subscription_limit_reports_its_reset_time() {
 }
 
 const LEAVES_A_PROCESS: &str = "[[part]]\n[[part.step]]\n\
-    do.shell = 'echo partial > partial.txt; setsid sleep 600 & sleep 600'\n";
-
-/// How long the processes of a session may live after its end.
-const GONE_WITHIN: Duration = Duration::from_secs(10);
+    do.shell = 'echo partial > partial.txt; setsid sleep 3000 & sleep 3000'\n";
 
 /// A run whose agent runs a command that started a process in its own session.
 fn in_the_middle(kind: &str) -> (TestRepo, ScriptedModel, Child) {
@@ -212,9 +207,9 @@ fn in_the_middle(kind: &str) -> (TestRepo, ScriptedModel, Child) {
     (sandbox, model, child)
 }
 
-fn assert_gone_since(sandbox: &TestRepo, since: Instant, kind: &str) {
+/// Their commands would run for longer than this waits.
+fn wait_for_the_end(sandbox: &TestRepo) {
     wait_for("the session's end", || processes_of(sandbox.outside()).is_empty());
-    assert!(since.elapsed() < GONE_WITHIN, "{kind}: {:?}", since.elapsed());
 }
 
 fn assert_interrupted(sandbox: &TestRepo, kind: &str) {
@@ -239,10 +234,9 @@ fn session_processes_end_at_the_time_limit() {
 fn session_processes_end_with_the_runner() {
     for kind in BOTH {
         let (sandbox, _model, mut child) = in_the_middle(kind);
-        let killed = Instant::now();
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_gone_since(&sandbox, killed, kind);
+        wait_for_the_end(&sandbox);
         sandbox.runner(&["start"]).ok();
         assert_interrupted(&sandbox, kind);
     }
@@ -252,10 +246,9 @@ fn session_processes_end_with_the_runner() {
 fn session_processes_end_after_an_interrupt() {
     for kind in BOTH {
         let (sandbox, _model, mut child) = in_the_middle(kind);
-        let asked = Instant::now();
         run(sandbox.command("kill").args(["-INT".to_owned(), child.id().to_string()])).ok();
         assert_eq!(child.wait().unwrap().code(), Some(130), "{kind}");
-        assert_gone_since(&sandbox, asked, kind);
+        wait_for_the_end(&sandbox);
         assert_interrupted(&sandbox, kind);
     }
 }

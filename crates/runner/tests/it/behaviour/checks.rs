@@ -483,3 +483,36 @@ fn checks_of_a_task_with_parts_are_red_before_the_first_session_below_it() {
     ];
     assert_found(&repo, forgeries);
 }
+
+/// A session must not decide what its own work is measured by.
+#[test]
+fn a_session_keeps_the_acceptance_criteria_of_its_own_task() {
+    let agent = r#"case "$RUNNER_ITER" in
+        0001) sed -i 's/"it works"/"other"/' "$RUNNER_TREE"; answer retry ;;
+        0002) sed -i '/"it is documented"/d; s/"it is secure",/"it is secure"/' "$RUNNER_TREE"; echo x > f; answer done ;;
+        esac"#;
+    let goal = "# Goal\n\nMake it.\n\n## Acceptance\n\n- it works\n- it is secure\n- it is documented\n";
+    let check = "[[check]]\nname = \"c\"\ncommand = [\"test\", \"-e\", \"f\"]\ncovers = [1]\n";
+    let repo = RunBuilder::new(RUNNER).goal(goal).file(CHECKS, check).agent(agent).start();
+    repo.runner(&["loop"]).ok();
+    assert_eq!(repo.outcomes(), ["retry", "passed"]);
+    let acceptance = serde_json::json!(["it works", "it is secure", "it is documented"]);
+    assert_eq!(repo.tree()["root"]["acceptance"], acceptance);
+    let status = repo.runner(&["status"]).ok().stdout;
+    assert!(status.contains("acceptance=\"1 of 3 points proven, 2 in prose\""), "{status}");
+    assert_sound(&repo);
+    const TREE: &str = ".runner/state/tree.json";
+    assert_found(
+        &repo,
+        &[
+            (Mended(1, TREE, "\"it works\"", "\"it runs\""), Rule::TreeRestored, 1),
+            (Mended(2, TREE, "\"it is secure\"", "\"x\""), Rule::TreeRestored, 2),
+            (Mended(2, TREE, "\"it works\",\n      ", ""), Rule::TreeRestored, 2),
+            (
+                Mended(2, TREE, "\"it is secure\",\n      \"it is documented\"", "\"it is secure\""),
+                Rule::TreeRestored,
+                2,
+            ),
+        ],
+    );
+}

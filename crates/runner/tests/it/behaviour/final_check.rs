@@ -168,3 +168,30 @@ fn verify_does_not_call_a_run_complete_without_its_final_check() {
     let verify = repo.runner(&["verify"]).ok().stdout;
     assert!(verify.contains("complete=false"), "{verify}");
 }
+
+#[test]
+fn commits_of_the_user_are_checked_also_after_a_start_or_a_note() {
+    for counted_by in [&["start"][..], &["note", "mind the gap"]] {
+        let repo = with_final_check().guard("test ! -e broken").start();
+        repo.runner(&["loop"]).ok();
+        repo.write("broken", "yes\n");
+        repo.commit_all("break it");
+        repo.runner(counted_by).ok();
+        assert!(repo.runner(&["verify"]).ok().stdout.contains("complete=false"), "{counted_by:?}");
+        let ran = repo.runner(&["loop"]);
+        assert_eq!(ran.code, Some(3), "{counted_by:?}: {}", ran.stdout);
+        assert!(ran.stdout.contains("event=final_check_ended guard=fail"), "{counted_by:?}: {}", ran.stdout);
+        assert_sound(&repo);
+    }
+}
+
+#[test]
+fn another_guard_is_run_before_a_complete_run_is_complete_again() {
+    let repo = with_final_check().start();
+    repo.runner(&["loop"]).ok();
+    repo.runner(&["config", "set", "guard.command", "false"]).ok();
+    repo.runner(&["start"]).ok();
+    let ran = repo.runner(&["loop", "--allow-red"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.stdout);
+    assert_sound(&repo);
+}

@@ -47,11 +47,13 @@ fn errors_name_the_failure_the_cause_and_a_hint() {
         ("unknown_run", &["log", "--run", "nope"]),
         ("invalid_pattern", &["log", "--grep", "("]),
         ("nothing_to_change", &["node", "edit", "root", "--title", "Port it"]),
-        ("goal_exists", &["start", "--goal", "Something else"]),
         ("demo_folder_exists", &["demo", "--dir", "."]),
     ] {
         assert_snapshot!(format!("error_{name}"), snapshot(&sandbox, &sandbox.runner(args)));
     }
+    sandbox.runner(&["node", "add", "root", "--title", "Part"]).ok();
+    let refused = sandbox.runner(&["start", "--goal", "Something else"]);
+    assert_snapshot!("error_goal_exists", snapshot(&sandbox, &refused));
 }
 
 #[test]

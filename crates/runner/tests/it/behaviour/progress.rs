@@ -84,7 +84,7 @@ fn a_run_without_progress_stops_and_can_be_continued() {
         .start();
     let ran = sandbox.runner(&["loop"]);
     assert_eq!((ran.code, sandbox.outcomes().len()), (Some(4), 2), "{}", show(&ran));
-    let headline = "headline=\"no task passed in 2 iterations (stall_iterations)\"";
+    let headline = "headline=\"no task passed and no check turned green in 2 iterations (stall_iterations)\"";
     assert!(ran.stdout.contains("stop=stalled") && ran.stdout.contains(headline), "{}", ran.stdout);
     let stopped = status(&sandbox);
     assert_eq!((&stopped["state"], &stopped["stop"]["reason"]), (&"stopped".into(), &"stalled".into()));

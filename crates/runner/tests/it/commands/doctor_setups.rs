@@ -51,6 +51,49 @@ const SETUPS: &[BrokenSetup] = &[
         &["no login found", "codex login", "CODEX_API_KEY"],
     ),
     problem(
+        "a login file that is no JSON",
+        r#"conf "[executor]\nkind = \"codex\"\n$GUARD"; mkdir "$HOME/.codex"; echo garbage > "$HOME/.codex/auth.json"; runner doctor"#,
+        "check=agent verdict=problem",
+        &["no login found", "auth.json holds none that works", "codex login"],
+    ),
+    problem(
+        "an empty login file of Codex",
+        r#"conf "[executor]\nkind = \"codex\"\n$GUARD"; mkdir "$HOME/.codex"; echo '{}' > "$HOME/.codex/auth.json"; runner doctor"#,
+        "check=agent verdict=problem",
+        &["no login found", "auth.json holds none that works", "codex login"],
+    ),
+    problem(
+        "an empty login file of Claude Code",
+        r#"conf "[executor]\nkind = \"claude\"\n$GUARD"; mkdir "$HOME/.claude"; echo '{}' > "$HOME/.claude/.credentials.json"; runner doctor"#,
+        "check=agent verdict=problem",
+        &["no login found", ".credentials.json holds none that works", "log in with"],
+    ),
+    problem(
+        "an expired login of Claude Code",
+        r#"conf "[executor]\nkind = \"claude\"\n$GUARD"; mkdir "$HOME/.claude"
+            echo '{"claudeAiOauth":{"accessToken":"x","refreshToken":"","expiresAt":1}}' > "$HOME/.claude/.credentials.json"; runner doctor"#,
+        "check=agent verdict=problem",
+        &["no login found", ".credentials.json holds none that works", "log in with"],
+    ),
+    warning(
+        "an MCP server that does not exist",
+        r#"conf "[executor]\nkind = \"codex\"\nmcp = [\"docs=no-such-server --stdio\"]\n$GUARD"; CODEX_API_KEY=k runner doctor"#,
+        "check=mcp verdict=warning",
+        &["docs: `no-such-server` does not exist", "[executor] mcp"],
+    ),
+    warning(
+        "a writable folder that does not exist",
+        r#"conf "${AGENT}writable = [\"~/none\"]\n$GUARD"; runner doctor"#,
+        "check=writable verdict=warning",
+        &["~/none: does not exist", "mkdir -p ~/none"],
+    ),
+    warning(
+        "instructions that do not exist",
+        r#"conf "[executor]\nkind = \"codex\"\ninstructions = [\"NONE.md\"]\n$GUARD"; CODEX_API_KEY=k runner doctor"#,
+        "check=instructions verdict=warning",
+        &["there is no NONE.md", "[executor] instructions"],
+    ),
+    problem(
         "a wrong HOME",
         "HOME=/no/such/home runner doctor",
         "check=home verdict=problem",
@@ -327,6 +370,14 @@ fn doctor_of_a_working_setup_has_no_problem() {
     let output = shell(&ready_repo(), "runner doctor");
     assert_eq!(output.code, Some(0), "{}", output.stdout);
     assert!(!output.stdout.contains("verdict=problem"), "{}", output.stdout);
+}
+
+#[test]
+fn doctor_does_not_claim_to_have_tried_a_provider() {
+    let script = r#"conf "[executor]\nkind = \"codex\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_env = \"MYK\"\n$GUARD"; MYK=k runner doctor"#;
+    let output = shell(&ready_repo(), script);
+    let line = "check=provider verdict=ok found=\"http://127.0.0.1:1/v1: not tried\"";
+    assert!(output.stdout.contains(line), "{}", output.stdout);
 }
 
 #[test]

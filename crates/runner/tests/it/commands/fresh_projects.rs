@@ -194,7 +194,7 @@ fn node_with_npm() {
         ("setup", "\"npm ci\""),
         (
             "protected",
-            "\".npmrc, .yarnrc, .yarnrc.yml, bunfig.toml, pnpm-workspace.yaml, test.js, package.json#scripts",
+            "\".npmrc, .yarnrc, .yarnrc.yml, bunfig.toml, node_modules/.bin/node, pnpm-workspace.yaml, test.js, package.json#scripts",
         ),
     ]);
     project.assert_lands(&["checks/double.js", "double.js"]);

@@ -4,19 +4,28 @@ use testkit::run_builder::{RUN, RunBuilder};
 use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
-use crate::fixtures::{json, on_terminal};
+use crate::fixtures::{json, on_terminal, ready};
 
 /// A complete run with two tasks, the second of which needed two attempts.
 fn two_tasks() -> TestRepo {
+    two_tasks_of(&RunBuilder::new(RUNNER))
+}
+
+fn two_tasks_of(builder: &RunBuilder) -> TestRepo {
     let agent = r#"case "$RUNNER_ITER" in
         0001) split ;;
         0002) echo a > a.txt; answer done "made a" ;;
         0003) echo bad > b.txt; answer retry "not yet" ;;
         *) echo b > b.txt; answer done "made b" ;;
     esac"#;
-    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
+    let sandbox = builder.clone().agent(agent).start();
     sandbox.runner(&["loop"]).ok();
     sandbox
+}
+
+/// The same with a final check, which also runs on the user's own last commits.
+fn two_checked_tasks() -> TestRepo {
+    two_tasks_of(&RunBuilder::new(RUNNER).guard_keys("final_check = true"))
 }
 
 fn references(sandbox: &TestRepo) -> String {
@@ -51,7 +60,7 @@ fn every_passed_task_becomes_one_commit_without_the_runners_files() {
         "the failed attempt is not a commit of its own"
     );
     assert_eq!(sandbox.git(&["rev-parse", "runner/demo"]), tip, "the proof stays");
-    assert_refused(&sandbox, &[], "branch `land/demo` already exists");
+    assert_refused(&sandbox, &[], "run `demo` is already landed on branch `land/demo`");
     sandbox.runner(&["land", "--branch", "other", "--squash"]).ok();
     assert_eq!(sandbox.subjects("main..other"), ["Port it"]);
     assert_eq!(sandbox.git(&["rev-parse", "other^{tree}"]), sandbox.git(&["rev-parse", "land/demo^{tree}"]));
@@ -73,6 +82,29 @@ fn base_branch_that_moved_is_rebased_onto() {
     sandbox.git(&["switch", "-q", "runner/demo"]);
     sandbox.runner(&["land", "--into", "main"]).ok();
     assert_eq!(sandbox.subjects("main")[..3], ["b", "a", "their work"]);
+    assert_refused(&sandbox, &["--branch", "again"], "run `demo` is already landed on branch `main`");
+}
+
+#[test]
+fn run_lands_on_the_branch_that_it_was_started_from() {
+    let sandbox = ready();
+    sandbox.git(&["switch", "-q", "-c", "feature"]);
+    sandbox.write(
+        "agent.sh",
+        "echo a > a.txt; printf '{\"status\":\"done\",\"summary\":\"s\"}' > \"$RUNNER_OUTPUT\"\n",
+    );
+    sandbox.write("check.sh", "exit 0\n");
+    sandbox.git(&["add", "agent.sh", "check.sh"]);
+    sandbox.git(&["commit", "-q", "-m", "add scripts"]);
+    sandbox.git(&["branch", "-f", "main", "feature"]);
+    sandbox
+        .runner(&["config", "set", "executor.kind=command", "executor.command=[\"sh\", \"agent.sh\"]"])
+        .ok();
+    sandbox.runner(&["config", "set", "guard.command", "sh", "check.sh"]).ok();
+    sandbox.runner(&["start"]).ok();
+    sandbox.runner(&["loop"]).ok();
+    let landed = json(&sandbox.runner(&["land", "--json"]).ok());
+    assert_eq!(landed["onto"], "feature");
 }
 
 #[test]
@@ -84,6 +116,36 @@ fn conflict_leaves_everything_as_it_was() {
     assert_refused(&sandbox, &["demo"], "branch `main` changed the same lines as the run");
     let refused = sandbox.runner(&["land", "demo"]).stderr;
     assert!(refused.contains("  a.txt\n"), "{refused}");
+    assert!(refused.contains("git switch runner/demo && git merge main"), "{refused}");
+}
+
+#[test]
+fn conflict_that_was_resolved_on_the_runs_branch_is_landed() {
+    let sandbox = two_checked_tasks();
+    sandbox.git(&["switch", "-q", "main"]);
+    sandbox.write("a.txt", "theirs\n");
+    sandbox.commit_all("their a");
+    sandbox.git(&["switch", "-q", "runner/demo"]);
+    run(sandbox.command("git").args(["merge", "-q", "main"]));
+    sandbox.write("a.txt", "both\n");
+    sandbox.git(&["add", "a.txt"]);
+    sandbox.git(&["commit", "-q", "-m", "Merge main"]);
+    assert_refused(&sandbox, &[], "the guard has not run on your own commits");
+    sandbox.runner(&["loop"]).ok();
+    sandbox.runner(&["land"]).ok();
+    assert_eq!(sandbox.subjects("main..land/demo"), ["Port it"]);
+    assert_eq!(sandbox.git(&["show", "land/demo:a.txt"]), "both");
+    assert_eq!(sandbox.git(&["diff", "--name-only", "main", "land/demo"]), "a.txt\nb.txt");
+}
+
+#[test]
+fn squash_has_the_users_own_last_commits() {
+    let sandbox = two_checked_tasks();
+    sandbox.write("mine.txt", "mine\n");
+    sandbox.commit_all("my own file");
+    sandbox.runner(&["loop"]).ok();
+    sandbox.runner(&["land", "--squash"]).ok();
+    assert_eq!(sandbox.git(&["diff", "--name-only", "main", "land/demo"]), "a.txt\nb.txt\nmine.txt");
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn init_shows_and_writes_what_it_detected() {
     let output = sandbox.runner(&["init"]).ok();
     assert_eq!(output.value("guard"), Some("\"make check\""));
     assert_eq!(output.value("stack"), Some("\"make (Makefile, target `check`)\""));
-    assert_eq!(output.value("protected"), Some("\"GNUmakefile, Makefile, makefile\""));
+    assert_eq!(output.value("protected"), Some("\"GNUmakefile, Makefile, check, makefile\""));
     assert_eq!(sandbox.runner(&["config", "get", "guard.command"]).ok().stdout, "[\"make\", \"check\"]\n");
     // A configuration that exists is kept, and shown.
     sandbox.runner(&["config", "set", "guard.command", "make", "other"]).ok();

@@ -178,6 +178,10 @@ fn goal_can_be_passed_as_an_argument() {
     sandbox.runner(&["start", "--goal", "Make it fast"]).ok();
     assert!(sandbox.read(".runner/GOAL.md").ends_with("---\n\nMake it fast\n"));
     sandbox.runner(&["start", "--goal", "Make it fast"]).ok();
+    // The root is still the whole plan.
+    sandbox.runner(&["start", "--goal", "Make it faster"]).ok();
+    assert!(sandbox.runner(&["select"]).ok().stdout.contains("title=\"Make it faster\""));
+    sandbox.runner(&["node", "add", "root", "--title", "Part"]).ok();
     let refused = sandbox.runner(&["start", "--goal", "Make it slow"]).refused(2);
     assert!(refused.contains("GOAL.md already has a goal") && refused.contains("hint:"), "{refused}");
     assert!(sandbox.runner(&["start", "--goal", " "]).refused(2).contains("empty"));

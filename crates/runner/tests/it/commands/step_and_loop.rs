@@ -61,10 +61,11 @@ fn loop_runs_from_the_goal_to_complete() {
             "chore(loop): run demo iter 0005 node b status=done guard=pass",
         ]
     );
-    let iteration = ["planned", "sandbox_chosen", "agent_ended", "checked", "decided", "committed"];
-    assert_eq!(events(&ran)[..6], iteration);
+    let iteration =
+        ["planned", "sandbox_chosen", "guard_in_place", "agent_ended", "checked", "decided", "committed"];
+    assert_eq!(events(&ran)[..7], iteration);
     assert_eq!(
-        events(&ran)[6..13],
+        events(&ran)[7..14],
         ["planned", "agent_ended", "checked", "guard_started", "guard_ended", "decided", "committed"]
     );
     assert!(

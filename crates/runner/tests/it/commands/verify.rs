@@ -152,6 +152,10 @@ fn rerun_guard_runs_the_guard_on_passing_commits() {
         "{}",
         red.stdout
     );
+    assert!(red.stdout.contains("violations=2\n"), "{}", red.stdout);
+    for line in red.stdout.lines().filter(|line| line.contains("step=")) {
+        assert_eq!(line.contains("passed=true"), line.contains("result=passed"), "{line}");
+    }
     assert_eq!(fs::read_dir(&scratch).unwrap().count(), 0, "nothing is left");
 }
 

@@ -96,3 +96,36 @@ fn a_repository_without_a_run_fails_with_a_report_to_post() {
     assert!(report.contains("not verified") && report.contains("nowhere"), "{report}");
     assert_eq!(file(&repo, "summary"), report);
 }
+
+/// A complete run beside another one, landed on a branch that is checked out.
+fn landed() -> TestRepo {
+    let repo = complete();
+    repo.runner(&["land", "--onto", "main"]).ok();
+    repo.git(&["branch", "runner/other", "runner/demo"]);
+    repo.git(&["switch", "-q", "land/demo"]);
+    repo
+}
+
+#[test]
+fn a_landed_branch_is_verified_with_the_run_that_its_commits_name() {
+    let repo = landed();
+    action(&repo, repo.root(), &[]).ok();
+    assert_eq!(file(&repo, "output"), "verdict=verified\n");
+}
+
+#[test]
+fn a_landed_branch_that_someone_changed_fails() {
+    let repo = landed();
+    repo.write("work", "other work\n");
+    repo.git(&["commit", "-q", "--amend", "--no-edit", "-a"]);
+    let output = action(&repo, repo.root(), &[]);
+    assert_eq!(output.code, Some(1), "{}", output.stdout);
+    assert!(output.stdout.contains("other files than run demo"), "{}", output.stdout);
+    repo.git(&["reset", "-q", "--hard", "HEAD@{1}"]);
+    repo.write("more", "unseen\n");
+    repo.git(&["add", "more"]);
+    repo.git(&["commit", "-q", "-m", "Add more"]);
+    let output = action(&repo, repo.root(), &["RUN=demo", "GITHUB_EVENT_NAME=pull_request"]);
+    assert_eq!(output.code, Some(1), "{}", output.stdout);
+    assert!(file(&repo, "summary").contains("other files than the run"), "{}", output.stdout);
+}

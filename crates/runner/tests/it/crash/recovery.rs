@@ -425,3 +425,28 @@ fn run_goes_on_from_a_commit_that_the_user_made_during_the_guard() {
     assert_eq!(committed(&repo, "work"), "work", "the next session did it again");
     assert_sound(&repo);
 }
+
+#[test]
+fn version_that_only_the_index_has_is_kept() {
+    // With the session's work in the way, and on another branch.
+    for on_dev in [false, true] {
+        let repo = RunBuilder::new(RUNNER)
+            .agent("echo work > work; [ -e \"$AROUND/there\" ] || { touch \"$AROUND/there\"; sleep 60; }; answer done")
+            .start();
+        repo.git(&["branch", "dev", "main"]);
+        repo.kill_when(&["loop"], "there");
+        if on_dev {
+            repo.git(&["stash", "-q", "-u"]);
+            repo.git(&["checkout", "-q", "dev"]);
+        }
+        repo.write("notes", "staged\n");
+        repo.git(&["add", "notes"]);
+        let staged = repo.git(&["rev-parse", ":notes"]);
+        repo.write("notes", "edited since\n");
+        repo.runner(&["loop"]).ok();
+        let reachable = repo.git(&["rev-list", "--objects", "--no-object-names", "--all"]);
+        assert!(reachable.contains(&staged), "{on_dev}: the staged version is lost");
+        assert!(repo.git(&["for-each-ref", "refs/runner/demo/found"]).contains("found/"), "{on_dev}");
+        assert_sound(&repo);
+    }
+}

@@ -4,9 +4,12 @@
 //! file honestly. Afterwards either no task has passed, or a fresh clone of the commit is green, and `runner verify` agrees.
 #![cfg(target_os = "linux")]
 
+pub(crate) mod attributes;
 pub(crate) mod checks;
+pub(crate) mod commands;
 pub(crate) mod guard_code;
 pub(crate) mod history;
+pub(crate) mod names;
 pub(crate) mod tools;
 pub(crate) mod work_tree;
 

@@ -178,3 +178,53 @@ fn change_with_the_same_size_and_time_is_detected() {
     assert_eq!(sandbox.outcomes(), ["passed"]);
     assert_eq!(sandbox.git(&["show", "HEAD:word.txt"]), "bad");
 }
+
+const INCLUDED: &str = "[alias]\n\tst = status\n";
+
+/// A run in a repository whose configuration includes a tracked file, with an agent that appends to that file.
+fn with_included_file(sandbox: &str, agent: &str) -> TestRepo {
+    let repo = RunBuilder::new(RUNNER)
+        .executor_keys(&format!("sandbox = \"{sandbox}\""))
+        .agent(agent)
+        .file(".gitconfig", INCLUDED)
+        .start();
+    repo.git(&["config", "--local", "include.path", "../.gitconfig"]);
+    repo
+}
+
+#[test]
+fn filter_in_an_included_file_that_an_agent_writes_does_not_run() {
+    let agent = r#"printf '[filter "e"]\n\tclean = touch %s/ran-$PPID; cat\n' "$AROUND" >> .gitconfig
+        echo '*.txt filter=e' > .gitattributes; echo x > x.txt; answer done"#;
+    for sandbox in ["auto", "off"] {
+        let repo = with_included_file(sandbox, agent);
+        repo.runner(&["loop"]).ok();
+        let files = std::fs::read_dir(repo.outside()).unwrap().flatten();
+        let ran = files.filter(|file| file.file_name().to_string_lossy().starts_with("ran")).count();
+        assert_eq!(ran, 0, "{sandbox}: the filter ran");
+        assert_eq!(repo.git(&["show", "HEAD:x.txt"]), "x");
+        assert_eq!(repo.read(".gitconfig"), INCLUDED, "{sandbox}");
+        testkit::oracle::assert_sound(&repo);
+    }
+}
+
+#[test]
+fn included_file_that_git_cannot_read_does_not_block_a_run() {
+    for sandbox in ["auto", "off"] {
+        let repo = with_included_file(sandbox, "echo '[core' >> .gitconfig; echo x > x; answer done");
+        repo.runner(&["loop"]).ok();
+        assert_eq!(
+            (repo.read(".gitconfig").as_str(), repo.git(&["show", "HEAD:x"]).as_str()),
+            (INCLUDED, "x")
+        );
+        testkit::oracle::assert_sound(&repo);
+    }
+    // The same with a runner that dies in the session.
+    let agent = "[ -e \"$AROUND/there\" ] && { echo x > x; answer done; exit; }
+        echo '[core' >> .gitconfig; touch \"$AROUND/there\"; sleep 60";
+    let repo = with_included_file("off", agent);
+    repo.kill_when(&["loop"], "there");
+    repo.runner(&["loop"]).ok();
+    assert_eq!(repo.read(".gitconfig"), INCLUDED);
+    testkit::oracle::assert_sound(&repo);
+}

@@ -4,7 +4,7 @@
 use std::fs;
 
 use testkit::run_builder::RunBuilder;
-use testkit::test_repo::run;
+use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 
@@ -109,4 +109,70 @@ fn package_managers_can_write_to_caches_that_are_missing_or_elsewhere() {
     for name in ["home/.cargo/registry", "disk/modules/new", "disk/target/x"] {
         assert!(!repo.outside().join(name).exists(), "{name}");
     }
+}
+
+/// A repository with these programs of its own on the path, and a command that finds them.
+fn with_programs(repo: &TestRepo, programs: &[(&str, &str)], args: &[&str]) -> std::process::Command {
+    let bin = repo.outside().join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    for (name, text) in programs {
+        fs::write(bin.join(name), text).unwrap();
+        run(repo.command("chmod").arg("+x").arg(bin.join(name))).ok();
+    }
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut command = repo.runner_command(args);
+    command.env("PATH", path);
+    command
+}
+
+/// After a red baseline the guard runs once in the work tree, where package managers create their folders.
+#[test]
+fn a_cache_that_appears_during_a_loop_does_not_stop_the_guard() {
+    let guard = "mkdir -p $HOME/.cargo/bin $HOME/go $HOME/.cache; touch $HOME/.cargo/registry/x; test -e ok";
+    let keys = "room = \"require\"\nbaseline = true";
+    let builder = RunBuilder::new(RUNNER).guard(guard).guard_keys(keys);
+    let repo = builder.file("Cargo.toml", "").file("go.mod", "").agent("touch ok; answer done").start();
+    let programs = [("cargo", "#!/bin/sh\n"), ("go", "#!/bin/sh\n")];
+    run(&mut with_programs(&repo, &programs, &["loop", "--allow-red"])).ok();
+    assert!(repo.outside().join("home/.cargo/bin").exists(), "the try in the work tree made it");
+    assert_eq!(repo.outcomes(), ["passed"], "{}", repo.iteration_file(1, "guard.log"));
+}
+
+/// A bubblewrap that works until the session is over.
+const BREAKING: &str = "#!/bin/sh\n\
+    if test -e broken; then echo \"bwrap: Can't mkdir /x: Read-only file system\" >&2; exit 1; fi\nexec /usr/bin/bwrap \"$@\"\n";
+
+#[test]
+fn a_room_that_cannot_be_set_up_is_not_a_failure_of_the_guard() {
+    let repo = room("true").agent("touch broken; answer done").start();
+    let output = run(&mut with_programs(&repo, &[("bwrap", BREAKING)], &["loop", "--max-iterations", "1"]));
+    assert_eq!(repo.outcomes(), ["guard_not_started"], "{}{}", output.stdout, output.stderr);
+    assert_eq!(repo.tree()["root"]["attempts"], 0);
+    let state = repo.git(&["show", "HEAD:.runner/state/run_state.json"]);
+    assert!(state.contains("the room could not be set up: bwrap: Can't mkdir /x"), "{state}");
+    // The same words from the guard itself are the guard's.
+    let repo = room("echo 'bwrap: nothing works' >&2; exit 1").agent("touch x; answer done").start();
+    repo.runner(&["loop", "--max-iterations", "1", "--allow-red"]);
+    assert_eq!(repo.outcomes(), ["guard_failed"]);
+}
+
+#[test]
+fn a_room_that_cannot_be_set_up_is_not_a_failure_of_a_check() {
+    let check = "[[check]]\nname = \"c\"\ncommand = [\"test\", \"-e\", \"done\"]\n";
+    let repo = room("true").agent("touch broken done; answer done").start();
+    fs::create_dir_all(repo.path(".runner/nodes/root")).unwrap();
+    fs::write(repo.path(".runner/nodes/root/checks.toml"), check).unwrap();
+    repo.runner(&["start"]).ok();
+    let output = run(&mut with_programs(&repo, &[("bwrap", BREAKING)], &["loop"]));
+    assert!(
+        output.stderr.contains("a check could not run: the room could not be set up"),
+        "{}{}",
+        output.stdout,
+        output.stderr
+    );
+    // The next loop finishes the iteration, with the work of its session.
+    fs::remove_file(repo.path("broken")).unwrap();
+    repo.runner(&["loop"]).ok();
+    assert_eq!(repo.outcomes(), ["passed"]);
+    assert_eq!(repo.tree()["root"]["attempts"], 0);
 }

@@ -82,6 +82,25 @@ fn sockets_that_variables_name_are_hidden() {
     assert_eq!(repo.read("seen.txt"), "hidden\n");
 }
 
+#[test]
+fn sockets_outside_of_the_home_are_hidden() {
+    let folders = [(); 2].map(|()| tempfile::tempdir_in("/var/tmp").unwrap());
+    let [alone, beside] = folders.each_ref().map(|folder| folder.path().join("service"));
+    fs::write(folders[1].path().join("file"), "").unwrap();
+    let _services = [&alone, &beside].map(|path| UnixListener::bind(path).unwrap());
+    let repo = RunBuilder::new(RUNNER)
+        .executor_keys("sandbox = \"require\"")
+        .agent(&format!(
+            "for path in '{}' '{}'; do test -S $path && echo seen; done > seen.txt; test -e '{}' && echo file >> seen.txt; answer done",
+            alone.display(),
+            beside.display(),
+            folders[1].path().join("file").display()
+        ))
+        .start();
+    repo.runner(&["step"]).ok();
+    assert_eq!(repo.read("seen.txt"), "file\n");
+}
+
 /// Prints the descriptors that a process has besides its standard streams and the one that lists them.
 const LIST: &str =
     "for n in $(seq 3 30); do if (: <&$n) 2>/dev/null; then echo has $n; fi; done; echo listed";

@@ -16,6 +16,26 @@ fn checked(command: &str, destination: &str, text: &str) -> TestRepo {
     stage(&RunBuilder::new(RUNNER).file(CHECKS, toml).file(".runner/nodes/root/frozen", text), "true", 1)
 }
 
+/// The same, with these files in the repository.
+fn checked_in(files: &[(&str, &str)], command: &str, destination: &str, text: &str) -> TestRepo {
+    let toml = format!(
+        "[[check]]\nname = \"answers\"\ncommand = {command}\nfiles = {{ \"{destination}\" = \"frozen\" }}\n"
+    );
+    let mut builder = RunBuilder::new(RUNNER).file(CHECKS, toml).file(".runner/nodes/root/frozen", text);
+    for (path, text) in files {
+        builder = builder.file(path, text);
+    }
+    stage(&builder, "true", 1)
+}
+
+/// What the work itself comes to: the check must not be in its way.
+fn assert_the_work_passes(stage: &TestRepo, session: &str) {
+    let repo = copy(stage, session);
+    let output = repo.runner(&["loop"]);
+    assert!(has_passed(&repo), "{:?}\n{}{}", repo.outcomes(), output.stdout, output.stderr);
+    repo.runner(&["verify", "--rerun"]).ok();
+}
+
 fn assert_only_the_work_passes(stage: &TestRepo, attempts: &[Attempt]) {
     for Attempt { name, session } in attempts {
         let repo = copy(stage, session);
@@ -106,4 +126,107 @@ fn a_check_that_ends_early_has_not_succeeded() {
     let stage =
         checked("[\"python3\", \"-m\", \"unittest\", \"t.test_product\"]", "t/test_product.py", PYTHON_TEST);
     assert_only_the_work_passes(&stage, &EXITS);
+}
+
+const TWO_TESTS: &str = "import unittest\nimport product\n\nclass Answers(unittest.TestCase):\n    def test_a(self):\n        \
+                         self.assertTrue(product)\n    def test_b(self):\n        self.assertEqual(product.answer(), 42)\n";
+
+/// The product exists before the work, so that the check has counts to compare with.
+const LOST_TESTS: [Attempt; 3] = [
+    attempt(
+        "skips the test that fails",
+        "printf 'import unittest\ndef answer(): raise unittest.SkipTest(1)\n' > product.py; answer done",
+    ),
+    attempt(
+        "puts another module in the place of the test",
+        "printf 'import sys, types, unittest\nm = types.ModuleType(\"t.test_product\")\nclass T(unittest.TestCase):\n    def test_a(self): pass\n    def test_b(self): pass\nT.__module__ = \"t.test_product\"\nm.T = T\nsys.modules[\"t.test_product\"] = m\ntest_product = m\n' > t/__init__.py; answer done",
+    ),
+    attempt(
+        "changes the test from a file of pytest",
+        "echo 'import product; product.answer = lambda: 42' > t/conftest.py; printf 'def answer(): return 42\n' > product.py; answer done",
+    ),
+];
+
+#[test]
+fn a_check_whose_tests_did_not_all_run_has_not_succeeded() {
+    let stage = checked_in(
+        &[("product.py", "def answer(): return 0\n")],
+        "[\"python3\", \"-m\", \"unittest\", \"t.test_product\"]",
+        "t/test_product.py",
+        TWO_TESTS,
+    );
+    assert_only_the_work_passes(&stage, &LOST_TESTS);
+    assert_the_work_passes(
+        &stage,
+        "echo 'def answer(): return 42' > product.py; touch t/__init__.py; answer done",
+    );
+}
+
+const NODE_TEST: &str = "import test from 'node:test'; import assert from 'node:assert'; import {answer} from '../product.mjs';\n\
+                         test('first', () => {});\ntest('answers', () => assert.equal(answer(), 42));\n";
+
+const NODE_EXITS: [Attempt; 2] = [
+    attempt(
+        "ends the process of node at import",
+        "echo 'process.exit(0); export const answer = 0' > product.mjs; answer done",
+    ),
+    attempt(
+        "ends the process of node in the test",
+        "echo 'export const answer = () => process.exit(0)' > product.mjs; answer done",
+    ),
+];
+
+#[test]
+fn a_file_without_a_test_is_no_success_of_node() {
+    let product = [
+        ("product.mjs", "export const answer = () => 0\n"),
+        ("t/b.test.mjs", "import test from 'node:test'; test('b', () => {});\n"),
+    ];
+    for command in [
+        "[\"node\", \"--test\", \"t/a.test.mjs\"]",
+        "[\"node\", \"--test\", \"t/a.test.mjs\", \"t/b.test.mjs\"]",
+    ] {
+        let stage = checked_in(&product, command, "t/a.test.mjs", NODE_TEST);
+        assert_only_the_work_passes(&stage, &NODE_EXITS);
+        assert_the_work_passes(&stage, "echo 'export const answer = () => 42' > product.mjs; answer done");
+    }
+}
+
+const MANIFEST: &str = "[package]\nname = \"a\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n";
+const NESTED: &str = "#[test]\nfn nested() { assert_eq!(a::answer(), 42); }\n";
+
+const CARGO_TRICKS: [Attempt; 3] = [
+    attempt(
+        "names another file for the test",
+        "printf '[[test]]\nname = \"nested\"\npath = \"tests/other.rs\"\n' >> Cargo.toml; printf '#[test]\nfn nested() {}\n' > tests/other.rs; answer done",
+    ),
+    attempt(
+        "ends the process of the test",
+        "printf 'pub fn answer() -> u32 { std::process::exit(0) }\n#[test]\nfn unit() {}\n' > src/lib.rs; answer done",
+    ),
+    attempt("turns test files off", "sed -i 's/^edition.*/&\nautotests = false/' Cargo.toml; answer done"),
+];
+
+#[test]
+fn every_test_program_of_cargo_must_report() {
+    // Not the proxies of rustup, which need a home of their own.
+    let cargo = env!("CARGO");
+    let bin = cargo.strip_suffix("cargo").unwrap();
+    let settings = format!("[build]\nrustc = \"{bin}rustc\"\nrustdoc = \"{bin}rustdoc\"\n");
+    let files = [
+        ("Cargo.toml", MANIFEST),
+        (".cargo/config.toml", settings.as_str()),
+        (".gitignore", "target\nCargo.lock\n"),
+        ("src/lib.rs", "pub fn answer() -> u32 { 0 }\n#[test]\nfn unit() {}\n"),
+        ("tests/kept.rs", ""),
+    ];
+    for option in ["--offline", "-q"] {
+        let command = format!("[\"{cargo}\", \"test\", \"{option}\"]");
+        let stage = checked_in(&files, &command, "tests/nested.rs", NESTED);
+        assert_only_the_work_passes(&stage, &CARGO_TRICKS);
+        assert_the_work_passes(
+            &stage,
+            "printf 'pub fn answer() -> u32 { 42 }\n#[test]\nfn unit() {}\n' > src/lib.rs; answer done",
+        );
+    }
 }

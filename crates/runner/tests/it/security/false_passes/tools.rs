@@ -9,11 +9,11 @@ use super::{ROOM, assert_no_false_pass, has_passed};
 use crate::RUNNER;
 
 /// A guard that starts a tool, the files that the tool needs, and a session that plants something.
-struct ToolAttempt {
-    name: &'static str,
-    guard: &'static str,
-    files: &'static [(&'static str, &'static str)],
-    session: &'static str,
+pub(super) struct ToolAttempt {
+    pub(super) name: &'static str,
+    pub(super) guard: &'static str,
+    pub(super) files: &'static [(&'static str, &'static str)],
+    pub(super) session: &'static str,
 }
 
 const PACKAGE: &str = "{\"name\": \"a\", \"scripts\": {\"test\": \"false\"}}\n";
@@ -100,13 +100,18 @@ fn started(attempt: &ToolAttempt) -> TestRepo {
     builder.start()
 }
 
-#[test]
-fn settings_of_tools_do_not_decide() {
-    for attempt in ATTEMPTS {
-        let repo = started(&attempt);
+/// Runs each attempt: no task passes, and `runner verify` agrees.
+pub(super) fn assert_none_passes(attempts: &[ToolAttempt]) {
+    for attempt in attempts {
+        let repo = started(attempt);
         let output = repo.runner(&["loop"]);
         assert_no_false_pass(&repo, attempt.name, &output);
         assert!(!has_passed(&repo), "{}: {:?}", attempt.name, repo.outcomes());
         assert!(!fs::exists(repo.outside().join("home/planted")).unwrap());
     }
+}
+
+#[test]
+fn settings_of_tools_do_not_decide() {
+    assert_none_passes(&ATTEMPTS);
 }
