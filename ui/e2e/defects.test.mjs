@@ -77,6 +77,14 @@ describe("what the page claims is true", () => {
     assert.doesNotMatch(await card.textContent(), /\bnode\b/);
     // Nothing that the run claims is drawn as a success.
     assert.equal(await header(page).locator(".strip.untrusted").count(), 1);
+    const colours = await page.evaluate(() => {
+      const passes = document.querySelectorAll("main [role=tree] .tone-pass, main [data-bar] .tone-pass");
+      const probe = document.querySelector("main").appendChild(document.createElement("i"));
+      probe.style.color = "var(--open)";
+      return [probe, ...passes].map((one) => getComputedStyle(one).color);
+    });
+    assert.ok(colours.length > 3, "passed tasks and bars are drawn");
+    assert.deepEqual(new Set(colours).size, 1, "none of them is green");
     assert.equal(await card.getByRole("img", { name: /tasks passed for/ }).count(), 0);
     await card.getByText("runner verify demo").first().waitFor();
     assert.equal(await page.getByText("runner land").count(), 0);
@@ -228,6 +236,14 @@ describe("what the page claims is true", () => {
     own.stop();
   });
 
+  it("the goal of a task is shown as Markdown", async () => {
+    const page = await open(browser, server, `#/run/${RUN}/node/root`);
+    const task = page.getByRole("region", { name: "Task root" });
+    await task.locator("strong", { hasText: "and back" }).waitFor();
+    assert.equal(await task.getByText("**").count(), 0);
+    await close(page);
+  });
+
   it("D30: questions of agents are shown with their answers", async () => {
     const page = await open(browser, server);
     await header(page).getByText("complete").waitFor();
@@ -297,6 +313,28 @@ describe("a live run", () => {
     await page.getByText("Cannot reach the server").first().waitFor({ state: "detached" });
     await close(page);
     second.stop();
+  });
+
+  it("D7: a transcript and a log recover after one error response of the server", async () => {
+    const page = await open(browser, server);
+    for (const [tab, log, text] of [
+      ["", "events", "Guard failed: exit 1"],
+      ["/guard", "guard", "numerals::four"],
+    ]) {
+      let refused = 0;
+      const error = { code: "busy", message: "The server is busy." };
+      const path = new RegExp(`/log/${log}\\?`);
+      await page.route(path, (route) =>
+        refused++ === 0 ? route.fulfill({ status: 503, json: { error } }) : route.continue(),
+      );
+      await page.goto(`${server.url}#/run/${RUN}/i/2${tab}`);
+      await page.getByText(error.message).first().waitFor();
+      assert.equal(await page.getByText("they stay on the machine").count(), 0);
+      await page.getByText(text).first().waitFor();
+      await page.getByText(error.message).first().waitFor({ state: "detached" });
+      await page.unroute(path);
+    }
+    await close(page);
   });
 
   it("D7: a view whose script could not be loaded appears later", async () => {

@@ -100,7 +100,7 @@ describe("evidence", () => {
     const card = page.getByRole("region", { name: /crashed|died/i });
     await card.waitFor();
     const time = await header(page)
-      .locator("dt", { hasText: /^time$/ })
+      .locator("dt", { hasText: /^elapsed$/ })
       .locator("+ dd")
       .textContent();
     assert.doesNotMatch(time, /^0\.0 s$|^0:00$/);

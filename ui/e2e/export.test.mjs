@@ -145,7 +145,8 @@ describe("an exported file", () => {
     };
     const page = await openFile(forged("object", "objects", change));
     await banner(page).getByText("untrusted").waitFor();
-    await page.getByText(/the object [0-9a-f]{40} is missing/).waitFor();
+    await page.getByText("Details").first().click();
+    await page.getByText(/the object [0-9a-f]{40} is missing/).first().waitFor();
     assert.equal(await page.getByText("runner land").count(), 0);
     await page.context().close();
   });
@@ -197,7 +198,7 @@ describe("an exported file", () => {
     assert.equal(await page.getByRole("dialog").count(), 0);
     assert.equal(await page.getByRole("button", { name: "Share" }).count(), 0);
     await page.keyboard.press("Control+k");
-    await page.getByRole("dialog").getByRole("combobox").fill("share");
+    await page.getByRole("dialog").getByRole("combobox").fill("share this run");
     await page.getByText("No matches.").waitFor();
     assert.equal(await page.getByRole("option").count(), 0);
     assert.deepEqual(page.problems, []);

@@ -19,6 +19,18 @@ before(async () => {
 after(cleanUp);
 
 const close = (page) => page.context().close();
+const focusedRole = (page) => page.evaluate(() => document.activeElement?.getAttribute("role"));
+
+/** How often Tab must be pressed until the tree has the focus. */
+async function tabsToTree(page) {
+  await page.getByRole("treeitem").first().waitFor();
+  await page.getByRole("region", { name: "Iterations" }).getByRole("listitem").first().waitFor();
+  for (let tabs = 1; tabs < 60; tabs++) {
+    await page.keyboard.press("Tab");
+    if ((await focusedRole(page)) === "tree") return tabs;
+  }
+  throw new Error("60 presses of Tab do not reach the tree");
+}
 
 describe("a run of 320 iterations", () => {
   it("D11: the timeline shows all of them, the newest at its right edge", async () => {
@@ -71,6 +83,27 @@ describe("a run of 320 iterations", () => {
     assert.equal((await row.boundingBox()).y, before.y);
     rmSync(join(base, "0321"), { recursive: true });
     await close(page);
+  });
+
+  it("D19: the tree is as near to the keyboard as in a short run", async () => {
+    const short = new Repository({ agent: AGENT, guard: GUARD });
+    short.runner("loop");
+    const other = await Server.start(short);
+    const [few, many] = [await open(browser, other), await open(browser, server)];
+    // The repeated commits violate rules: hundreds of findings, of which the first are shown.
+    const more = many.getByRole("button", { name: /^Show all \d+ violations$/ });
+    await more.waitFor();
+    const tabs = await tabsToTree(many);
+    // The card of a complete run has links of its own.
+    assert.ok(tabs <= (await tabsToTree(few)) + 5, `${tabs} presses of Tab`);
+    assert.ok(tabs <= 30, `${tabs} presses of Tab`);
+    const violations = many.getByRole("list", { name: "Violations" }).getByRole("listitem");
+    assert.equal(await violations.count(), 3);
+    await more.click();
+    await violations.nth(50).waitFor();
+    await close(few);
+    await close(many);
+    other.stop();
   });
 });
 

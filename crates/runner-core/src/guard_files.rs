@@ -147,7 +147,7 @@ enum Named {
     ByUser,
     /// Another file: one that does not exist names nothing.
     ByFile,
-    /// A script that reads it, perhaps only if it exists: nobody may create it.
+    /// A script that reads it, perhaps only if it exists: no agent may create it.
     Optional,
 }
 

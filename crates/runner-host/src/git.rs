@@ -62,7 +62,7 @@ pub(crate) use write_tree::ReplacedFile;
 
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
-use crate::repo::paths::RepoPaths;
+use crate::paths::RepoPaths;
 use supervise::executables;
 
 /// The oldest supported git: the first with `core.fsync`, which selects what is flushed to the disk.

@@ -11,6 +11,7 @@ mod fs;
 pub mod git;
 pub mod iteration;
 pub mod ops;
+mod paths;
 mod recorder;
 pub mod redaction;
 pub mod repo;

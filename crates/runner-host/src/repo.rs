@@ -12,7 +12,6 @@ pub(crate) mod journal;
 mod leftovers;
 pub mod locked_repo;
 pub mod own_output;
-pub(crate) mod paths;
 pub(crate) mod publish;
 pub mod readonly_repo;
 pub mod recovery;

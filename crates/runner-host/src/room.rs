@@ -125,7 +125,7 @@ impl GuardRoom {
         kept: Option<KeptFiles>,
     ) -> Result<Self, Error> {
         if guard.room == RoomMode::InPlace {
-            return Ok(Self::InPlace { why: Some("the configuration says room = \"in-place\"".to_owned()) });
+            return Ok(Self::InPlace { why: Some("the configuration has room = \"in-place\"".to_owned()) });
         }
         setup::check_kept(&guard.keep)?;
         let room = match Bubblewrap::find(git.root()) {

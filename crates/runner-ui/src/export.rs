@@ -171,7 +171,7 @@ impl<'p> RunExporter<'p> {
                 )?;
             } else if line.contains("/assets/app.css") {
                 writeln!(out, "<style>{style}</style>")?;
-            } else if !line.contains("manifest.webmanifest") {
+            } else if !line.contains("href=\"/") {
                 writeln!(out, "{line}")?;
             }
         }

@@ -116,7 +116,6 @@ struct RunnerProgram {
     global: GlobalArgs,
 }
 
-/// What was typed.
 #[derive(Debug)]
 pub(crate) struct RunnerCli {
     pub(crate) global: GlobalArgs,

@@ -2,7 +2,7 @@
 //!
 //! A check differs from the guard in two ways. Its script may be the work of the task, so what does not exist yet when the
 //! checks appear is for the session to write; it is protected from the pass on. And its command may run the work itself, so a
-//! script counts as a part of the check only if its path says so.
+//! script counts as a part of the check only by the words of its path.
 
 use std::collections::BTreeMap;
 

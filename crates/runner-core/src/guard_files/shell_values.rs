@@ -85,19 +85,41 @@ impl Variables {
         commands
     }
 
-    /// A word with each value of the first variable in it that is known.
+    /// A word with each value of the variables in it that are known.
     fn expanded(&self, word: &str) -> Vec<String> {
-        for (name, values) in &self.0 {
-            for written in [format!("${{{name}}}"), format!("${name}")] {
-                let Some(at) = word.find(&written).filter(|_| !values.is_empty()) else { continue };
-                let after = word.get(at + written.len()..).unwrap_or_default();
-                let is_longer = |c: char| c.is_ascii_alphanumeric() || c == '_';
-                if written.starts_with("${") || !after.starts_with(is_longer) {
-                    return values.iter().map(|value| word.replace(&written, value)).collect();
-                }
-            }
+        let mut texts = vec![String::new()];
+        let mut rest = word;
+        while let Some((before, after)) = rest.split_once('$') {
+            let variable = Reference::parse(after);
+            let known = variable.as_ref().and_then(|variable| Some((variable, self.0.get(variable.name)?)));
+            let (values, next) = match known.filter(|(_, values)| !values.is_empty()) {
+                Some((variable, values)) => (values.clone(), variable.after),
+                None => (vec!["$".to_owned()], after),
+            };
+            let longer = texts
+                .iter()
+                .flat_map(|text| values.iter().map(move |value| format!("{text}{before}{value}")));
+            texts = longer.take(WORDS_MAX).collect();
+            rest = next;
         }
-        vec![word.to_owned()]
+        texts.into_iter().map(|text| text + rest).collect()
+    }
+}
+
+/// A variable in a word, and the text after it.
+struct Reference<'w> {
+    name: &'w str,
+    after: &'w str,
+}
+
+impl<'w> Reference<'w> {
+    /// Reads what follows a `$`: a name, with or without braces.
+    fn parse(text: &'w str) -> Option<Self> {
+        if let Some(braced) = text.strip_prefix('{') {
+            return braced.split_once('}').map(|(name, after)| Self { name, after });
+        }
+        let length = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
+        text.split_at_checked(length).map(|(name, after)| Self { name, after })
     }
 }
 
@@ -127,5 +149,9 @@ mod tests {
         assert_eq!(variables.commands(&words(". $X.sh")), [words(". lib/x.sh")]);
         assert_eq!(variables.commands(&words("sh ${t}.sh")), [words("sh a.sh"), words("sh b.sh")]);
         assert_eq!(variables.commands(&words("sh $Y $ROOTS")), [words("sh $Y $ROOTS")]);
+        assert_eq!(
+            variables.commands(&words("sh ${ROOT}/$t-${t%x}$")),
+            [words("sh lib/a-${t%x}$"), words("sh lib/b-${t%x}$")]
+        );
     }
 }

@@ -70,7 +70,10 @@ fn a_justfile_brings_its_imports_modules_scripts_and_environment() {
         "neither the source nor what other recipes run"
     );
     let missing = missing(&["just", "ci"], &files);
-    assert_eq!(missing, [".env", ".justfile", "GNUmakefile", "Justfile", "makefile"]);
+    assert_eq!(
+        missing,
+        [".env", ".justfile", "GNUmakefile", "Justfile", "check", "makefile", "unittest", "unittest.py"]
+    );
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl CheckProtection {
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum CheckStage {
-    /// Before the work.
+    /// Before any session worked on it.
     Open,
     /// With the files of its pass.
     Passed,

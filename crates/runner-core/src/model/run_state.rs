@@ -231,7 +231,7 @@ impl RunState {
         self.protection.as_ref().is_some_and(|known| known.guard_sha256 == protection.guard_sha256)
     }
 
-    /// The final check after the user committed `user_commits` times: it says nothing about files that it did not see.
+    /// The final check after the user committed `user_commits` times: it did not see those files.
     pub fn final_check_after(&self, user_commits: u32) -> Option<RecordedGuardRun> {
         self.final_check.clone().filter(|_| user_commits == 0)
     }

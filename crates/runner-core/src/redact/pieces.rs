@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{REDACTED, Redactor};
 
-/// Members that tell streams of text apart which arrive mixed: the blocks, items and choices of an answer.
+/// Members that distinguish streams of text which arrive mixed: the blocks, items and choices of an answer.
 const STREAM_MEMBERS: [&str; 5] = ["index", "output_index", "content_index", "item_id", "summary_index"];
 
 impl Redactor {

@@ -337,7 +337,7 @@ fn check_evidence(job: &Job, facts: &RecordedFacts<'_>, history: Option<&NodeHis
     CheckEvidence { red, green, heldout: after, ..heldout }
 }
 
-/// What a check showed before the work, as the commit's state has it. Only a rerun can tell whether that is true.
+/// What a check showed before the work, as the commit's state has it. Only a rerun proves that.
 fn recorded_facts(facts: &RecordedFacts<'_>, node: &NodeId, name: &CheckName) -> Option<RedFacts> {
     facts.state.proof_of(node)?.facts_of(name).cloned()
 }

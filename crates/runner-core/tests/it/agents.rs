@@ -398,11 +398,12 @@ fn codex_gets_another_temporary_folder_if_its_home_is_in_the_first() {
 fn claude_gets_no_command_launcher_at_a_path_that_it_would_split() {
     let user = user();
     let schema = SchemaDocument::AgentOutput.schema_bytes();
-    for (settings_dir, expected) in [("/git/a-b c", true), ("/git/a -b", false)] {
+    // The agent's shell is a file too, at any path.
+    for (settings_dir, expected, files) in [("/git/a-b c", true, 2), ("/git/a -b", false, 1)] {
         let context = LaunchContext { settings_dir: settings_dir.into(), ..launch_context(&user, &schema) };
         let line = command_line(agent_named("claude").unwrap(), "", &Tools::default(), &context);
         let prefix = line.environment.contains_key(OsStr::new("CLAUDE_CODE_SHELL_PREFIX"));
-        assert_eq!((prefix, line.files.len()), (expected, usize::from(expected)), "{settings_dir}");
+        assert_eq!((prefix, line.files.len()), (expected, files), "{settings_dir}");
         assert_eq!(can_launch_commands_through(Path::new(settings_dir)), expected, "{settings_dir}");
     }
 }

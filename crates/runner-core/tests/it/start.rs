@@ -343,7 +343,7 @@ fn start_message_records_user_commits_and_the_imported_plan() {
 }
 
 #[test]
-fn a_new_goal_changes_a_root_that_is_an_open_leaf_and_says_the_old_one() {
+fn a_new_goal_changes_a_root_that_is_an_open_leaf_and_shows_the_old_one() {
     let tip = new_run("r1", "# Old\n\nOne.\n\n## Acceptance\n\n- it is\n");
     let mut state = state_of(&tip);
     state.next_iter = state.next_iter.next();

@@ -12,7 +12,7 @@ pub(super) struct TextPieces(Option<OpenText>);
 
 #[derive(Debug)]
 struct OpenText {
-    /// `agent_message_chunk` or `agent_thought_chunk`.
+    /// Whether it is a message or a thought, as the protocol names it.
     kind: String,
     stream: RedactedStream,
 }
@@ -97,8 +97,10 @@ mod tests {
         let mut pieces = TextPieces::default();
         let mut lines = pieces.lines(&chunk("agent_thought_chunk", "thought gh"));
         lines.extend(pieces.lines(&chunk("agent_message_chunk", "p_message")));
-        let kinds: Vec<&str> = lines.iter().filter_map(text_piece).map(|piece| piece.kind).collect();
-        assert_eq!(kinds, ["agent_thought_chunk", "agent_thought_chunk", "agent_message_chunk"]);
+        lines.extend(pieces.end());
+        let mut kinds: Vec<&str> = lines.iter().filter_map(text_piece).map(|piece| piece.kind).collect();
+        kinds.dedup();
+        assert_eq!(kinds, ["agent_thought_chunk", "agent_message_chunk"]);
         assert_eq!(text_of(&lines), "thought ghp_message");
     }
 }

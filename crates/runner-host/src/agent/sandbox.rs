@@ -20,7 +20,7 @@ use crate::agent::sandbox_argv::{ArgvBuilder, HIDDEN_FOLDERS, TEMP_DIR};
 use crate::agent::sandbox_program::NoSandbox;
 use crate::error::Error;
 use crate::git::{Git, PathSet, path_of};
-use crate::repo::paths::RUNNER_FOLDERS;
+use crate::paths::RUNNER_FOLDERS;
 use crate::room::{CandidateView, users_caches};
 use supervise::{ExitReason, executables, socket_scope};
 

@@ -34,7 +34,7 @@ pub(super) fn of_variables(variable: impl Fn(&str) -> Option<OsString>) -> Vec<P
 pub(super) struct UserSockets {
     /// Their folders, as far as all of a folder can be hidden: in the home, and where a folder has nothing but sockets.
     pub(super) folders: Vec<PathBuf>,
-    /// The others.
+    /// Those in folders that have other files too.
     pub(super) files: Vec<PathBuf>,
 }
 

@@ -11,7 +11,7 @@ use super::objects::Treeish;
 use super::{Git, PathSet, nul_separated, nul_terminated, path_of};
 use crate::error::Error;
 use crate::fs::atomic;
-use crate::repo::paths::is_runner_path;
+use crate::paths::is_runner_path;
 
 /// A mark that hides changes to a tracked file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

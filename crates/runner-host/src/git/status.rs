@@ -7,7 +7,7 @@ use runner_core::model::object_id::{BranchName, CommitId};
 
 use super::{Git, PathSet, nul_separated};
 use crate::error::Error;
-use crate::repo::paths::{is_runner_local, is_runner_path};
+use crate::paths::{is_runner_local, is_runner_path};
 
 /// What HEAD points to.
 #[derive(Clone, Debug, PartialEq, Eq)]

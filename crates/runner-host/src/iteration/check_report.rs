@@ -34,7 +34,7 @@ impl CheckReport {
     }
 }
 
-/// A file below a folder, for what its text says. One that cannot be read as a plain file is not empty.
+/// A file below a folder, for its text. One that cannot be read as a plain file is not empty.
 pub(crate) fn file_below(folder: &Path, path: &str) -> Option<Vec<u8>> {
     const UNREADABLE: &[u8] = b"\0";
     let found = folder.join(path);

@@ -11,7 +11,7 @@ use super::iteration_dir::EventsFile;
 use super::notify::{Notifier, NotifyProgram, send_trace};
 use super::program_runner::ProgramRunner;
 use crate::clock::now_ms;
-use crate::repo::paths::RepoPaths;
+use crate::paths::RepoPaths;
 
 pub type EventSink<'a> = &'a mut dyn FnMut(&Event);
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::git::{Git, path_of};
-use crate::repo::paths::is_runner_path;
+use crate::paths::is_runner_path;
 use crate::repo::worktree;
 
 /// Further entries of ignored folders are not looked at: a look must end soon, and build output is written all over.

@@ -11,7 +11,7 @@ use supervise::{ExitReason, OutputTarget, ProcessSpec, TimeLimits};
 use super::program_runner::ProgramRunner;
 use crate::agent::command::{self, PreparedCommand};
 use crate::fs::atomic;
-use crate::repo::paths::RepoPaths;
+use crate::paths::RepoPaths;
 
 /// How much of a hook's output is kept.
 const OUTPUT_BYTES_MAX: u64 = 64 << 10;

@@ -17,8 +17,8 @@ use super::known_state::TreeFile;
 use crate::clock::now_ms;
 use crate::error::Error;
 use crate::fs::atomic;
+use crate::paths::RepoPaths;
 use crate::recorder::{REQUESTS, REVIEW_REQUESTS};
-use crate::repo::paths::RepoPaths;
 
 #[derive(Debug)]
 pub(crate) struct IterationDir {

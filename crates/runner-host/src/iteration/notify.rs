@@ -20,7 +20,7 @@ use super::program_runner::ProgramRunner;
 use crate::agent::command::PreparedCommand;
 use crate::clock;
 use crate::fs::atomic;
-use crate::repo::paths::RepoPaths;
+use crate::paths::RepoPaths;
 
 const OUTPUT_BYTES_MAX: u64 = 16 << 10;
 /// How long a program may take beyond its own time limit.

@@ -31,8 +31,8 @@ use crate::error::Error;
 use crate::failpoint;
 use crate::fs::atomic::{self, FileStamp};
 use crate::git::{Git, PathSet, path_of};
+use crate::paths::is_runner_path;
 use crate::repo::journal::{self, IterationEntry, IterationPhase, JournalEntry, StoredSession};
-use crate::repo::paths::is_runner_path;
 use crate::repo::worktree::{self, StagedChanges, show_command};
 use crate::room::Candidate;
 

@@ -16,7 +16,7 @@ use crate::fs::atomic;
 use crate::fs::tree_size::{fits, is_larger};
 use crate::git::{Git, path_of};
 use crate::ops::detect::detected_setup;
-use crate::repo::paths::is_runner_path;
+use crate::paths::is_runner_path;
 use crate::room::GuardRoom;
 
 /// Folders and files with what a project depends on: they are tried first, because a copy of them stays valid.

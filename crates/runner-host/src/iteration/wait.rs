@@ -7,7 +7,7 @@ use runner_core::step::{Event, IterationWorld, LoopWait, LoopWorld, StopReason, 
 use super::repo_world::RepoWorld;
 use crate::clock::now_ms;
 use crate::error::Error;
-use crate::ops::{edit_queue, pause};
+use crate::ops::edit_queue;
 
 /// How often a wait checks whether it is over.
 const TICK: Duration = Duration::from_millis(100);
@@ -55,7 +55,7 @@ impl LoopWorld for RepoWorld<'_> {
                 refused_edits = edit_queue::count(self.repo.git().paths());
                 result = WaitResult::Waited;
             }
-            if pause::is_paused(self.repo.git().paths()) {
+            if self.repo.git().paths().is_paused() {
                 self.wait_while_paused()?;
                 result = WaitResult::Waited;
             } else if end.as_ref().is_some_and(|end| !end.is_over()) {
@@ -99,7 +99,7 @@ impl RepoWorld<'_> {
         self.announce(&Event::Paused);
         self.known = None;
         self.repo.unlock();
-        while pause::is_paused(self.repo.git().paths()) {
+        while self.repo.git().paths().is_paused() {
             if self.requested_stop().is_some() {
                 return Ok(());
             }

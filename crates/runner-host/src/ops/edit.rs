@@ -3,16 +3,14 @@
 use std::path::Path;
 
 use runner_core::config::Config;
-use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::layout::RUNNER_DIR;
 use runner_core::model::digest::Sha256;
 use runner_core::model::id::RunId;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
-use runner_core::model::user_notes::UserNotes;
 use runner_core::runs::edit::{self, EditError, EditableDocs, Question, UserEdit};
 use runner_core::runs::plan_digest::plan_digest;
-use runner_core::runs::start::StartError;
 use runner_core::step::{LoadedRun, Snapshot};
 
 use super::edit_queue;
@@ -22,7 +20,7 @@ use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::Git;
 use crate::iteration::load::load_work_tree;
-use crate::repo::documents::{commit_docs, read_doc};
+use crate::repo::documents::{commit_docs, questions_in};
 use crate::repo::journal::PublishEntry;
 use crate::repo::locked_repo::LockedRepo;
 use crate::repo::publish;
@@ -161,12 +159,4 @@ pub fn questions(dir: &Path) -> Result<Vec<Question>, Error> {
         return Err(UserError::NotSetUp(git.root().to_owned()).into());
     }
     questions_in(&git)
-}
-
-/// The questions of agents in this work tree, with their answers.
-pub(crate) fn questions_in(git: &Git) -> Result<Vec<Question>, Error> {
-    let file = read_doc(git, Doc::Questions)?.unwrap_or_default();
-    let notes =
-        UserNotes::decode(&read_doc(git, Doc::Notes)?.unwrap_or_default()).map_err(StartError::Notes)?;
-    Ok(edit::questions(&String::from_utf8_lossy(&file), &notes))
 }

@@ -22,9 +22,9 @@ use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::Git;
 use crate::iteration::load::load_work_tree;
+use crate::paths::RepoPaths;
 use crate::repo::documents::read_doc;
 use crate::repo::locked_repo::LockedRepo;
-use crate::repo::paths::RepoPaths;
 use crate::repo::readonly_repo::is_alive;
 
 /// More than the longest text, as JSON.

@@ -9,8 +9,8 @@ use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::fs::lock::Lock;
 use crate::git::Git;
+use crate::paths::RUNNER_FOLDERS;
 use crate::repo::documents::read_docs;
-use crate::repo::paths::RUNNER_FOLDERS;
 
 /// What [`init`] did with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,9 +18,9 @@ use super::start::{StartResult, clean_status, refuse_old_git, runs_with_branches
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::{Git, Head, RepoStatus};
+use crate::paths::RUNNER_FOLDERS;
 use crate::repo::documents::{docs_at_commit, read_doc, read_docs};
 use crate::repo::locked_repo::LockedRepo;
-use crate::repo::paths::RUNNER_FOLDERS;
 
 /// What the user asked for.
 #[derive(Clone, Debug)]

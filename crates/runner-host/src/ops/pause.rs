@@ -9,7 +9,6 @@ use crate::clock::now_ms;
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::Git;
-use crate::repo::paths::RepoPaths;
 use crate::repo::readonly_repo::ReadonlyRepo;
 
 /// The result of [`pause`] or [`resume`].
@@ -25,7 +24,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Pauses a loop after its current iteration.
 pub fn pause(dir: &Path) -> Result<PauseStatus, Error> {
     let git = open_initialized(dir)?;
-    let was_paused = is_paused(git.paths());
+    let was_paused = git.paths().is_paused();
     if !was_paused {
         atomic::ensure_folder(&git.paths().private())?;
         atomic::write(&git.paths().pause(), format!("{}\n", now_ms()).as_bytes())?;
@@ -35,7 +34,7 @@ pub fn pause(dir: &Path) -> Result<PauseStatus, Error> {
 
 pub fn resume(dir: &Path) -> Result<PauseStatus, Error> {
     let git = open_initialized(dir)?;
-    let was_paused = is_paused(git.paths());
+    let was_paused = git.paths().is_paused();
     // Read before the marker goes: a waiting loop takes the lock as soon as it is gone.
     let lock_holder = ReadonlyRepo::open(dir)?.lock_holder();
     atomic::remove_any(&git.paths().pause())?;
@@ -49,10 +48,6 @@ pub fn wait_until_free(dir: &Path) -> Result<(), Error> {
         std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
-}
-
-pub(crate) fn is_paused(paths: &RepoPaths) -> bool {
-    paths.pause().symlink_metadata().is_ok()
 }
 
 fn open_initialized(dir: &Path) -> Result<Git, Error> {

@@ -31,6 +31,7 @@ use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::{EntryMode, Git, Head, IndexEntry, LocalBranch, OLDEST, RepoStatus, TreeEntry, path_of};
 use crate::iteration::laid_files::patterns_for_destinations;
+use crate::paths::RUNNER_LOCAL;
 use crate::repo::commit_files::CommitFiles;
 use crate::repo::commit_scope::check_scope;
 use crate::repo::documents::{
@@ -40,7 +41,6 @@ use crate::repo::exclude_file::ignore_local_files;
 use crate::repo::heldout_folder::HeldoutFolder;
 use crate::repo::journal::PublishEntry;
 use crate::repo::locked_repo::LockedRepo;
-use crate::repo::paths::RUNNER_LOCAL;
 use crate::repo::publish;
 use crate::repo::recovery::Recovered;
 use crate::room::KeptStore;
@@ -133,14 +133,13 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
         propose_missing_config(git, &mut docs, options)?;
     }
     let user_commits = old_tip.as_ref().map_or(Ok(0), |tip| git.user_commits_since(&run, tip))?;
-    let old_tip_ref = old_tip.as_ref();
     let context = StartContext {
         git,
         status: &status,
         docs: &docs,
         run: &run,
         head,
-        old_tip: old_tip_ref,
+        old_tip: old_tip.as_ref(),
         user_commits,
     };
     let mut composed = context.compose(&goal, options)?;

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::pause;
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::Git;
@@ -46,7 +45,7 @@ impl StopRequest {
 pub fn stop(dir: &Path, time: StopTime) -> Result<Option<u32>, Error> {
     let git = Git::open(dir)?;
     let holder = lock_holder(&git);
-    if holder.is_none() && !pause::is_paused(git.paths()) {
+    if holder.is_none() && !git.paths().is_paused() {
         return Err(UserError::NothingRuns.into());
     }
     let request = StopRequest::of(&git);

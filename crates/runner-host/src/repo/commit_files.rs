@@ -135,7 +135,7 @@ pub(crate) fn unstarted_changes(
         let entry = entry?;
         paths.extend(changed_entries(&mut batch, &entry, protection)?.into_iter().map(|entry| entry.path));
         let changed = entry.changes.into_iter().map(|change| change.path);
-        paths.extend(changed.filter(|path| super::paths::is_runner_path(path)));
+        paths.extend(changed.filter(|path| crate::paths::is_runner_path(path)));
     }
     if !protection.files.is_empty() {
         for entry in git.log(tip, Some(last), &protection.files)? {

@@ -4,7 +4,7 @@ use runner_core::model::object_id::CommitId;
 
 use crate::error::Error;
 use crate::git::{DiffFilter, Git};
-use crate::repo::paths::is_runner_path;
+use crate::paths::is_runner_path;
 
 /// Fails if a commit differs from its parent outside `.runner/`. Publishing such a commit would remove or change files of the
 /// user's, so this is checked even though correct code never stores one.

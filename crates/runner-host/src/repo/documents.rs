@@ -5,14 +5,16 @@ use std::path::Path;
 use runner_core::layout::Doc;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::BYTES_MAX;
-use runner_core::runs::start::DocSet;
+use runner_core::model::user_notes::UserNotes;
+use runner_core::runs::edit::{self, Question};
+use runner_core::runs::start::{DocSet, StartError};
 use runner_core::text::one_line;
 
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::{EntryMode, Git, IndexEntry, TreeEntry, lossy};
+use crate::paths::RUNNER_FOLDERS;
 use crate::repo::commit_scope::check_scope;
-use crate::repo::paths::RUNNER_FOLDERS;
 
 /// The limit for every document but the tree.
 pub(crate) const SMALL_BYTES_MAX: u64 = 16 << 20;
@@ -140,4 +142,12 @@ pub(crate) fn refuse_changed_documents(paths: &[Vec<u8>]) -> Result<(), UserErro
     }
     let (paths, more) = first_paths(paths);
     Err(UserError::RunnerChanged { paths, more })
+}
+
+/// The questions of agents in this work tree, with their answers.
+pub(crate) fn questions_in(git: &Git) -> Result<Vec<Question>, Error> {
+    let file = read_doc(git, Doc::Questions)?.unwrap_or_default();
+    let notes =
+        UserNotes::decode(&read_doc(git, Doc::Notes)?.unwrap_or_default()).map_err(StartError::Notes)?;
+    Ok(edit::questions(&String::from_utf8_lossy(&file), &notes))
 }

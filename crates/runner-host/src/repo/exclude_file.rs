@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::Git;
-use crate::repo::paths::RUNNER_LOCAL;
+use crate::paths::RUNNER_LOCAL;
 
 const BEGIN: &str = "# BEGIN runner: local files of runs; runner writes this block again";
 const END: &str = "# END runner";

@@ -16,8 +16,8 @@ use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::{CheckoutMode, DiffFilter, EntryMode, Git, IndexEntry, TreeEntry, path_of};
+use crate::paths::is_runner_path;
 use crate::repo::journal::{self, JournalEntry, PublishEntry};
-use crate::repo::paths::is_runner_path;
 use crate::repo::repo_guard::{collect_locks, collect_reftable_locks};
 use crate::repo::worktree::{self, WorktreeState};
 

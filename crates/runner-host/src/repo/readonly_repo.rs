@@ -21,7 +21,6 @@ use runner_core::verify::{all_checks, kept};
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::{Git, TruncatedBytes, lossy};
-use crate::ops::pause;
 use crate::repo::journal::{self, JournalEntry, JournalState};
 
 pub use objects::CommittedFile;
@@ -270,7 +269,7 @@ impl ReadonlyRepo {
 
     /// Whether the run is paused, or will be after the current iteration.
     pub fn is_paused(&self) -> bool {
-        self.git.as_ref().is_some_and(|git| pause::is_paused(git.paths()))
+        self.git.as_ref().is_some_and(|git| git.paths().is_paused())
     }
 
     /// Whether a publish, such as that of `runner start`, was begun and not finished.

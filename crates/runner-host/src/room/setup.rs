@@ -13,7 +13,7 @@ use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::fs::copy::{CopySafety, copy_tree};
 use crate::git::{Git, path_of};
-use crate::repo::paths::is_runner_path;
+use crate::paths::is_runner_path;
 
 const MARKER_BYTES_MAX: u64 = 4_096;
 /// The run that the room belongs to.

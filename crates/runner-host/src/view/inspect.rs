@@ -18,7 +18,6 @@ use crate::clock::now_ms;
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::{Git, Head};
-use crate::ops::pause;
 use crate::repo::documents::{SMALL_BYTES_MAX, first_paths, read_docs_and_errors};
 use crate::repo::journal::{self, JournalState};
 use crate::repo::readonly_repo::ReadonlyRepo;
@@ -132,7 +131,7 @@ fn inspect_checkout(mut git: Git) -> Result<Inspection, Error> {
         dirty: first_paths(&status.outside),
         runner_changed: !status.inside.is_empty(),
         interrupted: journal::read(&git.paths().journal())? != JournalState::Empty,
-        is_paused: pause::is_paused(git.paths()),
+        is_paused: git.paths().is_paused(),
         recovery: RecoveryNote::read(&git),
         waiting,
         head: status.head,

@@ -10,7 +10,7 @@ use runner_core::step::RecordedEvent;
 use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::fs::atomic;
-use crate::repo::paths::RepoPaths;
+use crate::paths::RepoPaths;
 
 /// How much of the end of events.jsonl is read.
 const TAIL_BYTES: u64 = 256 << 10;

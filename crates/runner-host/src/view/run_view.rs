@@ -20,7 +20,7 @@ use crate::fs::atomic;
 pub use crate::git::DiffFormat;
 use crate::git::Git;
 use crate::iteration::log_retention::REMOVED_LOGS;
-use crate::repo::paths::is_runner_path;
+use crate::paths::is_runner_path;
 use crate::repo::run_history::{RunCommit, RunSelector, resolve, run_history};
 
 const LOG_BYTES_MAX: u64 = 256 << 20;

@@ -1,4 +1,4 @@
-//! The first screen needs one request and one stream, and a repository that is gone is said to be.
+//! The first screen needs one request and one stream, and the page states that a repository is gone.
 
 use std::fs;
 

@@ -23,6 +23,7 @@ pub(crate) mod ratchet;
 pub(crate) mod recorded_runs;
 pub(crate) mod records;
 mod releases;
+mod repeated_checks;
 pub(crate) mod repo_kinds;
 pub(crate) mod review;
 mod telemetry;

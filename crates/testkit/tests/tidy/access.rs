@@ -61,7 +61,7 @@ const RULES: &[AccessRule] = &[
         scope: ProductLiterals,
         allowed_in: &[
             "crates/runner-core/src/layout.rs",
-            "crates/runner-host/src/repo/paths.rs",
+            "crates/runner-host/src/paths.rs",
             // Text for people and agents, not paths that are opened.
             "crates/runner-core/src/model/goal.rs",
             "crates/runner-core/src/runs/identity.rs",

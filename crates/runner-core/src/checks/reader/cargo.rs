@@ -103,7 +103,7 @@ fn started_program(line: &str) -> Option<&str> {
     Some(source)
 }
 
-/// `running 3 tests`.
+/// Whether a test program begins with this line: `running 3 tests`.
 fn is_beginning(line: &str) -> bool {
     let number = line.strip_prefix("running ").and_then(|rest| rest.split_once(' '));
     number.is_some_and(|(number, rest)| number.parse::<u64>().is_ok() && matches!(rest, "test" | "tests"))

@@ -93,7 +93,7 @@ fn checks_are_followed_again_when_their_task_has_passed_and_not_before() {
     let DerivedProtection { protection, .. } = follow(toml, &files, &open).unwrap();
     assert_eq!(protection.checks.tasks, BTreeMap::from([(NodeId::root(), CheckStage::Open)]));
     let whole = protection.clone().whole();
-    assert_eq!((whole.files.len(), whole.missing.len()), (3, 2));
+    assert_eq!((whole.files.len(), whole.missing.len()), (4, 3));
     let state = RunState { protection: Some(protection), ..RunState::new(None) };
     let nodes = [NodeId::root()];
     let guard = GuardConfig::default();

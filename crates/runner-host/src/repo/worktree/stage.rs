@@ -21,7 +21,7 @@ use super::submodules::release_submodules;
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::{ChangedPaths, Conversion, Git, PathChange, ScanResult, path_of};
-use crate::repo::paths::is_runner_path;
+use crate::paths::is_runner_path;
 
 /// A file larger than this is set aside instead of committed.
 const FILE_BYTES_MAX: u64 = 50 << 20;

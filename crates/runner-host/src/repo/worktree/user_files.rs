@@ -24,8 +24,8 @@ use super::ignored_copies::{CopyFolder, KeptCopies, KeptCopy, from_root, paths_w
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::{Git, PathSet, path_of};
+use crate::paths::is_runner_path;
 use crate::repo::own_output::is_own_output;
-use crate::repo::paths::is_runner_path;
 
 /// A larger file is not kept.
 const FILE_BYTES_MAX: u64 = 1 << 20;

@@ -126,7 +126,7 @@ fn conflict_that_was_resolved_on_the_runs_branch_is_landed() {
     sandbox.write("a.txt", "theirs\n");
     sandbox.commit_all("their a");
     sandbox.git(&["switch", "-q", "runner/demo"]);
-    run(sandbox.command("git").args(["merge", "-q", "main"]));
+    assert_eq!(sandbox.try_git(&["merge", "-q", "main"]).code, Some(1), "a conflict");
     sandbox.write("a.txt", "both\n");
     sandbox.git(&["add", "a.txt"]);
     sandbox.git(&["commit", "-q", "-m", "Merge main"]);

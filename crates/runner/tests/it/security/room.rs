@@ -292,7 +292,7 @@ fn without_bubblewrap_the_guard_runs_in_place_and_says_so_or_refuses() {
     let configured = RunBuilder::new(RUNNER).guard_keys("room = \"in-place\"").agent("answer done").start();
     let output = configured.runner(&["loop"]).ok().stdout;
     let why =
-        "the guard runs in the work tree, without a sandbox: the configuration says room = \\\"in-place\\\"";
+        "the guard runs in the work tree, without a sandbox: the configuration has room = \\\"in-place\\\"";
     assert_eq!(output.matches(why).count(), 1, "{output}");
 }
 

@@ -87,6 +87,10 @@ impl RepoPaths {
         self.private().join("paused")
     }
 
+    pub(crate) fn is_paused(&self) -> bool {
+        self.pause().symlink_metadata().is_ok()
+    }
+
     /// Notes and answers that wait for the runner that holds the lock.
     pub(crate) fn edit_queue(&self) -> PathBuf {
         self.private().join("queue")
