@@ -200,7 +200,7 @@ describe("an exported file", () => {
     await page.keyboard.press("Control+k");
     await page.getByRole("dialog").getByRole("combobox").fill("share this run");
     await page.getByText("No matches.").waitFor();
-    assert.equal(await page.getByRole("option").count(), 0);
+    assert.equal(await page.getByRole("dialog").getByRole("option").count(), 0);
     assert.deepEqual(page.problems, []);
     await page.context().close();
   });
