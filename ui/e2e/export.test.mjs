@@ -146,7 +146,10 @@ describe("an exported file", () => {
     const page = await openFile(forged("object", "objects", change));
     await banner(page).getByText("untrusted").waitFor();
     await page.getByText("Details").first().click();
-    await page.getByText(/the object [0-9a-f]{40} is missing/).first().waitFor();
+    await page
+      .getByText(/the object [0-9a-f]{40} is missing/)
+      .first()
+      .waitFor();
     assert.equal(await page.getByText("runner land").count(), 0);
     await page.context().close();
   });
