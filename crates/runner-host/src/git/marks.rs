@@ -93,11 +93,22 @@ impl Git {
 
     /// Fills an index from a tree, to compare the work tree with it. A file that is not checked out is marked so.
     pub(crate) fn read_for_worktree(&self, index: &Path, tree: &impl Treeish) -> Result<(), Error> {
-        let user_index = self.paths().index();
-        let sources = [user_index.as_path(), index];
-        let marks =
-            sources.into_iter().filter(|index| index.is_file()).find_map(|index| self.read_marks(index).ok());
+        let marks = self.readable_marks(&[&self.paths().index(), index]);
         self.read_into_index(index, tree)?;
+        self.mark_absent(index, marks)
+    }
+
+    /// Marks the files of an index that are not checked out, to compare the work tree with it.
+    pub(crate) fn mark_absent_files(&self, index: &Path) -> Result<(), Error> {
+        self.mark_absent(index, self.readable_marks(&[&self.paths().index()]))
+    }
+
+    /// The marks of the first of these indexes that git can read.
+    fn readable_marks(&self, indexes: &[&Path]) -> Option<IndexMarks> {
+        indexes.iter().filter(|index| index.is_file()).find_map(|index| self.read_marks(index).ok())
+    }
+
+    fn mark_absent(&self, index: &Path, marks: Option<IndexMarks>) -> Result<(), Error> {
         let absent = match marks {
             Some(marks) => {
                 let absent = marks.absent.clone();

@@ -153,6 +153,7 @@ pub(super) fn commit(
     let docs = DocSet::from([(Doc::RunState, state.clone())]);
     let commit = commit_docs(git, &index, &run.commit, &docs, &record.message)?;
     failpoint::reach("recorded_guard.commit");
+    git.mark_absent_files(&index)?;
     git.refresh_index(&index)?;
     let worktree = worktree::scan(git, &index)?;
     atomic::prepare(git.root(), &git.paths().doc(Doc::RunState), &state)?;

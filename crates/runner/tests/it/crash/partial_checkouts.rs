@@ -88,6 +88,16 @@ fn guard_that_edits_a_file_and_a_review_work_in_a_sparse_checkout() {
 }
 
 #[test]
+fn final_check_in_a_partial_checkout_finds_no_stray_files() {
+    for (name, way) in WAYS {
+        let repo = start_without(&worker().guard_keys("final_check = true"), way);
+        repo.runner(&["loop"]).ok();
+        assert_kept(&repo, name);
+        assert_eq!(repo.git(&["for-each-ref", "refs/runner/demo/found"]), "", "{name}");
+    }
+}
+
+#[test]
 fn sparse_checkout_that_begins_during_a_run_keeps_the_runners_folder() {
     for point in ["", "iter.begun", "iter.stored", "publish.branch"] {
         let repo = worker().start();
