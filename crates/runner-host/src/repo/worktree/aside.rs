@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::fs::atomic;
 use crate::fs::copy::{CopySafety, copy_tree};
 use crate::git::{Git, path_of};
+use crate::redaction::redactor;
 
 const MANIFEST: &str = "manifest.json";
 const MANIFEST_BYTES_MAX: u64 = 64 << 20;
@@ -65,7 +66,7 @@ impl<'g> AsideFolder<'g> {
     }
 
     pub(super) fn note(&mut self, path: &[u8], action: FileAction, reason: impl Into<String>) {
-        let path = RepoPath::of_bytes(path);
+        let path = RepoPath::of_bytes(&redactor().redact(path));
         self.notices.push(FileNotice { path, action, reason: reason.into(), restore: None });
     }
 
@@ -119,10 +120,11 @@ impl<'g> AsideFolder<'g> {
         }
     }
 
-    /// The command that copies a file back to its path; none for a path that is not text.
+    /// The command that copies a file back to its path, or to the root if the path has a key; none for a path that is not text.
     fn restore_command(&self, name: &str, path: &[u8]) -> Option<String> {
         let kept = self.folder.join(name);
         let kept = kept.strip_prefix(self.git.root()).unwrap_or(&kept);
+        let path = if redactor().redact(path) == path { path } else { b".".as_slice() };
         let path = std::str::from_utf8(path).ok().filter(|path| !path.contains(char::is_control))?;
         Some(format!("cp -a {} {}", shell_word(kept.to_str()?), shell_word(path)))
     }
@@ -155,7 +157,7 @@ pub(crate) fn recorded_notices(git: &Git, iter: IterationNumber) -> Vec<FileNoti
     let notice = |entry: ManifestEntry| FileNotice {
         action: if entry.name.is_some() { FileAction::SetAside } else { FileAction::Removed },
         restore: entry.name.and_then(|name| folder.restore_command(&name, &entry.path.to_bytes())),
-        path: entry.path,
+        path: RepoPath::of_bytes(&redactor().redact(&entry.path.to_bytes())),
         reason: entry.reason,
     };
     folder.manifest().into_iter().map(notice).collect()
@@ -165,10 +167,10 @@ fn has_content(metadata: &fs::Metadata) -> bool {
     metadata.is_file() || metadata.is_dir() || metadata.is_symlink()
 }
 
-/// `<number>-<file name>`, shortened to whole characters. Bytes that are not UTF-8 are replaced.
+/// `<number>-<file name>`, shortened to whole characters. Bytes that are not UTF-8, and keys, are replaced.
 fn aside_name(number: u32, path: &[u8]) -> String {
     let name = path_of(path).file_name().map_or(&b""[..], OsStrExt::as_bytes);
-    let name = String::from_utf8_lossy(name).replace(char::is_control, "_");
+    let name = String::from_utf8_lossy(&redactor().redact(name)).replace(char::is_control, "_");
     format!("{number}-{}", runner_core::text::head(&name, NAME_BYTES_MAX))
 }
 

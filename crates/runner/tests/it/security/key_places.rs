@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use serde_json::Value;
 use testkit::oracle::assert_sound;
 use testkit::run_builder::RunBuilder;
 use testkit::test_repo::{TestRepo, run};
@@ -77,5 +78,15 @@ fn a_key_in_a_name_a_link_a_large_file_or_utf_16_is_in_no_commit() {
     assert!(!history.contains(CANARY), "a key is in a commit");
     let log = repo.iteration_file(1, "executor.log");
     assert!(log.contains("[redacted]") && !log.contains("bHJYVXRuRkVNS"), "{log}");
+    let records = [step.stdout, repo.iteration_file(1, "meta.json"), repo.iteration_file(1, "events.jsonl")];
+    for record in &records {
+        assert!(record.contains("name-[redacted].txt") && !record.contains(CANARY), "{record}");
+    }
+    let meta: Value = serde_json::from_str(&records[1]).unwrap();
+    let notices = meta["file_notices"].as_array().unwrap();
+    let named = notices.iter().find(|notice| notice["path"] == "name-[redacted].txt").unwrap();
+    run(repo.command("sh").args(["-c", named["restore"].as_str().unwrap()])).ok();
+    assert!(repo.git(&["status", "--porcelain"]).contains("-name-[redacted].txt"), "the file is back");
+    repo.git(&["clean", "-q", "-f"]);
     assert_sound(&repo);
 }
