@@ -1,4 +1,4 @@
-//! How programs encode a value that they print: for JSON, for addresses, in base64 and in hexadecimal digits.
+//! How programs encode a value that they print: for JSON, in single quotes, for addresses, in base64 and in hexadecimal digits.
 
 /// The encodings of a value. Some may be the same.
 pub(super) fn of(value: &[u8]) -> Vec<Vec<u8>> {
@@ -9,6 +9,9 @@ pub(super) fn of(value: &[u8]) -> Vec<Vec<u8>> {
         encodings.push(replaced(&json, b'/', b"\\/"));
         encodings.push(json);
     }
+    // In single quotes, as Python and a shell print it.
+    encodings.push(replaced(value, b'\\', b"\\\\"));
+    encodings.push(replaced(value, b'\'', b"'\\''"));
     for hex in [HexCase::Upper, HexCase::Lower] {
         encodings.push(in_address(value, b"-._~", hex));
         // A path keeps its slashes, and a form writes a space as `+`.

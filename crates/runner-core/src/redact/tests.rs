@@ -186,6 +186,7 @@ fn values_are_found_in_every_common_encoding() {
     let texts = [
         json.clone(),
         json.replace('/', "\\/"),
+        format!("'{}'", value.replace('\\', "\\\\")),
         serde_json::Value::from(json.clone()).to_string(),
         "CAN%22ARY%2Fp%2Ba%20ss%5Cw%26rd1~%C3%A9".to_owned(),
         "CAN%22ARY%2fp%2ba%20ss%5cw%26rd1~%c3%a9".to_owned(),
