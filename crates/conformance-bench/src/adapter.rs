@@ -99,6 +99,11 @@ impl Adapter {
         Ok(adapter)
     }
 
+    /// The folder with the adapter's own scripts.
+    pub(crate) fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("/"))
+    }
+
     /// Checks that every row either can be run or has a reason, and that no reason names an unknown row.
     pub fn check(&self, rows: &[Row]) -> Result<(), BenchError> {
         let problem = |problem| Err(BenchError::Adapter { path: self.path.clone(), problem });

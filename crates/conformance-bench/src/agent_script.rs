@@ -17,11 +17,10 @@ const FLOOD_CHARS: usize = 4_000_000;
 /// The behaviour of one session, as a shell script.
 pub(crate) fn behaviour(row: &Row, adapter: &Adapter, folder: &Path) -> String {
     // Some tools start their agent with an environment of their own.
-    let adapter_folder = adapter.path.parent().unwrap_or(Path::new("/"));
     let mut script = format!(
         "CONFORMANCE_DIR='{}'\nCONFORMANCE_ADAPTER_DIR='{}'\nanswer={}\n",
         folder.display(),
-        adapter_folder.display(),
+        adapter.folder().display(),
         row.answer.as_str()
     );
     for (name, body) in &adapter.actions {

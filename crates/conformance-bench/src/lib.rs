@@ -96,7 +96,7 @@ pub fn run(args: &ToolRunArgs, print: &mut dyn FnMut(&str)) -> Result<bool, Benc
     let all = rows()?;
     adapter.check(&all)?;
     let chosen = choose(all, &args.row)?;
-    let runner = RowRunner::new(adapter.agent.kind, args.grace_secs)?;
+    let runner = RowRunner::new(&adapter, args.grace_secs)?;
     let parent = std::path::absolute(&args.folder).map_err(BenchError::io("find", &args.folder))?;
     let folder = tempfile::Builder::new().prefix("conformance-").tempdir_in(&parent);
     let mut folder = folder.map_err(BenchError::io("create a folder in", &parent))?;

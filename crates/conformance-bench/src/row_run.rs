@@ -51,14 +51,14 @@ pub struct RowRunner {
 }
 
 impl RowRunner {
-    pub fn new(kind: AgentKind, grace_secs: u32) -> Result<Self, BenchError> {
-        let claude = match kind {
+    pub fn new(adapter: &Adapter, grace_secs: u32) -> Result<Self, BenchError> {
+        let claude = match adapter.agent.kind {
             AgentKind::Claude => {
                 Some(find_program("claude", "install Claude Code: PATH=$(scripts/tool claude)")?)
             }
             AgentKind::Command => None,
         };
-        Ok(Self { sandbox: Sandbox::find()?, claude, grace_secs })
+        Ok(Self { sandbox: Sandbox::find(adapter.folder())?, claude, grace_secs })
     }
 
     /// The first line of the tool's version, and of the agent's.
@@ -207,11 +207,10 @@ fn variables(row: &Row, adapter: &Adapter, folder: &Path) -> Vec<(String, String
     };
     let protected: Vec<&str> =
         std::iter::once(GUARD).chain(row.protected.iter().map(String::as_str)).collect();
-    let adapter_folder = adapter.path.parent().unwrap_or(Path::new("/"));
     let limit = if row.hangs { LIMIT_SECS } else { ROW_SECS };
     let mut variables = vec![
         ("CONFORMANCE_DIR", folder.to_string_lossy().into_owned()),
-        ("CONFORMANCE_ADAPTER_DIR", adapter_folder.to_string_lossy().into_owned()),
+        ("CONFORMANCE_ADAPTER_DIR", adapter.folder().to_string_lossy().into_owned()),
         ("CONFORMANCE_GOAL", file("goal.md")),
         ("CONFORMANCE_TASKS", file("tasks.txt")),
         ("CONFORMANCE_GUARD", format!("sh {GUARD}")),

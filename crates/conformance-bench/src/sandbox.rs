@@ -18,14 +18,16 @@ const OWN_PROCESSES: [&str; 8] =
 pub(crate) struct Sandbox {
     bubblewrap: PathBuf,
     own_program: PathBuf,
+    /// The scripts of the adapter.
+    adapter_folder: PathBuf,
 }
 
 impl Sandbox {
-    pub(crate) fn find() -> Result<Self, BenchError> {
+    pub(crate) fn find(adapter_folder: &Path) -> Result<Self, BenchError> {
         let bubblewrap = find_program("bwrap", "install bubblewrap: apt-get install bubblewrap")?;
         let own_program =
             std::env::current_exe().map_err(BenchError::io("find", Path::new("the bench's own program")))?;
-        let sandbox = Self { bubblewrap, own_program };
+        let sandbox = Self { bubblewrap, own_program, adapter_folder: adapter_folder.to_owned() };
         let folder =
             tempfile::tempdir().map_err(BenchError::io("create", Path::new("a temporary folder")))?;
         let output = sandbox
@@ -75,14 +77,14 @@ impl Sandbox {
         self.command(folder, env, &argv)
     }
 
-    /// Programs below hidden folders: the bench itself, and the installations of everything on PATH.
+    /// What the rows need below hidden folders: the bench itself, the adapter, and the installations of everything on PATH.
     fn visible(&self) -> Vec<PathBuf> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = std::env::split_paths(&path).filter_map(|folder| folder.parent().map(Path::to_owned));
         let is_hidden = |path: &PathBuf| {
             TEMPORARY.iter().any(|hidden| path.starts_with(hidden) && path != Path::new(hidden))
         };
-        folders.chain([self.own_program.clone()]).filter(is_hidden).collect()
+        folders.chain([self.own_program.clone(), self.adapter_folder.clone()]).filter(is_hidden).collect()
     }
 }
 
