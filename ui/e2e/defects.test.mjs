@@ -174,6 +174,22 @@ describe("what the page claims is true", () => {
     await close(page);
   });
 
+  it("the changes of a complete run are reviewed as a whole", async () => {
+    const page = await open(browser, server);
+    await page.getByRole("link", { name: "Review the changes" }).click();
+    await page.waitForURL(/\/i\/4\/diff\?since=run$/);
+    const files = page.getByRole("navigation", { name: "Changed files" });
+    for (const name of ["to", "from"]) await files.getByText(name, { exact: true }).waitFor();
+    await files.getByText("to", { exact: true }).click();
+    await page.waitForURL(/\/diff\/to\?since=run$/);
+    await page.getByText("good", { exact: true }).waitFor();
+    // Only what the iteration itself changed.
+    await page.getByRole("button", { name: "since the run's start" }).click();
+    await files.getByText("to", { exact: true }).waitFor({ state: "detached" });
+    await files.getByText("from", { exact: true }).waitFor();
+    await close(page);
+  });
+
   it("D2: a clone shows the cost, and no time that it does not know", async () => {
     const clone = { root: join(complete.base, "clone"), env: complete.env };
     complete.git("switch", "-q", "main");

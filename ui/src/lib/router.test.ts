@@ -15,6 +15,7 @@ describe("addresses", () => {
       { view: "stats", run: "x" },
       { view: "iteration", run: "x", iter: 57, tab: "guard", line: "120-134", q: "a b&c" },
       { view: "iteration", run: "x", iter: 1, tab: "diff", path: "a dir/ü?#.rs" },
+      { view: "iteration", run: "x", iter: 4, tab: "diff", path: "a", since: "run" },
     ];
     for (const route of routes) expect(parseRoute(address(ROOT_SCOPE, route))).toMatchObject(route);
   });

@@ -15,6 +15,8 @@ export interface IterationRoute {
   iter: number;
   tab: Tab;
   path?: string;
+  /** What a diff shows besides the iteration itself: everything since the start of the run. */
+  since?: "run";
   line?: string;
   q?: string;
 }
@@ -100,6 +102,7 @@ export function parseRoute(hash: string): Route {
     iter,
     tab,
     path: tab === "diff" && path.length > 0 ? path.join("/") : undefined,
+    since: tab === "diff" && query.get("since") === "run" ? "run" : undefined,
     line: query.get("l") ?? undefined,
     q: query.get("q") ?? undefined,
   };
@@ -165,7 +168,7 @@ export function address(scope: Scope, route: Route): string {
     case "iteration": {
       const path = route.path ? `/${route.path.split("/").map(encodeURIComponent).join("/")}` : "";
       const tab = route.tab === "transcript" ? "" : `/${route.tab}`;
-      return `${prefix}/run/${route.run}/i/${route.iter}${tab}${path}${queryString({ l: route.line, q: route.q })}`;
+      return `${prefix}/run/${route.run}/i/${route.iter}${tab}${path}${queryString({ since: route.since, l: route.line, q: route.q })}`;
     }
   }
 }

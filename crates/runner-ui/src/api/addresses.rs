@@ -20,6 +20,7 @@ pub enum ApiResponse {
     Other(&'static str),
 }
 
+const SINCE: (&str, &str) = ("since", "`run`: everything since the start of the run");
 const RUN: (&str, &str) = ("run", "the run; without it, the one that is checked out");
 const LINES: QueryParameters = &[("line", "the first line, from 0"), ("count", "how many lines")];
 const FIND: QueryParameters = &[("q", "the text to find"), ("case", "any value: letter case matters")];
@@ -85,19 +86,19 @@ pub const REPOSITORY: [ApiAddress; 20] = [
         "/api/iterations/{run}/{iter}/diff",
         "What an iteration changed; in the work tree while it is not committed",
         "DiffView",
-        &[],
+        &[SINCE],
     ),
     json(
         "/api/iterations/{run}/{iter}/diff/file",
         "The patch of one file",
         "DiffPatch",
-        &[("path", "the file"), ("context", "unchanged lines around each change")],
+        &[("path", "the file"), ("context", "unchanged lines around each change"), SINCE],
     ),
     ApiAddress {
         path: "/api/iterations/{run}/{iter}/diff/image",
         summary: "A changed image: PNG, JPEG, GIF or WebP",
         response: ApiResponse::Other("image/*"),
-        query: &[("path", "the file"), ("side", "`before` or `after`")],
+        query: &[("path", "the file"), ("side", "`before` or `after`"), SINCE],
     },
     ApiAddress {
         path: "/api/iterations/{run}/{iter}/{file}",

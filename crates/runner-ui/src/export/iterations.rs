@@ -122,7 +122,7 @@ fn export_diff(
     let Some(iter) = IterationNumber::new(row.iter) else { return (None, BTreeMap::new()) };
     let (view, mut whole) = match patch.and_then(|patch| diff::whole_diff(project, run, row, &patch)) {
         Some(diff) => (diff.view, Some(diff.patches)),
-        None => match diff::diff_view(project, run, iter) {
+        None => match diff::diff_view(project, run, iter.into()) {
             Ok(view) => (view, None),
             Err(_) => return (None, BTreeMap::new()),
         },
@@ -135,7 +135,7 @@ fn export_diff(
         }
         let patch = match &mut whole {
             Some(patches) => patches.remove(&file.path),
-            None => diff::file_patch(project, run, iter, &file.path, diff::CONTEXT_LINES).ok(),
+            None => diff::file_patch(project, run, iter.into(), &file.path, diff::CONTEXT_LINES).ok(),
         };
         if let Some(patch) = patch {
             omitted.used += patch.lines.iter().map(|line| line.text.len()).sum::<usize>();

@@ -1,4 +1,4 @@
-//! What an iteration changed: its files, the patch of one file, and the nodes of the tree.
+//! What an iteration changed, or the run up to its end: the files, the patch of one file, and the nodes of the tree.
 
 use std::collections::BTreeMap;
 
@@ -35,15 +35,39 @@ enum DiffSource<'p> {
     WorkTree(WorkTreeDiff<'p>),
 }
 
-/// The commits before and after an iteration. One that is not committed yet has its changes in the work tree.
+/// Changes up to the end of an iteration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DiffSpan {
+    pub(crate) iter: IterationNumber,
+    pub(crate) since: DiffStart,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DiffStart {
+    Iteration,
+    Run,
+}
+
+impl From<IterationNumber> for DiffSpan {
+    fn from(iter: IterationNumber) -> Self {
+        Self { iter, since: DiffStart::Iteration }
+    }
+}
+
+/// The commits before and after the changes. An iteration that is not committed yet has its own in the work tree.
 fn source<'p>(
     project: &'p RepoReader,
     run: &RunSource,
-    iter: IterationNumber,
+    span: DiffSpan,
 ) -> Result<DiffSource<'p>, RequestError> {
+    let iter = span.iter;
     let row = iterations::row(project, run, iter)?;
     let commit = |id: &Option<String>| id.as_ref().and_then(|id| project.repo.commit(id));
-    if let Some((from, to)) = commit(&row.commit_before).zip(commit(&row.commit)) {
+    let from = match span.since {
+        DiffStart::Iteration => commit(&row.commit_before),
+        DiffStart::Run => iterations::rows(project, run)?.iter().find_map(|row| commit(&row.commit_before)),
+    };
+    if let Some((from, to)) = from.zip(commit(&row.commit)) {
         return Ok(DiffSource::Commits(from, to));
     }
     let is_newest = iterations::rows(project, run)?.last().is_some_and(|last| last.iter == iter.get());
@@ -58,13 +82,13 @@ fn source<'p>(
     }
 }
 
-/// The files and nodes that an iteration changed; files below `.runner/` last.
+/// The changed files and nodes; files below `.runner/` last.
 pub(crate) fn diff_view(
     project: &RepoReader,
     run: &RunSource,
-    iter: IterationNumber,
+    span: DiffSpan,
 ) -> Result<DiffView, RequestError> {
-    let (from, to) = match source(project, run, iter)? {
+    let (from, to) = match source(project, run, span)? {
         DiffSource::Commits(from, to) => (from, to),
         DiffSource::WorkTree(changed) => {
             let files = changed.files()?;
@@ -98,12 +122,12 @@ pub(crate) fn diff_view(
 pub(crate) fn file_patch(
     project: &RepoReader,
     run: &RunSource,
-    iter: IterationNumber,
+    span: DiffSpan,
     path: &str,
     context: u32,
 ) -> Result<DiffPatch, RequestError> {
     require_file_path(path)?;
-    let (from, to) = match source(project, run, iter)? {
+    let (from, to) = match source(project, run, span)? {
         DiffSource::Commits(from, to) => (from, to),
         DiffSource::WorkTree(changed) => {
             let patch = changed.patch(path, context)?;
@@ -138,16 +162,16 @@ pub(crate) enum DiffSide {
     After,
 }
 
-/// An image that an iteration changed, and its media type.
+/// A changed image, and its media type.
 pub(crate) fn image(
     project: &RepoReader,
     run: &RunSource,
-    iter: IterationNumber,
+    span: DiffSpan,
     path: &str,
     side: DiffSide,
 ) -> Result<(&'static str, Vec<u8>), RequestError> {
     require_file_path(path)?;
-    let bytes = match (source(project, run, iter)?, side) {
+    let bytes = match (source(project, run, span)?, side) {
         (DiffSource::Commits(from, _), DiffSide::Before) => project.repo.file_at(&from, path)?,
         (DiffSource::Commits(_, to), DiffSide::After) => project.repo.file_at(&to, path)?,
         (DiffSource::WorkTree(changed), DiffSide::Before) => project.repo.file_at(&changed.from, path)?,

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use crate::api;
 use crate::error::RequestError;
 use crate::read::confined_fs::RegularFile;
-use crate::read::diff::{self, DiffSide};
+use crate::read::diff::{self, DiffSide, DiffSpan, DiffStart};
 use crate::read::files;
 use crate::read::iterations;
 use crate::read::log_groups::log_groups;
@@ -134,6 +134,15 @@ struct LogQuery {
     path: String,
     context: Option<u32>,
     side: Option<String>,
+    since: Option<String>,
+}
+
+impl LogQuery {
+    /// The changes that an address is about: of the iteration, or `since=run`.
+    fn span(&self, iter: IterationNumber) -> DiffSpan {
+        let is_run = self.since.as_deref() == Some("run");
+        DiffSpan { iter, since: if is_run { DiffStart::Run } else { DiffStart::Iteration } }
+    }
 }
 
 /// The iteration in an address.
@@ -438,10 +447,16 @@ async fn get_log_groups(State(state): Shared, Path(path): Path<LogPath>, headers
     .await
 }
 
-async fn get_diff(State(state): Shared, Path(path): Path<IterationPath>, headers: HeaderMap) -> Reply {
+async fn get_diff(
+    State(state): Shared,
+    Path(path): Path<IterationPath>,
+    query: QueryResult<LogQuery>,
+    headers: HeaderMap,
+) -> Reply {
     json_response(state, headers, move |state| {
+        let query = parse_query(query)?;
         let (run, iter) = resolve_iteration(state, &path.run, &path.iter)?;
-        diff::diff_view(&state.project, &run, iter)
+        diff::diff_view(&state.project, &run, query.span(iter))
     })
     .await
 }
@@ -456,7 +471,7 @@ async fn get_patch(
         let query = parse_query(query)?;
         let (run, iter) = resolve_iteration(state, &path.run, &path.iter)?;
         let context = query.context.unwrap_or(diff::CONTEXT_LINES);
-        diff::file_patch(&state.project, &run, iter, &query.path, context)
+        diff::file_patch(&state.project, &run, query.span(iter), &query.path, context)
     })
     .await
 }
@@ -471,7 +486,7 @@ async fn get_image(
         let query = parse_query(query)?;
         let (run, iter) = resolve_iteration(state, &path.run, &path.iter)?;
         let side = if query.side.as_deref() == Some("before") { DiffSide::Before } else { DiffSide::After };
-        let (kind, bytes) = diff::image(&state.project, &run, iter, &query.path, side)?;
+        let (kind, bytes) = diff::image(&state.project, &run, query.span(iter), &query.path, side)?;
         Ok(response::tagged(&headers, kind, bytes))
     })
     .await

@@ -203,7 +203,7 @@ impl RunReader {
     /// The patches of the files that the iteration changed; of the work tree while it runs.
     fn diff(&self, run: &RunSource, iter: u32) -> Vec<StyledLine> {
         let Some(iter) = IterationNumber::new(iter) else { return Vec::new() };
-        let Ok(view) = diff::diff_view(&self.project, run, iter) else { return Vec::new() };
+        let Ok(view) = diff::diff_view(&self.project, run, iter.into()) else { return Vec::new() };
         let mut lines = Vec::new();
         if view.to.is_none() {
             let text = "work tree, not committed yet";
@@ -215,7 +215,7 @@ impl RunReader {
                 count.map_or_else(|| "binary".to_owned(), |(added, removed)| format!("+{added} -{removed}"));
             let head = format!("{}  {count}", plain(&file.path));
             lines.push(StyledLine::new(Glyph::Arrow, Some(TextRole::Strong), head));
-            let patch = diff::file_patch(&self.project, run, iter, &file.path, diff::CONTEXT_LINES);
+            let patch = diff::file_patch(&self.project, run, iter.into(), &file.path, diff::CONTEXT_LINES);
             lines.extend(patch.into_iter().flat_map(|patch| patch.lines).filter_map(|line| diff_line(&line)));
         }
         lines

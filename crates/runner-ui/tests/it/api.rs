@@ -107,6 +107,11 @@ fn diff_lists_files_and_nodes() {
     assert_eq!((&diff["files"][0]["path"], &diff["files"][0]["added"]), (&json!("a"), &json!(1)));
     assert_eq!(diff["files"][1]["is_runner_file"], true);
     assert_eq!((&diff["tree"][0]["id"], &diff["tree"][0]["what"]), (&json!("a"), &json!("passed")));
+    let net = server.iteration(4, "/diff?since=run").ok();
+    assert_eq!((&net["files"][0]["path"], &net["files"][1]["path"]), (&json!("a"), &json!("b")));
+    let patch = server.iteration(4, "/diff/file?path=a&since=run").ok();
+    assert_eq!(patch["lines"].as_array().unwrap().last().unwrap()["kind"], "added", "nothing was removed");
+    assert_eq!(server.iteration(4, "/diff/file?path=a").status, 404, "this iteration left it alone");
     let patch = server.iteration(3, "/diff/file?path=a").ok();
     let kinds: Vec<_> = patch["lines"].as_array().unwrap().iter().map(|line| line["kind"].clone()).collect();
     assert_eq!(kinds[kinds.len() - 2..], ["removed", "added"]);
