@@ -123,7 +123,7 @@ pub(super) fn mounts(root: &Path, caches: &[RoomCache], folder: &Path) -> Vec<Mo
     // It may be a link to another disk.
     let general = home.join(CACHE_FOLDER);
     let general = general.canonicalize().unwrap_or(general);
-    let mut mounts = CacheMounts::new(&home);
+    let mut mounts = CacheMounts::new(&home, &HIDDEN_FOLDERS);
     if general.is_dir() {
         mounts.writable(folder.join(CACHE_FOLDER), general.clone());
         mounts.below.extend(other_caches(&general).into_iter().map(Mount::ReadOnly));
@@ -140,14 +140,16 @@ pub(super) fn mounts(root: &Path, caches: &[RoomCache], folder: &Path) -> Vec<Mo
 /// The mounts of caches, while they are collected.
 struct CacheMounts<'a> {
     home: &'a Path,
+    /// Folders in whose place the room has its own; the home is mounted in it.
+    own: &'a [&'a str],
     /// Folders that are renewed so that caches can be mounted in them. They come first, each before those in it.
     renewed: BTreeMap<PathBuf, Vec<Mount>>,
     below: Vec<Mount>,
 }
 
 impl<'a> CacheMounts<'a> {
-    fn new(home: &'a Path) -> Self {
-        Self { home, renewed: BTreeMap::new(), below: Vec::new() }
+    fn new(home: &'a Path, own: &'a [&'a str]) -> Self {
+        Self { home, own, renewed: BTreeMap::new(), below: Vec::new() }
     }
 
     fn writable(&mut self, from: PathBuf, to: PathBuf) {
@@ -157,8 +159,7 @@ impl<'a> CacheMounts<'a> {
     /// Makes sure that something can be mounted at a path: a mount point must exist, and none can be created in a folder that is
     /// read-only.
     fn open_to(&mut self, path: &Path) -> bool {
-        // A folder of the room's own is in the place of these; the home is mounted in it.
-        let is_own = HIDDEN_FOLDERS.iter().any(|folder| path.starts_with(folder));
+        let is_own = self.own.iter().any(|folder| path.starts_with(folder));
         if path.is_dir() || is_own && !path.starts_with(self.home) {
             return true;
         }
@@ -299,19 +300,19 @@ mod tests {
 
     #[test]
     fn a_missing_cache_gets_a_folder_that_it_can_be_mounted_in() {
-        let folder = tempfile::tempdir_in(std::env::current_dir().unwrap()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         for name in ["home/.cargo/bin", "disk/some"] {
             std::fs::create_dir_all(at(name)).unwrap();
         }
         let home = at("home");
-        let mut mounts = CacheMounts::new(&home);
+        let mut mounts = CacheMounts::new(&home, &["/no-such-tmp"]);
         for name in ["home/.cargo/registry", "home/.cargo/git", "home/go/pkg", "disk/some/cache"] {
             assert!(mounts.open_to(&at(name)), "{name}");
         }
         assert!(!mounts.open_to(&at("beside")), "the home is there");
         assert!(!mounts.open_to(Path::new("/no-such-folder/cache")));
-        assert!(mounts.open_to(Path::new("/tmp/no-such-folder/cache")));
+        assert!(mounts.open_to(Path::new("/no-such-tmp/cache")));
         let [bin, cargo] = [at("home/.cargo/bin"), at("home/.cargo")];
         let renewed = [Mount::EmptyFolder(at("disk/some")), Mount::EmptyFolder(cargo), Mount::ReadOnly(bin)];
         assert_eq!(mounts.finish(), renewed);
