@@ -227,12 +227,35 @@ fn keys_line(view: &WatchView, theme: &TuiTheme, width: usize) -> Line<'static> 
                 "" => "/ filter".to_owned(),
                 text => format!("/{} (esc clears it)", one_line(text)),
             };
-            format!(
-                "{follow}  ? help  q quit  tab pane  enter open  {filter}  i list  [ ] iteration  1-4 log"
-            )
+            let keys = [
+                follow,
+                "? help",
+                "q quit",
+                "tab pane",
+                "enter open",
+                &filter,
+                "i list",
+                "[ ] iteration",
+                "1-4 log",
+            ];
+            whole_words(&keys, width)
         }
     };
     Line::from(theme.span(TextRole::Faint, theme.styler.fit(&text, width)))
+}
+
+/// As many of these as fit into the width.
+fn whole_words(words: &[&str], width: usize) -> String {
+    let mut line = String::new();
+    for word in words {
+        let gap = if line.is_empty() { "" } else { "  " };
+        if !line.is_empty() && line.width() + gap.len() + word.width() > width {
+            break;
+        }
+        line.push_str(gap);
+        line.push_str(word);
+    }
+    line
 }
 
 fn help(theme: &TuiTheme, width: usize) -> Vec<Line<'static>> {
