@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub(crate) mod app;
 pub(crate) mod assets;
 pub(crate) mod compress;
+pub(crate) mod diff_routes;
 pub(crate) mod download;
 pub(crate) mod overview;
 pub(crate) mod response;

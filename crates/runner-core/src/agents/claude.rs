@@ -17,7 +17,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     program: "claude",
     package: "@anthropic-ai/claude-code",
     npm_program: "@anthropic-ai/claude-code-*/claude",
-    tested_versions: &["2.1.326"],
+    tested_versions: &["2.1.326", "2.1.327"],
     surroundings: Surroundings::NONE,
     native: Some(NATIVE),
     complete: launch::complete,

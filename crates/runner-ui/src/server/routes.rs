@@ -16,7 +16,6 @@ use tokio::sync::Semaphore;
 use crate::api;
 use crate::error::RequestError;
 use crate::read::confined_fs::RegularFile;
-use crate::read::diff::{self, DiffSide, DiffSpan, DiffStart};
 use crate::read::files;
 use crate::read::iterations;
 use crate::read::log_groups::log_groups;
@@ -27,6 +26,7 @@ use crate::read::search::{self, LogScope};
 use crate::read::snapshot::{self, ServerFacts};
 use crate::read::tree_view::{self, NodeFacts};
 use crate::read::verify;
+use crate::server::diff_routes;
 use crate::server::download;
 use crate::server::overview;
 use crate::server::response::{self, Reply};
@@ -121,7 +121,7 @@ pub(crate) struct RunQuery {
     q: String,
 }
 
-/// The query of requests about a log or a file.
+/// The query of requests about a log.
 #[derive(Debug, Default, Deserialize)]
 struct LogQuery {
     #[serde(default)]
@@ -130,26 +130,13 @@ struct LogQuery {
     #[serde(default)]
     q: String,
     case: Option<String>,
-    #[serde(default)]
-    path: String,
-    context: Option<u32>,
-    side: Option<String>,
-    since: Option<String>,
-}
-
-impl LogQuery {
-    /// The changes that an address is about: of the iteration, or `since=run`.
-    fn span(&self, iter: IterationNumber) -> DiffSpan {
-        let is_run = self.since.as_deref() == Some("run");
-        DiffSpan { iter, since: if is_run { DiffStart::Run } else { DiffStart::Iteration } }
-    }
 }
 
 /// The iteration in an address.
 #[derive(Debug, Deserialize)]
-struct IterationPath {
-    run: String,
-    iter: String,
+pub(crate) struct IterationPath {
+    pub(crate) run: String,
+    pub(crate) iter: String,
 }
 
 /// The log of an iteration in an address.
@@ -186,9 +173,9 @@ pub(crate) fn router(served: ServedRepo) -> Router {
         get(log_search),
         get(log_errors),
         get(get_log_groups),
-        get(get_diff),
-        get(get_patch),
-        get(get_image),
+        get(diff_routes::get_diff),
+        get(diff_routes::get_patch),
+        get(diff_routes::get_image),
         get(get_file),
     ];
     let routes = ROUTES.into_iter().zip(handlers);
@@ -206,7 +193,7 @@ where
 }
 
 /// Runs `work` on a blocking thread, once fewer than [`READERS_MAX`] others do.
-async fn run_blocking<S, F>(state: Arc<S>, work: F) -> Reply
+pub(crate) async fn run_blocking<S, F>(state: Arc<S>, work: F) -> Reply
 where
     S: ReadLimit,
     F: FnOnce(&S) -> Result<Reply, RequestError> + Send + 'static,
@@ -243,7 +230,7 @@ fn require_run(state: &RepoState, query: &RunQuery) -> Result<RunSource, Request
     resolve_run(state, query)?.ok_or_else(RequestError::no_current_run)
 }
 
-fn resolve_iteration(
+pub(crate) fn resolve_iteration(
     state: &RepoState,
     run: &str,
     iter: &str,
@@ -443,51 +430,6 @@ async fn get_log_groups(State(state): Shared, Path(path): Path<LogPath>, headers
     json_response(state, headers, move |state| {
         let (file, index) = open_log(state, &path)?;
         Ok(log_groups(&file, &index)?)
-    })
-    .await
-}
-
-async fn get_diff(
-    State(state): Shared,
-    Path(path): Path<IterationPath>,
-    query: QueryResult<LogQuery>,
-    headers: HeaderMap,
-) -> Reply {
-    json_response(state, headers, move |state| {
-        let query = parse_query(query)?;
-        let (run, iter) = resolve_iteration(state, &path.run, &path.iter)?;
-        diff::diff_view(&state.project, &run, query.span(iter))
-    })
-    .await
-}
-
-async fn get_patch(
-    State(state): Shared,
-    Path(path): Path<IterationPath>,
-    query: QueryResult<LogQuery>,
-    headers: HeaderMap,
-) -> Reply {
-    json_response(state, headers, move |state| {
-        let query = parse_query(query)?;
-        let (run, iter) = resolve_iteration(state, &path.run, &path.iter)?;
-        let context = query.context.unwrap_or(diff::CONTEXT_LINES);
-        diff::file_patch(&state.project, &run, query.span(iter), &query.path, context)
-    })
-    .await
-}
-
-async fn get_image(
-    State(state): Shared,
-    Path(path): Path<IterationPath>,
-    query: QueryResult<LogQuery>,
-    headers: HeaderMap,
-) -> Reply {
-    run_blocking(state, move |state| {
-        let query = parse_query(query)?;
-        let (run, iter) = resolve_iteration(state, &path.run, &path.iter)?;
-        let side = if query.side.as_deref() == Some("before") { DiffSide::Before } else { DiffSide::After };
-        let (kind, bytes) = diff::image(&state.project, &run, query.span(iter), &query.path, side)?;
-        Ok(response::tagged(&headers, kind, bytes))
     })
     .await
 }
