@@ -25,6 +25,9 @@ use crate::repo::heldout_folder::HeldoutFolder;
 use crate::repo::journal::{self, JournalState};
 use crate::repo::readonly_repo::lock_holder;
 
+/// The name of the checks of sandboxes.
+const SANDBOX: &str = "sandbox";
+
 /// Something that must be fixed before a loop starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreflightProblem {
@@ -107,8 +110,21 @@ pub fn preflight(dir: &Path, loop_budget: &Budget) -> Result<(), Error> {
     if let Some(config) = docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok()) {
         problems.extend(config_problems(&git, &config, SetupStage::Configured));
         problems.extend(loop_limit_problem(&config, loop_budget));
+        // Alone it does not stop a loop, which warns when it starts. Beside another problem, both can be fixed at once.
+        if !problems.is_empty() && problems.iter().all(|problem| problem.check != SANDBOX) {
+            problems.extend(missing_sandbox(git.root(), &config));
+        }
     }
     refuse(problems)
+}
+
+/// A sandbox that the agents would have if it worked here.
+fn missing_sandbox(root: &Path, config: &Config) -> Option<PreflightProblem> {
+    let is_wanted =
+        |executor: &&Executor| executor.sandbox == SandboxMode::Auto && !has_own_sandbox(executor);
+    let mut wanted = config.agents().filter(is_wanted);
+    let NoSandbox { why, fix } = wanted.find_map(|executor| SandboxProgram::find(executor, root).err())?;
+    Some(PreflightProblem::new(SANDBOX, format!("the agent would run without a sandbox: {why}"), fix))
 }
 
 pub(crate) fn goal_problem(docs: &DocSet) -> Option<PreflightProblem> {
@@ -268,13 +284,13 @@ fn sandbox_problem(root: &Path, config: &Config) -> Option<PreflightProblem> {
     if config.guard.room == RoomMode::Require {
         let why = Bubblewrap::find(root).err()?;
         let found = format!("the guard must run in a room here, but {why}");
-        return Some(PreflightProblem::new("sandbox", found, bubblewrap_fix(&why)));
+        return Some(PreflightProblem::new(SANDBOX, found, bubblewrap_fix(&why)));
     }
     let required = config.agents().filter(is_required);
     let NoSandbox { why, fix } =
         required.into_iter().find_map(|executor| SandboxProgram::find(executor, root).err())?;
     let found = format!("agents must run in a sandbox here, but {why}");
-    Some(PreflightProblem::new("sandbox", found, fix))
+    Some(PreflightProblem::new(SANDBOX, found, fix))
 }
 
 /// A folder of held-out checks that cannot be used, or that cannot be hidden here.

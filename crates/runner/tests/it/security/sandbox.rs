@@ -247,6 +247,12 @@ fn auto_sandbox_without_bubblewrap_runs_and_warns() {
     let doctor = without(&["doctor"]);
     assert!(doctor.stdout.contains("check=sandbox verdict=warning"), "{}", doctor.stdout);
     assert!(sandbox.runner(&["doctor"]).stdout.contains("check=sandbox verdict=ok found=\"bubblewrap "));
+    sandbox.runner(&["config", "set", "guard.command", "no-such-guard"]).ok();
+    sandbox.runner(&["start"]).ok();
+    let refused = without(&["loop"]).refused(2);
+    for words in ["guard: `no-such-guard` is not on PATH", "the agent would run without a sandbox: `bwrap`"] {
+        assert!(refused.contains(words), "{refused}");
+    }
 }
 
 #[test]
