@@ -40,7 +40,8 @@ pub use preset::Preset;
 pub use provider_error::ProcessFacts;
 pub use spec::{
     AgentLogin, AgentProvider, AgentSandbox, AgentSpec, MovableFolder, NativeAgent, NativeFeatures,
-    OutputFormat, PresetLogin, ProviderRoute, ReportedUsage, Surroundings, ToolControl, ToolSwitch,
+    OutputFormat, PresetLogin, ProviderRoute, ReportedUsage, SHELL_STARTUP_FILES, Surroundings, ToolControl,
+    ToolSwitch,
 };
 pub use transcript::{SessionIdentity, SessionResult, Transcript};
 

@@ -159,11 +159,18 @@ impl RunStatus {
 /// Decides the status of a run.
 pub fn run_status(facts: &RunFacts<'_>) -> RunStatus {
     let mut status = status_in_checkout(facts);
-    if let Some(run) = facts.run.filter(|_| facts.checkout.is_elsewhere) {
-        status.details.push(format!("`{}` is not checked out", run.branch));
-        // Land and report work from any branch.
-        if status.state != LifecycleState::Complete {
-            status.next.insert(0, advice::switch(run.id));
+    let Some(run) = facts.run.filter(|_| facts.checkout.is_elsewhere) else { return status };
+    match facts.checkout.worktree {
+        Some(worktree) => {
+            status.details.push(format!("`{}` is checked out in {}", run.branch, one_line(worktree)));
+            status.next = advice::in_worktree(worktree, status.next);
+        }
+        None => {
+            status.details.push(format!("`{}` is not checked out", run.branch));
+            // Land and report work from any branch.
+            if status.state != LifecycleState::Complete {
+                status.next.insert(0, advice::switch(run.id));
+            }
         }
     }
     status
@@ -322,9 +329,12 @@ fn working(facts: &RunFacts<'_>, latest: &LatestEvents<'_>, pid: u32) -> RunStat
         | RunActivity::Rechecking
         | RunActivity::Committing
         | RunActivity::NextIteration => {
-            let headline = headline::running(activity, latest);
-            let headline =
-                if facts.is_paused { format!("{headline}; pauses after this iteration") } else { headline };
+            let mut headline = headline::running(activity, latest);
+            if facts.is_stopping {
+                headline += "; stopping after this iteration";
+            } else if facts.is_paused {
+                headline += "; pauses after this iteration";
+            }
             RunStatus { phase: activity.phase(), ..RunStatus::new(LifecycleState::Running, headline) }
         }
     };

@@ -79,6 +79,20 @@ pub fn head(text: &str, bytes_max: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes_max)).unwrap_or(text)
 }
 
+/// The offset of a slice of a text, such as one that a decoder borrowed from it.
+pub(crate) fn offset_in(text: &str, slice: &str) -> usize {
+    (slice.as_ptr() as usize).saturating_sub(text.as_ptr() as usize)
+}
+
+/// The text in at most `bytes_max` bytes; one that is cut ends with an ellipsis.
+pub fn shortened(text: &str, bytes_max: usize) -> String {
+    const ELLIPSIS: &str = "…";
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    format!("{}{ELLIPSIS}", head(text, bytes_max.saturating_sub(ELLIPSIS.len())).trim_end())
+}
+
 /// At most `bytes_max` bytes from the end of the text, cut between characters.
 pub fn tail(text: &str, bytes_max: usize) -> &str {
     text.get(text.ceil_char_boundary(text.len().saturating_sub(bytes_max))..).unwrap_or(text)
@@ -91,6 +105,14 @@ mod tests {
     #[test]
     fn lines_keep_their_layout_and_lose_escape_sequences() {
         assert_eq!(lines("a\r\n\t\u{1b}[31mb\u{1b}[0m\u{202e}\0\n  c"), "a\n\tb\n  c");
+    }
+
+    #[test]
+    fn shortened_text_shows_that_it_was_cut() {
+        assert_eq!(shortened("aé日", 6), "aé日");
+        assert_eq!(shortened("one two", 7), "one two");
+        assert_eq!(shortened("one two three", 7), "one…");
+        assert_eq!(shortened("ééé", 5), "é…");
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub mod acp_client;
 mod acp_text;
 pub mod claude_file_hook;
 pub mod command;
+mod hidden_paths;
 pub mod login;
 pub(crate) mod own_sandbox;
 mod podman;

@@ -159,6 +159,8 @@ pub enum UserError {
         error: IdentityError,
         /// The newest run with a branch here, which the user may have meant.
         newest: Option<RunId>,
+        /// The other work tree that has the branch of that run.
+        worktree: Option<PathBuf>,
     },
     /// Changes under `.runner/` take effect only when `runner start` commits them.
     #[error("files under `{RUNNER_DIR}/` changed since the last start")]
@@ -303,13 +305,6 @@ pub enum UserError {
         /// The last lines of its output.
         output: Vec<String>,
     },
-}
-
-impl UserError {
-    /// An error of identity where no other run can be meant.
-    pub(crate) fn identity(error: IdentityError) -> Self {
-        Self::Identity { error, newest: None }
-    }
 }
 
 fn preflight_text(problems: &[PreflightProblem]) -> String {

@@ -82,6 +82,10 @@ impl RepoPaths {
         self.private().join("stop")
     }
 
+    pub(crate) fn is_stop_requested(&self) -> bool {
+        self.stop_request().symlink_metadata().is_ok()
+    }
+
     /// Exists while the run is paused.
     pub(crate) fn pause(&self) -> PathBuf {
         self.private().join("paused")

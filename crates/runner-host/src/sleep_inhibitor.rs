@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use runner_core::text::one_line;
 use supervise::executables;
 
 /// Exists if systemd runs this machine.
@@ -41,12 +42,10 @@ impl Drop for SleepInhibitor {
     }
 }
 
-/// How the machine is kept awake during a loop, in a few words.
-pub(crate) fn describe(root: &Path) -> String {
-    match inhibit_words(root, Path::new(SYSTEMD).is_dir()) {
-        Some(words) => format!("{} keeps the machine awake while a loop runs", words.program_name()),
-        None => "the machine may go to sleep during a loop: no systemd or caffeinate here".to_owned(),
-    }
+/// Tries what would keep the machine awake during a loop, and names it. `Err` has why nothing does.
+pub(crate) fn probe(root: &Path) -> Result<String, String> {
+    let words = inhibit_words(root, Path::new(SYSTEMD).is_dir());
+    words.ok_or("no systemd or caffeinate here")?.probe()
 }
 
 /// The command that keeps the machine awake while `cat` reads.
@@ -69,6 +68,16 @@ impl InhibitCommand {
         words.extend(options.iter().map(std::ffi::OsString::from));
         words.push(cat.as_os_str().to_owned());
         Self(words)
+    }
+
+    /// Runs it once. It ends at once, because the input of `cat` is empty.
+    fn probe(&self) -> Result<String, String> {
+        let name = self.program_name();
+        let (program, arguments) = self.0.split_first().ok_or("there is no program for it")?;
+        match executables::probe(Path::new(program), arguments) {
+            Ok(()) => Ok(format!("{name} keeps the machine awake while a loop runs")),
+            Err(why) => Err(format!("{name} does not work: {}", one_line(&why))),
+        }
     }
 
     fn program_name(&self) -> String {
@@ -112,6 +121,13 @@ mod tests {
         let process = format!("/proc/{}", child.id());
         drop(SleepInhibitor(Some(child)));
         assert!(!Path::new(&process).exists());
+    }
+
+    #[test]
+    fn a_program_that_fails_keeps_nothing_awake() {
+        let probe = |script: &str| InhibitCommand(["sh", "-c", script].map(Into::into).to_vec()).probe();
+        assert_eq!(probe("cat").unwrap(), "sh keeps the machine awake while a loop runs");
+        assert_eq!(probe("echo no logind >&2; exit 1").unwrap_err(), "sh does not work: no logind");
     }
 
     #[test]

@@ -10,10 +10,10 @@ use std::path::Path;
 use runner_core::detect::command_line;
 use runner_core::layout::Doc;
 use runner_core::model::id::RunId;
-use runner_core::runs::identity::IdentityError;
 use runner_core::runs::import::InsertError;
 use runner_host::Error;
 use runner_host::UserError;
+use runner_host::ops::pull_request::PullRequestError;
 use serde_json::{Value, json};
 
 use self::plan_advice::{edit_error_advice, insert_error_advice, start_error_advice};
@@ -92,6 +92,8 @@ impl CommandError {
         let exit = match &error {
             // An agent broke the repository, not the user's input.
             Error::Refused(UserError::GitFolderGone(_) | UserError::CrashLoop { .. }) => CommandExit::FAILURE,
+            // A program or a server failed.
+            Error::Refused(UserError::PullRequest(PullRequestError::Failed { .. })) => CommandExit::FAILURE,
             Error::Refused(_) => CommandExit::REFUSED,
             Error::Locked { .. }
             | Error::Io { .. }
@@ -372,7 +374,9 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
         UserError::GitFolderGone(_) => {
             advice("git_folder_gone", "find out what happened to it before you run anything else")
         }
-        UserError::Identity { error, newest } => identity_advice(error, newest.as_ref()),
+        UserError::Identity { error, newest, worktree } => {
+            identity_advice(error.run().or(newest.as_ref()), worktree.as_deref())
+        }
         UserError::RunnerChanged { paths, .. } => {
             advice("runner_changed", "commit the changes with 'runner start', or undo them with git")
                 .with_details(paths.clone())
@@ -458,15 +462,14 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
 }
 
 /// `runner start` fixes every error of identity. If there is a run, the user more likely wants to go on with it.
-fn identity_advice(error: &IdentityError, newest: Option<&RunId>) -> ErrorAdvice {
-    let run = match error {
-        IdentityError::WrongBranch { run, .. } => Some(run),
-        IdentityError::ProtectedBranch(_)
-        | IdentityError::NoGitignore
-        | IdentityError::NoRun
-        | IdentityError::OtherGoal { .. } => newest,
+fn identity_advice(run: Option<&RunId>, worktree: Option<&Path>) -> ErrorAdvice {
+    let command = |run: &RunId| match worktree {
+        Some(worktree) => {
+            command_line(&["runner", "-C", &worktree.to_string_lossy(), "loop"].map(str::to_owned))
+        }
+        None => format!("runner switch {run}"),
     };
-    let hints = run.map(|run| format!("to continue run `{run}`: runner switch {run}"));
+    let hints = run.map(|run| format!("to continue run `{run}`: {}", command(run)));
     ErrorAdvice { code: "identity", details: Vec::new(), hints: hints.into_iter().collect() }
 }
 

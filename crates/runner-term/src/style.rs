@@ -1,5 +1,6 @@
 //! Terminal styling: colours, glyphs and text widths.
 
+use std::borrow::Cow;
 use std::io::IsTerminal;
 
 use anstyle::{AnsiColor, Style};
@@ -10,6 +11,10 @@ use crate::global_args::GlobalArgs;
 
 /// The width of a terminal that reports none.
 const DEFAULT_WIDTH: usize = 80;
+
+/// The characters beyond ASCII in the runner's own words, with what an ASCII terminal shows. Glyphs have their own
+/// replacements.
+const ASCII_WORDS: [(char, &str); 3] = [('…', "..."), ('→', "->"), ('–', "-")];
 
 /// Whether the locale allows characters beyond ASCII.
 fn is_unicode_locale() -> bool {
@@ -161,10 +166,26 @@ impl Styler {
         self.paint(label.tone.into(), self.glyph(label.symbol.into()))
     }
 
+    /// The text as this terminal can show it: the runner's own words in ASCII if the locale allows nothing else.
+    pub fn displayable<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.unicode || text.is_ascii() {
+            return Cow::Borrowed(text);
+        }
+        let mut shown = String::with_capacity(text.len());
+        for c in text.chars() {
+            match ASCII_WORDS.iter().find(|(word, _)| *word == c) {
+                Some((_, ascii)) => shown.push_str(ascii),
+                None => shown.push(c),
+            }
+        }
+        Cow::Owned(shown)
+    }
+
     /// Shortens a text to at most `cells` cells; an ellipsis marks the cut.
     pub fn fit(&self, text: &str, cells: usize) -> String {
+        let text = self.displayable(text);
         if text.width() <= cells {
-            return text.to_owned();
+            return text.into_owned();
         }
         let cut = self.glyph(Glyph::Cut);
         let mut free = cells.saturating_sub(cut.width());
@@ -183,18 +204,30 @@ impl Styler {
     /// Breaks a text between words so that it fits the terminal behind `indent` cells. Each line but the first starts
     /// with that many spaces.
     pub fn wrap(&self, text: &str, indent: usize) -> String {
-        self.wrap_parts(text.split(' '), indent)
+        self.wrap_behind(text, indent, indent)
     }
 
-    /// The same without breaking commands, which would not be copyable then: text in quotes, and what follows a colon up to
-    /// the end.
+    /// The same for a text behind `used` cells of the first line.
+    pub fn wrap_behind(&self, text: &str, used: usize, indent: usize) -> String {
+        self.wrap_parts(self.displayable(text).split(' '), used, indent)
+    }
+
+    /// Wraps without breaking commands, which would not be copyable then: text in quotes, and what follows a colon up to
+    /// a comma or the end.
     pub fn wrap_commands(&self, text: &str, indent: usize) -> String {
-        self.wrap_parts(unbroken_parts(text).into_iter(), indent)
+        self.wrap_parts(unbroken_parts(&self.displayable(text)).into_iter(), indent, indent)
     }
 
-    fn wrap_parts<'t>(&self, parts: impl Iterator<Item = &'t str>, indent: usize) -> String {
+    /// The same for a text whose first words have a role of their own.
+    pub fn wrap_headed(&self, role: TextRole, head: &str, rest: &str, indent: usize) -> String {
+        let wrapped = self.wrap_commands(&format!("{head} {rest}"), indent);
+        let painted = wrapped.strip_prefix(head).map(|rest| format!("{}{rest}", self.paint(role, head)));
+        // Without the role if a line breaks within the first words.
+        painted.unwrap_or(wrapped)
+    }
+
+    fn wrap_parts<'t>(&self, parts: impl Iterator<Item = &'t str>, mut used: usize, indent: usize) -> String {
         let mut wrapped = String::new();
-        let mut used = indent;
         for word in parts {
             if wrapped.is_empty() {
                 used += word.width();
@@ -213,27 +246,26 @@ impl Styler {
 }
 
 /// Programs that hints name.
-const TYPED: [&str; 8] = ["runner", "git", "cd", "npm", "chmod", "sudo", "codex", "cargo"];
+const TYPED: [&str; 9] = ["runner", "git", "cd", "npm", "chmod", "sudo", "codex", "cargo", "apt-get"];
 
 /// The words of a text, with commands as one part each.
 fn unbroken_parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
     let mut quote: Option<char> = None;
+    let mut is_command = false;
     let mut before = ' ';
     for (at, c) in text.char_indices() {
         let is_opening = matches!(c, '\'' | '`') && matches!(before, ' ' | '(');
         match quote {
             Some(open) if c == open => quote = None,
             None if is_opening => quote = Some(c),
-            None if c == ' ' => {
+            None if c == ' ' && (!is_command || before == ',') => {
                 parts.extend(text.get(start..at));
                 start = at + 1;
                 let rest = text.get(start..).unwrap_or_default();
                 let program = rest.split(' ').next().unwrap_or_default();
-                if before == ':' && TYPED.contains(&program) {
-                    break;
-                }
+                is_command = before == ':' && TYPED.contains(&program);
             }
             Some(_) | None => {}
         }
@@ -265,6 +297,30 @@ mod tests {
         assert_eq!(styler.wrap("one two three", 4), "one two\n    three");
         assert_eq!(styler.wrap("longer-than-that x", 4), "longer-than-that\n    x");
         assert_eq!(styler.wrap("", 4), "");
+        assert_eq!(styler.wrap_behind("one two three", 8, 2), "one\n  two three");
+    }
+
+    #[test]
+    fn first_words_of_a_wrapped_text_are_painted_alone() {
+        let styler = Styler { colour: true, ..Styler::plain(16) };
+        let text = styler.wrap_headed(TextRole::Good, "all good:", "one two three", 2);
+        assert_eq!(text, "\u{1b}[32mall good:\u{1b}[0m one\n  two three");
+        let broken = styler.wrap_headed(TextRole::Good, "words that need two lines:", "one", 2);
+        assert_eq!(broken, "words that\n  need two\n  lines: one");
+    }
+
+    #[test]
+    fn own_words_are_ascii_without_a_unicode_locale() {
+        let unicode = Styler::plain(80);
+        let ascii = Styler { unicode: false, width: 24, ..unicode.clone() };
+        let text = "runner answer 1 \"…\"";
+        assert_eq!(unicode.displayable(text), text);
+        assert_eq!(ascii.displayable(text), "runner answer 1 \"...\"");
+        assert_eq!(ascii.fit("a → b", 80), "a -> b");
+        assert_eq!(ascii.fit("a … b", 5), "a ..~");
+        assert_eq!(ascii.wrap("one … two", 0), "one ... two");
+        assert_eq!(ascii.wrap_commands("type: runner note \"…\"", 0), "type: runner note \"...\"");
+        assert_eq!(ascii.displayable("naïve 日本"), "naïve 日本");
     }
 
     #[test]
@@ -277,6 +333,10 @@ mod tests {
         assert_eq!(
             styler.wrap_commands("to go on: runner switch a-very-long-name", 6),
             "to go on:\n      runner switch a-very-long-name"
+        );
+        assert_eq!(
+            styler.wrap_commands("go back: git switch the-other-branch, or take another: runner runs", 0),
+            "go back:\ngit switch the-other-branch,\nor take another:\nrunner runs"
         );
         assert_eq!(styler.wrap_commands("it's a: word", 0), "it's a: word");
     }

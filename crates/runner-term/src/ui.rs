@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use crate::error::CommandError;
-use crate::global_args::{ColorChoice, GlobalArgs};
+use crate::global_args::GlobalArgs;
 use crate::output::{CommandExit, CommandOutput};
 use crate::style::{Glyph, Styler, TextRole};
 
@@ -48,7 +48,7 @@ impl Ui {
     pub fn print(&self, output: &dyn CommandOutput) -> ExitCode {
         match self.format {
             OutputFormat::Human => {
-                let text = output.human(&self.styler);
+                let text = self.render(output);
                 let was_paged = output.is_long() && self.uses_pager && crate::pager::show(&text);
                 if !was_paged {
                     write_stdout(&text);
@@ -91,7 +91,7 @@ impl Ui {
 
     /// The text that a terminal would show.
     pub fn render(&self, output: &dyn CommandOutput) -> String {
-        output.human(&self.styler)
+        self.styler.displayable(&output.human(&self.styler)).into_owned()
     }
 
     /// The styler for standard output at the terminal's current width.
@@ -107,7 +107,7 @@ impl Ui {
     /// Prints an event while a command runs.
     pub fn print_now(&self, event: &dyn CommandOutput) {
         match self.format {
-            OutputFormat::Human => write_stdout(&event.human(&self.styler)),
+            OutputFormat::Human => write_stdout(&self.render(event)),
             OutputFormat::Json => write_stdout(&format!("{}\n", event.json())),
             OutputFormat::KeyValues => {
                 for line in event.key_values() {
@@ -170,7 +170,7 @@ impl Ui {
         if !self.can_ask() {
             return None;
         }
-        write_stdout(question);
+        write_stdout(&self.styler.displayable(question));
         let mut answer = String::new();
         let count = io::stdin().read_line(&mut answer).ok()?;
         if count == 0 {
@@ -185,7 +185,7 @@ impl Ui {
         if self.error_format == OutputFormat::Json {
             write_stderr(&format!("{:#}\n", error.json()));
         } else {
-            write_stderr(&error.render(&self.error_styler));
+            write_stderr(&self.error_styler.displayable(&error.render(&self.error_styler)));
             if io::stderr().is_terminal() {
                 let more = format!("more: runner explain {}", error.code());
                 write_stderr(&format!("{}\n", self.error_styler.paint(TextRole::Faint, &more)));
@@ -211,7 +211,9 @@ impl Drop for StatusLine<'_> {
 pub fn print_clap_error(error: &clap::Error) -> ExitCode {
     let text = |on_terminal: bool| {
         let text = error.render();
-        if ColorChoice::Auto.is_used(on_terminal) { text.ansi().to_string() } else { text.to_string() }
+        let styler = Styler::new(&GlobalArgs::default(), on_terminal);
+        let text = if styler.is_coloured() { text.ansi().to_string() } else { text.to_string() };
+        styler.displayable(&text).into_owned()
     };
     if error.use_stderr() {
         write_stderr(&text(io::stderr().is_terminal()));

@@ -11,7 +11,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use runner_core::model::id::RunId;
 use runner_host::view::known_names::run_names;
 use runner_term::completion::{self, Candidate};
-use runner_term::help_pages::with_compact_help;
+use runner_term::help_pages::with_terminal_help;
 use runner_term::{ColorChoice, CommandError, CommandExit, GlobalArgs, Ui, print_clap_error};
 use serde_json::json;
 use supervise::executables::show_in_browser;
@@ -150,7 +150,7 @@ enum ExportFormat {
 }
 
 fn parse() -> Result<UiCli, clap::Error> {
-    let matches = with_compact_help(UiCli::command(), &[]).try_get_matches()?;
+    let matches = with_terminal_help(UiCli::command(), &[]).try_get_matches()?;
     UiCli::from_arg_matches(&matches)
 }
 

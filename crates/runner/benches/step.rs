@@ -19,12 +19,12 @@ use testkit::run_builder::RunBuilder;
 use testkit::test_repo::{TestRepo, run};
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_runner");
-/// Iterations per round: enough to make the program's start-up time negligible.
-const ITERATIONS: usize = 30;
+/// Iterations per round: enough to make the start of a loop, which is as long as two of them, negligible.
+const ITERATIONS: usize = 60;
 /// Objects are on the disk before the branch names them, as in the runner, which syncs them together.
 const FSYNC: &str = "committed,loose-object";
 /// The leaves of a small tree: as many as the rounds of the longest case pass.
-const LEAVES: usize = 300;
+const LEAVES: usize = 310;
 
 struct Case {
     name: &'static str,
@@ -60,7 +60,7 @@ const CASES: [Case; 9] = [
         name: "20 files, small tree",
         files: 20,
         nodes: LEAVES,
-        rounds: 8,
+        rounds: 4,
         against: Against::Floor,
         extra: Extra::Nothing,
         goal: "1.35",
@@ -94,7 +94,7 @@ const CASES: [Case; 9] = [
 /// A room in a small repository.
 const fn small(name: &'static str, extra: Extra) -> Case {
     let against = Against::InPlace { changed_files: 1 };
-    Case { name, files: 20, nodes: extra.nodes(), rounds: 8, against, extra, goal: "+10 ms" }
+    Case { name, files: 20, nodes: extra.nodes(), rounds: 4, against, extra, goal: "+10 ms" }
 }
 
 /// A room in a large repository.

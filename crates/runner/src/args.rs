@@ -23,6 +23,7 @@ mod log;
 mod mcp;
 mod node;
 mod note;
+mod other_words;
 mod pause;
 mod plan;
 mod questions;
@@ -183,9 +184,10 @@ pub(crate) fn command() -> Command {
 }
 
 /// Parses the arguments. The error is a help page, the version or a usage error.
-pub(crate) fn parse(args: Vec<OsString>) -> Result<RunnerCli, clap::Error> {
-    let program = with_typed_commands(RunnerProgram::command(), GROUPS, &args);
-    let matches = program.try_get_matches_from(args)?;
+pub(crate) fn parse(args: &[OsString]) -> Result<RunnerCli, clap::Error> {
+    let program = with_typed_commands(RunnerProgram::command(), GROUPS, args);
+    let matches =
+        program.try_get_matches_from(args).map_err(|error| other_words::suggest_meant(error, args))?;
     let RunnerProgram { global } = RunnerProgram::from_arg_matches(&matches)?;
     Ok(RunnerCli { global, command: RunnerCommand::from_arg_matches(&matches)? })
 }

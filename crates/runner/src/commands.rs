@@ -49,7 +49,7 @@ mod verify;
 use std::path::PathBuf;
 
 use runner_host::ops::config_file::read_config;
-use runner_host::view::run_folder::run_folder;
+use runner_host::view::run_folder::{run_folder, shown_run_folder};
 use runner_term::{CommandError, CommandOutput, GlobalArgs, Ui};
 
 use crate::args::{ChecksArgs, NodeCheckCommand, NodeCommand, RunnerCli, RunnerCommand};
@@ -64,7 +64,6 @@ fn folder_of(cli: &RunnerCli) -> PathBuf {
         | RunnerCommand::Switch(_)
         | RunnerCommand::Clean(_)
         | RunnerCommand::Init(_)
-        | RunnerCommand::Doctor(_)
         | RunnerCommand::Explain(_)
         | RunnerCommand::Demo(_)
         | RunnerCommand::Completions(_)
@@ -74,36 +73,43 @@ fn folder_of(cli: &RunnerCli) -> PathBuf {
         | RunnerCommand::Conformance(_) => dir.to_owned(),
         RunnerCommand::Run(args) if !args.goal.is_empty() => dir.to_owned(),
         RunnerCommand::Land(args) if args.run.is_some() => dir.to_owned(),
-        RunnerCommand::Config(_) if read_config(dir).is_ok_and(|file| file.text.is_some()) => dir.to_owned(),
+        RunnerCommand::Config(_) | RunnerCommand::Doctor(_)
+            if read_config(dir).is_ok_and(|file| file.text.is_some()) =>
+        {
+            dir.to_owned()
+        }
         RunnerCommand::Report(args) => run_folder(dir, args.run.as_deref()),
         RunnerCommand::Log(args) => run_folder(dir, args.run.as_deref()),
         RunnerCommand::Show(args) => run_folder(dir, args.run.as_deref()),
         RunnerCommand::Diff(args) => run_folder(dir, args.run.as_deref()),
+        RunnerCommand::Watch(args) if args.run.as_deref().is_none() => shown_run_folder(dir),
         RunnerCommand::Watch(args) => run_folder(dir, args.run.as_deref()),
         RunnerCommand::Export(args) => run_folder(dir, args.run.as_deref()),
         RunnerCommand::Blame(args) => run_folder(dir, args.run.as_deref()),
         RunnerCommand::Verify(args) => run_folder(dir, args.target.as_deref().or(args.run.as_deref())),
         RunnerCommand::Attest(args) => run_folder(dir, args.target.as_deref().or(args.run.as_deref())),
         RunnerCommand::Replay(args) => run_folder(dir, args.target.as_deref().or(args.run.as_deref())),
-        RunnerCommand::Run(_)
+        RunnerCommand::Tree(_)
+        | RunnerCommand::Select(_)
+        | RunnerCommand::Checks(_)
+        | RunnerCommand::Questions(_)
+        | RunnerCommand::Ui(_) => shown_run_folder(dir),
+        // Where several runs could be meant, it shows the newest, and names its folder in the commands to type.
+        RunnerCommand::Status(_)
+        | RunnerCommand::Run(_)
         | RunnerCommand::Step(_)
         | RunnerCommand::Loop(_)
         | RunnerCommand::Stop(_)
-        | RunnerCommand::Status(_)
-        | RunnerCommand::Tree(_)
-        | RunnerCommand::Select(_)
-        | RunnerCommand::Checks(_)
-        | RunnerCommand::Ui(_)
         | RunnerCommand::Pause(_)
         | RunnerCommand::Resume(_)
         | RunnerCommand::Node(_)
         | RunnerCommand::Plan(_)
-        | RunnerCommand::Questions(_)
         | RunnerCommand::Answer(_)
         | RunnerCommand::Note(_)
         | RunnerCommand::Land(_)
         | RunnerCommand::Validate(_)
-        | RunnerCommand::Config(_) => run_folder(dir, None),
+        | RunnerCommand::Config(_)
+        | RunnerCommand::Doctor(_) => run_folder(dir, None),
     }
 }
 

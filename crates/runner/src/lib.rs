@@ -22,7 +22,7 @@ pub fn main() -> ExitCode {
     if let Some(words) = completion::requested_words(&typed) {
         return complete::complete(&words);
     }
-    let cli = match args::parse(typed) {
+    let cli = match args::parse(&typed) {
         Ok(cli) => cli,
         Err(error) => return print_clap_error(&error),
     };

@@ -149,13 +149,15 @@ impl<'a> LiveDisplay<'a> {
         self.is_over.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn redraw_until_over(&self) {
+    /// Redraws until the loop is over. A stop can be requested from another terminal meanwhile.
+    pub(crate) fn redraw_until_over(&self, is_stop_requested: impl Fn() -> bool) {
         while !self.is_over() {
             std::thread::park_timeout(TICK);
             let Ok(mut view) = self.view.lock() else { return };
             if self.is_over() {
                 return;
             }
+            view.is_stopping |= is_stop_requested();
             if self.ui.is_terminal() {
                 self.redraw(&mut view, "");
             } else if view.last_printed.elapsed() >= HEARTBEAT && view.events.is_none() {
@@ -398,6 +400,23 @@ mod tests {
             for row in rows.chain(other_rows.concat()) {
                 assert!(unicode_width::UnicodeWidthStr::width(row.as_str()) < width, "{width}: {row}");
             }
+        }
+    }
+
+    #[test]
+    fn stop_key_is_acknowledged_on_every_width() {
+        let mut view = LiveView::new(LoopSummary::default());
+        view.summary.leaves = Some(runner_core::model::tree::LeafCount { total: 120, passed: 41 });
+        view.is_stopping = true;
+        let iter = IterationNumber::new(1).unwrap();
+        let attempt = Ordinal { nth: 1, of: 3 };
+        let running = RunningIteration::new(RunId::new("x").unwrap(), iter, "root".to_owned(), attempt);
+        for width in [32, 40, 60, 70, 80, 120] {
+            let rows = running_footer(&view, &running, "", &Styler::plain(width));
+            let row = rows.last().unwrap();
+            assert!(row.contains("stopping after this iteration"), "{width}: {row}");
+            assert!(unicode_width::UnicodeWidthStr::width(row.as_str()) < width, "{width}: {row}");
+            assert_eq!(row.contains("41/120"), width >= 80, "{width}: {row}");
         }
     }
 

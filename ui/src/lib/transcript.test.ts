@@ -32,6 +32,12 @@ describe("a transcript", () => {
     expect(rows.at(-1)?.t).toBe(8000);
   });
 
+  it("shows how long a wait is whose end is a moment", () => {
+    const wait = { agent: "codex", outcome: "usage_limit", secs: 0, until_unix_secs: 72_001 };
+    const waiting = event({ t_ms: 1000, event: "waiting", wait, ends_unix_ms: 72_001_000 });
+    expect(transcriptRows([waiting], []).map((row) => row.title)).toEqual(["Waiting 20:00:00"]);
+  });
+
   it("shows agent events, with later updates at the place of the first", () => {
     const agent = (t: number, value: object) => event({ t_ms: t, event: "agent", iter: 1, seq: 1, ...value });
     const rows = transcriptRows(

@@ -278,13 +278,11 @@ function runnerRow(event: Json): RowParts | null {
     }
     case "committed":
       return { glyph: "●", kind: "end", title: `Committed ${text(event.commit).slice(0, 8)}`, tab: "diff" };
-    case "waiting":
-      return {
-        glyph: "↻",
-        kind: "end",
-        title: `Waiting ${duration((number(object(event.wait).secs) ?? 0) * 1000)}`,
-        tone: "retry",
-      };
+    case "waiting": {
+      const [start, end] = [number(event.t_ms), number(event.ends_unix_ms)];
+      const left = start !== null && end !== null ? Math.max(0, end - start) : null;
+      return { glyph: "↻", kind: "end", title: `Waiting ${duration(left)}`, tone: "retry" };
+    }
     case "stopped":
       return {
         glyph: "⊘",

@@ -7,7 +7,9 @@ use super::launch::{CommandLine, LaunchRequest};
 use super::preset::{add_settings_file, set_key, use_own_home};
 use super::preset_session::{CallEnd, PresetSession, fail, finish, message, reasoning, single};
 use super::provider_error::classify_by_status;
-use super::spec::{AgentSpec, MovableFolder, OutputFormat, PresetLogin, ReportedUsage, Surroundings};
+use super::spec::{
+    AgentSpec, MovableFolder, OutputFormat, PresetLogin, ReportedUsage, SHELL_STARTUP_FILES, Surroundings,
+};
 use super::transcript::{FailureInfo, LineParser, ParsedSession};
 use super::truncate::{self, number, some_text, text};
 
@@ -17,7 +19,13 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     package: "@github/copilot",
     npm_program: "@github/copilot-*/copilot",
     tested_versions: &["1.0.102"],
-    surroundings: Surroundings { login: LOGIN, state_dirs: &[".cache/copilot"], ..Surroundings::NONE },
+    surroundings: Surroundings {
+        login: LOGIN,
+        state_dirs: &[".cache/copilot"],
+        // It runs commands in login shells.
+        hidden_in_home: &SHELL_STARTUP_FILES,
+        ..Surroundings::NONE
+    },
     native: None,
     complete,
     reports: ReportedUsage::Nothing,

@@ -56,9 +56,12 @@ const OFF: [&str; 12] = [
     "GROK_CURSOR_SKILLS_ENABLED",
 ];
 
-/// It loads plugins and variables of Claude Code whatever its settings say.
-const SURROUNDINGS: Surroundings =
-    Surroundings { login: LOGIN, hidden_in_home: &[".agents", ".claude", ".cursor"], ..Surroundings::NONE };
+/// It loads plugins and variables of Claude Code whatever its settings say, and reads the start-up files of the shell for its commands.
+const SURROUNDINGS: Surroundings = Surroundings {
+    login: LOGIN,
+    hidden_in_home: &[".agents", ".claude", ".cursor", ".bash_profile", ".bash_login", ".profile", ".bashrc"],
+    ..Surroundings::NONE
+};
 
 const LOGIN: PresetLogin = PresetLogin {
     key_variables: &["XAI_API_KEY"],

@@ -58,6 +58,10 @@ impl AgentSpec {
     }
 }
 
+/// The files in the user's home that a login shell of bash reads, or that a program reads for it. zsh looks for its own in the folder
+/// of the session that `ZDOTDIR` names.
+pub const SHELL_STARTUP_FILES: [&str; 4] = [".bash_profile", ".bash_login", ".profile", ".bashrc"];
+
 /// What a program needs from the machine, and what it would load from home and repository.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings {

@@ -23,6 +23,31 @@ pub struct ConfigKey {
     form: ValueForm,
 }
 
+/// Words that people type for a key whose name is not like them.
+const OTHER_WORDS: &[(&str, &str)] = &[
+    ("agent", "executor.kind"),
+    ("attempts", "max_attempts_default"),
+    ("budget", "budget.run_usd"),
+    ("cost", "budget.run_usd"),
+    ("executor", "executor.kind"),
+    ("guard", "guard.command"),
+    ("hooks", "hooks.on_stop"),
+    ("max_attempts", "max_attempts_default"),
+    ("max_cost", "budget.run_usd"),
+    ("notify", "notify.desktop"),
+    ("provider", "executor.kind"),
+    ("reasoning", "executor.effort"),
+    ("review", "review.kind"),
+    ("reviewer", "review.kind"),
+    ("test", "guard.command"),
+    ("test_command", "guard.command"),
+    ("tests", "guard.command"),
+    ("thinking", "executor.effort"),
+    ("time_limit", "iteration_timeout_secs"),
+    ("timeout", "iteration_timeout_secs"),
+    ("tokens", "budget.run_tokens"),
+];
+
 /// How a value is written on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ValueForm {
@@ -79,8 +104,9 @@ impl Config {
         }
         let names: Vec<&str> = keys.iter().map(|key| key.name.as_str()).collect();
         // `model` for `executor.model`.
-        let by_end = keys.iter().find(|key| key.name.rsplit('.').next() == Some(name));
-        let nearest = by_end.map(|key| key.name.clone()).or_else(|| nearest(name, &names).map(str::to_owned));
+        let by_end = names.iter().copied().find(|known| known.rsplit('.').next() == Some(name));
+        let by_meaning = || OTHER_WORDS.iter().find(|(word, _)| *word == name).map(|(_, key)| *key);
+        let nearest = by_end.or_else(by_meaning).or_else(|| nearest(name, &names)).map(str::to_owned);
         Err(SetKeyError::UnknownKey { key: name.to_owned(), nearest })
     }
 
@@ -124,37 +150,46 @@ impl ConfigKey {
     }
 }
 
-/// A new value for a key.
+/// A new value for a key, or its removal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyEdit {
     name: String,
-    literal: String,
+    /// The value as the file has it. None removes the key, so that it has its default.
+    literal: Option<String>,
 }
 
 impl KeyEdit {
-    /// The value that these words of the command line mean.
+    /// The value that these words of the command line mean. One empty word removes the key.
     pub fn from_words(name: &str, words: &[String]) -> Result<Self, SetKeyError> {
         let key = Config::find_key(name)?;
-        Ok(Self { literal: key.literal(words)?, name: key.name })
+        let literal = match words {
+            [word] if word.is_empty() => None,
+            words => Some(key.literal(words)?),
+        };
+        Ok(Self { name: key.name, literal })
     }
 
     pub fn from_value(name: &str, value: &Value) -> Result<Self, SetKeyError> {
-        Ok(Self { name: Config::find_key(name)?.name, literal: toml_text(value) })
+        Ok(Self { name: Config::find_key(name)?.name, literal: Some(toml_text(value)) })
     }
 }
 
-/// The file with these keys set. Comments, order and all other bytes stay as they are. Keys that need each other are set
-/// together: only the result must be valid.
+/// The file with these keys set or removed. Comments, order and all other bytes stay as they are. Keys that need each other
+/// are set together: only the result must be valid.
 pub fn edit_keys(text: &str, edits: &[KeyEdit]) -> Result<String, SetKeyError> {
     Config::decode(text.as_bytes()).map_err(SetKeyError::Invalid)?;
     let mut new = text.to_owned();
     for KeyEdit { name, literal } in edits {
-        refuse_bad_literal(literal)?;
         let (table, key) = name.split_once('.').unwrap_or(("", name));
-        // A line that landed in another table, or inside of a string, is valid too.
-        new = edited(&new, table, key, literal)
-            .filter(|new| is_set_to(new, table, key, literal))
-            .ok_or_else(|| SetKeyError::Layout(name.clone()))?;
+        let edited = match literal {
+            Some(literal) => {
+                refuse_bad_literal(literal)?;
+                // A line that landed in another table, or inside of a string, is valid too.
+                edited(&new, table, key, literal).filter(|new| is_set_to(new, table, key, literal))
+            }
+            None => removed(&new, table, key),
+        };
+        new = edited.ok_or_else(|| SetKeyError::Layout(name.clone()))?;
     }
     Config::decode(new.as_bytes()).map_err(SetKeyError::Invalid)?;
     Ok(new)
@@ -197,6 +232,31 @@ fn edited(text: &str, table: &str, key: &str, literal: &str) -> Option<String> {
     };
     let separator = if at == 0 || text.get(..at)?.ends_with('\n') { "" } else { "\n" };
     Some(format!("{}{separator}{line}{}", text.get(..at)?, text.get(at..)?))
+}
+
+/// The text without the lines of a key; none if they hold more than this key.
+fn removed(text: &str, table: &str, key: &str) -> Option<String> {
+    let document = DeTable::parse(text).ok()?.into_inner();
+    let keys = if table.is_empty() { Some(&document) } else { table_in(&document, table) };
+    let Some(value) = keys.and_then(|keys| value_in(keys, key)) else { return Some(text.to_owned()) };
+    let span = value.span();
+    let start = text.get(..span.start)?.rfind('\n').map_or(0, |end| end + 1);
+    let end = text.get(span.end..)?.find('\n').map_or(text.len(), |rest| span.end + rest + 1);
+    let new = format!("{}{}", text.get(..start)?, text.get(end..)?);
+    (without_key(&new, table, key)? == without_key(text, table, key)?).then_some(new)
+}
+
+/// What the text means apart from a key. An empty table means the same as none.
+fn without_key(text: &str, table: &str, key: &str) -> Option<Value> {
+    let mut document = toml::from_str::<Value>(text).ok()?;
+    let keys = if table.is_empty() { Some(&mut document) } else { document.get_mut(table) };
+    if let Some(keys) = keys.and_then(Value::as_object_mut) {
+        keys.shift_remove(key);
+    }
+    if let Some(tables) = document.as_object_mut() {
+        tables.retain(|_, value| value.as_object().is_none_or(|keys| !keys.is_empty()));
+    }
+    Some(document)
 }
 
 fn value_in<'t, 'i>(table: &'t DeTable<'i>, key: &str) -> Option<&'t Spanned<DeValue<'i>>> {
@@ -276,6 +336,16 @@ mod tests {
 
     fn set(text: &str, key: &str, values: &[&str]) -> String {
         edit_keys(text, &[KeyEdit::from_words(key, &words(values)).unwrap()]).unwrap()
+    }
+
+    #[test]
+    fn other_words_lead_to_keys_that_exist() {
+        for (word, key) in OTHER_WORDS {
+            assert!(Config::find_key(key).is_ok(), "{key}");
+            let nearest = Some((*key).to_owned());
+            let expected = SetKeyError::UnknownKey { key: (*word).to_owned(), nearest };
+            assert_eq!(Config::find_key(word), Err(expected));
+        }
     }
 
     #[test]
@@ -364,6 +434,27 @@ mod tests {
         assert!(matches!(edit_keys("", std::slice::from_ref(&kind)), Err(SetKeyError::Invalid(_))));
         let both = edit_keys(&Config::documented_file(), &[kind, edit("executor.preset", "pi")]).unwrap();
         assert_eq!(Config::decode(both.as_bytes()).unwrap().executor.label(), "command:pi");
+    }
+
+    #[test]
+    fn an_empty_word_removes_a_key() {
+        let file = "# mine\nmax_iterations = 3 # few\n\n[executor] # ours\nkind = \"command\"\ncommand = [\n  \"sh\",\n] # all\n\n[guard]\nbaseline = true\n";
+        let edit = |key: &str, value: &str| KeyEdit::from_words(key, &words(&[value])).unwrap();
+        let codex = edit_keys(file, &[edit("executor.kind", "codex"), edit("executor.command", "")]).unwrap();
+        assert_eq!(
+            codex,
+            file.replace("\"command\"\n", "\"codex\"\n").replace("command = [\n  \"sh\",\n] # all\n", "")
+        );
+        assert_eq!(set(file, "max_iterations", &[""]), file.replace("max_iterations = 3 # few\n", ""));
+        assert_eq!(set(file, "guard.baseline", &[""]), file.replace("baseline = true\n", ""));
+        assert_eq!(set(file, "executor.model", &[""]), file, "it is not there");
+        assert_eq!(set("guard.baseline = true", "guard.baseline", &[""]), "");
+        assert_eq!(set("guard = { baseline = true }\n", "guard.baseline", &[""]), "");
+        let inline = "guard = { baseline = true, network = false }\n";
+        let error = edit_keys(inline, &[edit("guard.baseline", "")]).unwrap_err();
+        assert_eq!(error, SetKeyError::Layout("guard.baseline".to_owned()));
+        let error = edit_keys(file, &[edit("executor.command", "")]).unwrap_err();
+        assert!(matches!(error, SetKeyError::Invalid(_)), "kind = \"command\" needs it");
     }
 
     #[test]

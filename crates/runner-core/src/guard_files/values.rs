@@ -1,11 +1,15 @@
 //! Values in JSON and TOML files: comparing one between two versions of a file, and restoring it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::model::protection::{FileEntry, Protection};
 use crate::model::repo_path::RepoPath;
+use crate::text::offset_in;
 
 /// The value of an entry in a file, as text; `None` if it has none. A file that cannot be parsed is its own value, so that any
 /// change of it counts.
@@ -62,12 +66,65 @@ pub fn restored_entries(entries: &[&FileEntry], before: Option<&[u8]>, after: &[
             None => drop(folder.shift_remove(last)),
         }
     }
+    if let Some(text) = spliced_entries(entries, before?, after)
+        && serde_json::from_str::<Value>(&text).is_ok_and(|document| document == new)
+    {
+        return Some(text.into_bytes());
+    }
     let mut bytes = Vec::new();
     let indent = indent_of(after);
     let mut serializer = Serializer::with_formatter(&mut bytes, PrettyFormatter::with_indent(&indent));
     new.serialize(&mut serializer).ok()?;
     bytes.push(b'\n');
     Some(bytes)
+}
+
+/// A JSON file with these entries as they were before, and every other byte as it is; `None` if it has no place for one.
+fn spliced_entries(entries: &[&FileEntry], before: &[u8], after: &[u8]) -> Option<String> {
+    let before = std::str::from_utf8(before).ok()?;
+    let after = std::str::from_utf8(after).ok()?.to_owned();
+    entries.iter().try_fold(after, |text, entry| spliced(before, &text, &entry.keys))
+}
+
+fn spliced(before: &str, after: &str, keys: &[String]) -> Option<String> {
+    let (last, parents) = keys.split_last()?;
+    let parent = raw_at(after, parents)?;
+    let members = members_of(parent)?;
+    let start = |part: &RawValue| offset_in(after, part.get());
+    let end = |part: &RawValue| start(part) + part.get().len();
+    let opened = start(parent) + 1;
+    let (from, to, new) = match (members.get(last).copied(), raw_at(before, keys)) {
+        (None, None) => return Some(after.to_owned()),
+        (Some(value), Some(old)) => (start(value), end(value), old.get().to_owned()),
+        (None, Some(old)) => {
+            let at = members.values().copied().map(end).max()?;
+            let rest = after.get(opened..)?;
+            let space = rest.get(..rest.len() - rest.trim_start().len())?;
+            (at, at, format!(",{space}{}: {}", Value::from(last.as_str()), old.get()))
+        }
+        (Some(value), None) => {
+            let ends = members.values().copied().map(end);
+            match ends.filter(|end| *end <= start(value)).max() {
+                // With the comma before it.
+                Some(previous) => (previous, end(value), String::new()),
+                None => {
+                    let rest = after.get(end(value)..)?.trim_start();
+                    (opened, offset_in(after, rest.strip_prefix(',').unwrap_or(rest)), String::new())
+                }
+            }
+        }
+    };
+    Some(format!("{}{new}{}", after.get(..from)?, after.get(to..)?))
+}
+
+/// The text of a value in a JSON text.
+fn raw_at<'t>(text: &'t str, keys: &[String]) -> Option<&'t RawValue> {
+    let document: &RawValue = serde_json::from_str(text).ok()?;
+    keys.iter().try_fold(document, |object, key| members_of(object)?.remove(key))
+}
+
+fn members_of(object: &RawValue) -> Option<BTreeMap<String, &RawValue>> {
+    serde_json::from_str(object.get()).ok()
 }
 
 fn is_toml(entry: &FileEntry) -> bool {
@@ -134,5 +191,37 @@ mod tests {
         assert_eq!(restored_entries(&[&entry("a.toml", &["x"])], Some(b"x = 1"), b"x = 2"), None);
         let without = restored_entries(&[&test], Some(before), b"{}").unwrap();
         assert_eq!(entry_value(&test, Some(&without)).as_deref(), Some("\"jest\""), "{without:?}");
+    }
+
+    #[test]
+    fn restored_file_keeps_the_form_that_it_has() {
+        let test = entry("package.json", &["scripts", "test"]);
+        let before = r#"{"scripts": {"test": "jest"}}"#;
+        for (after, expected) in [
+            (
+                r#"{"name":"ä",  "scripts":{"test":"true","dev":"vite"}}"#,
+                r#"{"name":"ä",  "scripts":{"test":"jest","dev":"vite"}}"#,
+            ),
+            (
+                "{\n\t\"scripts\": {\n\t\t\"dev\": \"a\\\"}\"\n\t}\n}",
+                "{\n\t\"scripts\": {\n\t\t\"dev\": \"a\\\"}\",\n\t\t\"test\": \"jest\"\n\t}\n}",
+            ),
+        ] {
+            let restored = restored_entries(&[&test], Some(before.as_bytes()), after.as_bytes()).unwrap();
+            assert_eq!(String::from_utf8(restored).unwrap(), expected);
+        }
+        let before = Some(&b"{}"[..]);
+        for (after, expected) in [
+            (r#"{"scripts": { "test": 1, "a": 2 }}"#, r#"{"scripts": { "a": 2 }}"#),
+            (r#"{"scripts": { "a": 2, "test": 1 }}"#, r#"{"scripts": { "a": 2 }}"#),
+            (r#"{"scripts": { "a": 2, "test": 1 , "b": 3}}"#, r#"{"scripts": { "a": 2 , "b": 3}}"#),
+            (r#"{"scripts": { "test": 1 }}"#, r#"{"scripts": {}}"#),
+        ] {
+            let restored = restored_entries(&[&test], before, after.as_bytes()).unwrap();
+            assert_eq!(String::from_utf8(restored).unwrap(), expected);
+        }
+        let twice =
+            restored_entries(&[&test], before, br#"{"scripts": {"test": 1, "a": 2, "test": 3}}"#).unwrap();
+        assert_eq!(entry_value(&test, Some(&twice)), None, "a key that is there twice");
     }
 }

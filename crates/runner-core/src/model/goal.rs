@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use self::front_matter::{FrontMatterId, KeySlot};
 use crate::model::id::{IdError, RunId};
-use crate::text::{head, one_line};
+use crate::text::{head, one_line, shortened};
 
 /// The template that `runner init` writes.
 pub const TEMPLATE: &str = "\
@@ -165,7 +165,7 @@ impl GoalSummary {
         } else {
             format!("{} […]\n\nThe full goal is in .runner/GOAL.md.", head(body, GOAL_BYTES_MAX).trim_end())
         };
-        Self { title: head(&title, TITLE_BYTES_MAX).to_owned(), goal, acceptance: outline.acceptance }
+        Self { title: shortened(&title, TITLE_BYTES_MAX), goal, acceptance: outline.acceptance }
     }
 }
 
@@ -332,6 +332,6 @@ mod tests {
         let text = "é".repeat(3_000);
         let summary = Goal::parse(text.as_bytes()).unwrap().summary();
         assert!(summary.goal.len() < 2_100 && summary.goal.ends_with("GOAL.md."));
-        assert!(summary.title.len() <= 120);
+        assert!(summary.title.len() <= 120 && summary.title.ends_with('…'), "{}", summary.title);
     }
 }

@@ -22,10 +22,11 @@ use crate::model::protection::Protection;
 use crate::model::ratchet::Ratchet;
 use crate::model::repo_path::RepoPath;
 use crate::model::review::ReviewState;
-use crate::step::{Outcome, RoomLevel, SessionMode, UsageLimit, Wait};
+use crate::step::{Outcome, OutcomeClass, RoomLevel, SessionMode, UsageLimit, Wait};
 use crate::strict::{
     BoundedInt, DocumentProblem, FieldReader, canonical_json, decode_utf8, word, word_or_null,
 };
+use crate::text::one_line;
 
 /// The guard's result in an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -368,6 +369,20 @@ impl RunState {
     /// What to show about the last iteration: why the guard could not be started, or else the summary.
     pub fn last_note(&self) -> Option<&str> {
         self.guard_error.as_deref().or(self.last_summary.as_deref())
+    }
+
+    /// The same on one line. Several findings of the runner's, one on each line, are separated by semicolons.
+    pub fn last_note_line(&self) -> String {
+        let note = self.last_note().unwrap_or_default();
+        let are_findings = self.last_outcome.is_some_and(|outcome| {
+            outcome.class() != OutcomeClass::Answered
+                || matches!(outcome, Outcome::RuleViolation | Outcome::InvalidTree)
+        });
+        if !are_findings {
+            return one_line(note);
+        }
+        let findings: Vec<String> = note.lines().map(one_line).filter(|line| !line.is_empty()).collect();
+        findings.join("; ")
     }
 
     /// The last session on a node.

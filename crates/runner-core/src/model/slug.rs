@@ -37,22 +37,86 @@ enum LetterCase {
     Kept,
 }
 
-/// The valid characters of a text, its words joined by dashes.
+/// The valid characters of a text, its words joined by dashes. Other letters of a word are left out.
 fn words(text: &str, letters: LetterCase) -> String {
     let mut id = String::new();
     for letter in text.chars() {
         let is_kept = letters == LetterCase::Kept && matches!(letter, '.' | '_');
         if letter.is_ascii_alphanumeric() || is_kept {
-            id.push(if letters == LetterCase::Lower { letter.to_ascii_lowercase() } else { letter });
-        } else if !id.is_empty() && !id.ends_with('-') && letter != '\'' {
+            id.push(letter);
+        } else if let Some(latin) = basic_latin(letter) {
+            id.push_str(latin);
+        } else if !id.is_empty() && !id.ends_with('-') && !is_in_word(letter) {
             id.push('-');
         }
+    }
+    if letters == LetterCase::Lower {
+        id.make_ascii_lowercase();
     }
     if let Some(head) = id.get(..=BYTES_MAX) {
         let cut = head.rfind('-').filter(|at| *at > BYTES_MAX / 2);
         id.truncate(cut.unwrap_or(BYTES_MAX));
     }
     id.trim_matches(['-', '.']).to_owned()
+}
+
+/// Whether a character without a place in an id does not end a word: other scripts, apostrophes and combining accents.
+fn is_in_word(letter: char) -> bool {
+    letter.is_alphanumeric() || matches!(letter, '\'' | '’' | '\u{300}'..='\u{36f}')
+}
+
+/// A letter of Latin-1 or Latin Extended-A without its diacritic.
+fn basic_latin(letter: char) -> Option<&'static str> {
+    Some(match letter {
+        'À'..='Å' | 'Ā' | 'Ă' | 'Ą' => "A",
+        'à'..='å' | 'ā' | 'ă' | 'ą' => "a",
+        'Æ' => "AE",
+        'æ' => "ae",
+        'Ç' | 'Ć' | 'Ĉ' | 'Ċ' | 'Č' => "C",
+        'ç' | 'ć' | 'ĉ' | 'ċ' | 'č' => "c",
+        'Ð' | 'Ď' | 'Đ' => "D",
+        'ð' | 'ď' | 'đ' => "d",
+        'È'..='Ë' | 'Ē' | 'Ĕ' | 'Ė' | 'Ę' | 'Ě' => "E",
+        'è'..='ë' | 'ē' | 'ĕ' | 'ė' | 'ę' | 'ě' => "e",
+        'Ĝ' | 'Ğ' | 'Ġ' | 'Ģ' => "G",
+        'ĝ' | 'ğ' | 'ġ' | 'ģ' => "g",
+        'Ĥ' | 'Ħ' => "H",
+        'ĥ' | 'ħ' => "h",
+        'Ì'..='Ï' | 'Ĩ' | 'Ī' | 'Ĭ' | 'Į' | 'İ' => "I",
+        'ì'..='ï' | 'ĩ' | 'ī' | 'ĭ' | 'į' | 'ı' => "i",
+        'Ĳ' => "IJ",
+        'ĳ' => "ij",
+        'Ĵ' => "J",
+        'ĵ' => "j",
+        'Ķ' => "K",
+        'ķ' | 'ĸ' => "k",
+        'Ĺ' | 'Ļ' | 'Ľ' | 'Ŀ' | 'Ł' => "L",
+        'ĺ' | 'ļ' | 'ľ' | 'ŀ' | 'ł' => "l",
+        'Ñ' | 'Ń' | 'Ņ' | 'Ň' | 'Ŋ' => "N",
+        'ñ' | 'ń' | 'ņ' | 'ň' | 'ŉ' | 'ŋ' => "n",
+        'Ò'..='Ö' | 'Ø' | 'Ō' | 'Ŏ' | 'Ő' => "O",
+        'ò'..='ö' | 'ø' | 'ō' | 'ŏ' | 'ő' => "o",
+        'Œ' => "OE",
+        'œ' => "oe",
+        'Ŕ' | 'Ŗ' | 'Ř' => "R",
+        'ŕ' | 'ŗ' | 'ř' => "r",
+        'Ś' | 'Ŝ' | 'Ş' | 'Š' => "S",
+        'ś' | 'ŝ' | 'ş' | 'š' | 'ſ' => "s",
+        'ß' => "ss",
+        'Ţ' | 'Ť' | 'Ŧ' => "T",
+        'ţ' | 'ť' | 'ŧ' => "t",
+        'Þ' => "TH",
+        'þ' => "th",
+        'Ù'..='Ü' | 'Ũ' | 'Ū' | 'Ŭ' | 'Ů' | 'Ű' | 'Ų' => "U",
+        'ù'..='ü' | 'ũ' | 'ū' | 'ŭ' | 'ů' | 'ű' | 'ų' => "u",
+        'Ŵ' => "W",
+        'ŵ' => "w",
+        'Ý' | 'Ŷ' | 'Ÿ' => "Y",
+        'ý' | 'ÿ' | 'ŷ' => "y",
+        'Ź' | 'Ż' | 'Ž' => "Z",
+        'ź' | 'ż' | 'ž' => "z",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -73,6 +137,23 @@ mod tests {
         assert_eq!(id(&format!("{} {}", "w".repeat(24), "v".repeat(60))).len(), 48, "too early for a cut");
         assert_eq!(id(&format!("{} {}", "w".repeat(25), "v".repeat(60))).len(), 25);
         assert_eq!(id(&format!("{} v", "w".repeat(48))).len(), 48);
+    }
+
+    #[test]
+    fn letters_with_diacritics_become_plain_ones() {
+        let id = |title: &str| fresh_id(title, |_| false).to_string();
+        assert_eq!(id("Füge einen Login hinzu"), "fuge-einen-login-hinzu");
+        assert_eq!(id("Größe: łódź, smørrebrød, Ærø, œuvre"), "grosse-lodz-smorrebrod-aero-oeuvre");
+        assert_eq!(id("Cafe\u{301} ouvert"), "cafe-ouvert", "a combining accent");
+        assert_eq!(id("L’école"), "lecole");
+        assert_eq!(id("Read日本File as UTF-8"), "readfile-as-utf-8", "no dash in a word");
+        assert_eq!(id("Добавь login"), "login");
+        let letters = ('\u{c0}'..='\u{17f}').filter(|letter| !matches!(letter, '×' | '÷'));
+        for letter in letters {
+            let plain = basic_latin(letter).unwrap_or_else(|| panic!("{letter} has no plain form"));
+            assert!(plain.bytes().all(|byte| byte.is_ascii_alphabetic()), "{letter}");
+            assert_eq!(plain.to_lowercase() == plain, !letter.is_uppercase(), "{letter} keeps its case");
+        }
     }
 
     #[test]

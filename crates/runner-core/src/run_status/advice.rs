@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{RunRef, StartBlocker};
+use crate::detect::command_line;
 use crate::layout::{Doc, FINAL_LOG, RUNNER_DIR};
 use crate::model::id::{NodeId, RunId};
 use crate::step::{Outcome, StopReason};
@@ -72,6 +73,17 @@ pub(super) fn switch(run: &RunId) -> NextCommand {
     command(format!("runner switch {run}"), "check the run out")
 }
 
+/// The same commands for a run that another work tree has checked out.
+pub(super) fn in_worktree(worktree: &str, commands: Vec<NextCommand>) -> Vec<NextCommand> {
+    let there = command_line(&["runner", "-C", worktree].map(str::to_owned));
+    let moved = |next: NextCommand| match next.command.strip_prefix("runner ") {
+        // Its work tree is removed before a run is cleaned.
+        Some(rest) if !rest.starts_with("clean ") => command(format!("{there} {rest}"), next.what),
+        Some(_) | None => next,
+    };
+    commands.into_iter().map(moved).collect()
+}
+
 /// How to start a run, or to get back to it.
 pub(super) fn start(blocker: Option<StartBlocker>) -> Vec<NextCommand> {
     let start = command("runner start", "start or resume the run");
@@ -133,7 +145,7 @@ pub(super) fn after_stop(reason: &StopReason, run: Option<RunRef<'_>>) -> Vec<Ne
             let raise = edit(Doc::Config, format!("if it was too short: raise {key}"));
             vec![continue_loop(), raise, start_after_edit()]
         }
-        StopReason::Failures { .. } => vec![command("runner doctor", "check the setup"), continue_loop()],
+        StopReason::Failures { .. } => find_failure(),
         StopReason::NeedsUser { .. } => {
             vec![command("runner doctor", "see how to log the agent in"), continue_loop()]
         }
@@ -163,13 +175,14 @@ pub(super) fn after_stop(reason: &StopReason, run: Option<RunRef<'_>>) -> Vec<Ne
     }
 }
 
+/// What to do with the work of a complete run. Whether it is landed is not known here: to find that out takes a search of the
+/// whole history, so both next steps are named.
 fn merge(run: Option<RunRef<'_>>) -> Vec<NextCommand> {
-    if run.is_none() {
-        return Vec::new();
-    }
+    let Some(run) = run else { return Vec::new() };
     vec![
         command("runner report", "see what was done"),
         command("runner land", "make commits for your own branch"),
+        command(format!("runner clean {}", run.id), "remove it once landed"),
     ]
 }
 
@@ -184,6 +197,15 @@ fn reproduce(run: Option<RunRef<'_>>) -> Vec<NextCommand> {
         command("runner loop", "run the final check again, or the new task"),
     ];
     log.into_iter().chain(rest).collect()
+}
+
+/// What to do about an agent that fails again and again. Its own output has the cause more often than the setup.
+fn find_failure() -> Vec<NextCommand> {
+    vec![
+        command("runner log @", "read the agent's output"),
+        command("runner doctor", "check the setup"),
+        continue_loop(),
+    ]
 }
 
 fn unstick(node: &NodeId) -> Vec<NextCommand> {

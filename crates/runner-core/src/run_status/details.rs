@@ -79,7 +79,7 @@ fn regressed_details(facts: &RunFacts<'_>) -> Vec<String> {
 fn stalled_details(facts: &RunFacts<'_>) -> Vec<String> {
     let Some(state) = facts.documents.state else { return Vec::new() };
     let Some(outcome) = state.last_outcome else { return Vec::new() };
-    let summary = one_line(state.last_note().unwrap_or_default());
+    let summary = state.last_note_line();
     let colon = if summary.is_empty() { "" } else { ": " };
     vec![format!("last iteration: {}{colon}{summary}", outcome.label().text)]
 }

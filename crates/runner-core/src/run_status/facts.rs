@@ -18,6 +18,8 @@ pub struct RunFacts<'a> {
     pub lock: LockHolder,
     /// Whether the user paused the run.
     pub is_paused: bool,
+    /// Whether the user asked the loop to stop after the current iteration.
+    pub is_stopping: bool,
     /// The wait before the next session, if it is not over.
     pub wait: Option<PendingWait<'a>>,
     /// The newest events of the newest iteration, oldest first.
@@ -54,6 +56,8 @@ pub struct CheckoutFacts<'a> {
     pub blocker: Option<StartBlocker>,
     /// Whether another branch than the run's is checked out.
     pub is_elsewhere: bool,
+    /// The other work tree that has the run's branch.
+    pub worktree: Option<&'a str>,
 }
 
 /// What the user must do before a run can start or continue.
@@ -100,5 +104,7 @@ pub struct RunTotals<'a> {
     pub ended_ms: Option<u64>,
     /// The tasks of the plan, for a caller that has not read the tree.
     pub leaves: Option<LeafCount>,
+    /// How many attempts the stuck task had, for a caller that has not read the tree.
+    pub stuck_attempts: Option<u32>,
     pub annotations: &'a [String],
 }

@@ -1,7 +1,7 @@
 //! The headlines of a run's status: the state in a few words.
 
+use super::RunFacts;
 use super::events::{LatestEvents, RunActivity};
-use super::{DocumentFacts, RunFacts};
 use crate::config::Config;
 use crate::format::{counted, dollars, duration, tokens};
 use crate::model::checks::CheckName;
@@ -35,7 +35,7 @@ pub(super) fn running(activity: RunActivity<'_>, latest: &LatestEvents<'_>) -> S
 pub(super) fn stopped(facts: &RunFacts<'_>, reason: &StopReason) -> String {
     match reason {
         StopReason::Complete => complete(facts),
-        StopReason::Stuck { node } => stuck(facts.documents, node),
+        StopReason::Stuck { node } => stuck(facts, node),
         StopReason::NotReproducible { exit } => {
             format!("all tasks passed, but the guard fails in a clean checkout (exit {})", one_line(exit))
         }
@@ -112,10 +112,11 @@ fn complete(facts: &RunFacts<'_>) -> String {
     }
 }
 
-fn stuck(documents: DocumentFacts<'_>, node: &NodeId) -> String {
-    let path = documents.tree.and_then(|tree| tree.path_to(node)).unwrap_or_default();
-    match path.last() {
-        Some(leaf) => format!("`{node}` failed {} of {} attempts", leaf.attempts, leaf.max_attempts),
+fn stuck(facts: &RunFacts<'_>, node: &NodeId) -> String {
+    let path = facts.documents.tree.and_then(|tree| tree.path_to(node)).unwrap_or_default();
+    let in_tree = path.last().map(|leaf| (leaf.attempts, leaf.max_attempts));
+    match in_tree.or(facts.totals.stuck_attempts.map(|all| (all, all))) {
+        Some((attempts, max)) => format!("`{node}` failed {attempts} of {max} attempts"),
         None => format!("`{node}` has no attempts left"),
     }
 }

@@ -82,8 +82,10 @@ fn running_run_has_the_phase_of_its_newest_event() {
         assert_eq!(status.headline, headline);
         assert_eq!(status.details, ["process 7", "agent codex, attempt 2 of 3"]);
         assert!(status.next.is_empty() && status.is_live(), "{headline}");
-        let pausing = run_status(&RunFacts { is_paused: true, ..facts });
-        assert_eq!(pausing.headline, format!("{headline}; pauses after this iteration"));
+        let pausing = RunFacts { is_paused: true, ..facts };
+        assert_eq!(run_status(&pausing).headline, format!("{headline}; pauses after this iteration"));
+        let stopping = run_status(&RunFacts { is_stopping: true, ..pausing });
+        assert_eq!(stopping.headline, format!("{headline}; stopping after this iteration"));
     }
 }
 
@@ -160,7 +162,7 @@ fn stops_and_advice() -> Vec<(Value, &'static str, &'static str)> {
         (
             json!({ "reason": "failures", "outcome": "agent_not_started", "in_row": 3 }),
             "3 failures in a row (agent not started)",
-            "runner doctor",
+            "runner log @",
         ),
         (json!({ "reason": "needs_user", "outcome": "not_logged_in" }), "not logged in", "runner doctor"),
         (json!({ "reason": "interrupted", "by": "int" }), "interrupted (Ctrl-C)", "runner loop"),
@@ -332,6 +334,27 @@ fn without_a_run_the_start_is_advised() {
     let status = run_status(&RunFacts { checkout, ..RunFacts::default() });
     assert_eq!(status.headline, "another branch is checked out");
     assert_eq!((status.details.len(), commands(&status)), (1, vec!["runner start"]));
+}
+
+#[test]
+fn run_of_another_work_tree_is_continued_there() {
+    let (id, tree) = (run_id(), tree(0, false));
+    let status = |worktree| {
+        let checkout = CheckoutFacts { is_elsewhere: true, worktree, ..CheckoutFacts::default() };
+        run_status(&RunFacts { checkout, ..facts(&id, &tree) })
+    };
+    assert_eq!(commands(&status(None)), ["runner switch x", "runner loop"]);
+    let there = status(Some("/w/x"));
+    assert_eq!(commands(&there), ["runner -C /w/x loop"]);
+    assert_eq!(there.details, ["`runner/x` is checked out in /w/x"]);
+}
+
+/// Whether a complete run is landed is not known here.
+#[test]
+fn complete_run_names_the_steps_before_and_after_its_landing() {
+    let (id, tree) = (run_id(), tree(0, true));
+    let status = run_status(&facts(&id, &tree));
+    assert_eq!(commands(&status), ["runner report", "runner land", "runner clean x"]);
 }
 
 #[test]

@@ -132,6 +132,9 @@ pub enum EditError {
     NoSuchNode(NodeId),
     #[error("`{0}` has passed and cannot be changed")]
     Passed(String),
+    /// A root without parts has passed.
+    #[error("`{0}` has passed, and with it the whole goal")]
+    GoalPassed(NodeId),
     /// A descendant has passed.
     #[error("`{node}` cannot be removed: `{descendant}` below it has passed")]
     PassedBelow { node: String, descendant: String },

@@ -37,6 +37,16 @@ pub enum IdentityError {
     WrongBranch { run: RunId, branch: Option<String> },
 }
 
+impl IdentityError {
+    /// The run that the files belong to, if its branch is not the current one.
+    pub fn run(&self) -> Option<&RunId> {
+        match self {
+            Self::WrongBranch { run, .. } => Some(run),
+            Self::ProtectedBranch(_) | Self::NoGitignore | Self::NoRun | Self::OtherGoal { .. } => None,
+        }
+    }
+}
+
 fn named(goal: Option<&RunId>) -> String {
     goal.map_or_else(|| "has no run id".to_owned(), |goal| format!("has the id of run `{goal}`"))
 }
@@ -182,6 +192,8 @@ mod tests {
         assert_eq!(from_goal(long, &[]), Some(id("add-login-with-google")));
         assert_eq!(from_goal("Add a parser and a printer", &[]), Some(id("add-a-parser")));
         assert_eq!(from_goal("To the", &[]), Some(id("to")));
+        let taken = [id("fuge-einen-login-hinzu")];
+        assert_eq!(from_goal("Füge einen Login hinzu", &taken), Some(id("fuge-einen-login-hinzu-2")));
         assert_eq!(from_goal("日本語", &[]), None);
         assert_eq!(from_goal("---\nid: x", &[]), None);
     }

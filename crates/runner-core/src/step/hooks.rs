@@ -1,12 +1,15 @@
 //! Hooks and notifications: decides from a loop's events what the user is notified of, and what a hook reads on standard input.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::backoff::Wait;
 use super::event::Event;
 use super::outcome::{NextAction, Outcome, StopReason};
+use super::plan::SessionMode;
 use crate::config::{CommandArgv, HooksConfig, NotifyEvent};
-use crate::model::id::{IterationNumber, RunId};
+use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::tree::LeafCount;
 use crate::run_status::{NextCommand, RunFacts, RunRef, RunTotals, run_status};
 use crate::text::one_line;
@@ -23,6 +26,8 @@ pub struct HookTrigger {
     title: String,
     outcome: Option<Outcome>,
     leaves: Option<LeafCount>,
+    /// How many attempts each task has that this loop worked on.
+    attempts: BTreeMap<NodeId, u32>,
     /// Whether a wait was reported since the last iteration without one.
     is_wait_reported: bool,
 }
@@ -133,9 +138,11 @@ impl HookTrigger {
     fn stopped(&self, stop: &StopReason, exit_code: u8) -> Occasion {
         let branch = self.run_id.as_ref().map(|run| run.branch().to_string());
         let run = self.run_id.as_ref().zip(branch.as_deref());
+        let stuck_attempts =
+            if let StopReason::Stuck { node } = stop { self.attempts.get(node).copied() } else { None };
         let status = run_status(&RunFacts {
             run: run.map(|(id, branch)| RunRef { id, branch }),
-            totals: RunTotals { leaves: self.leaves, ..RunTotals::default() },
+            totals: RunTotals { leaves: self.leaves, stuck_attempts, ..RunTotals::default() },
             stop: Some(stop),
             ..RunFacts::default()
         });
@@ -159,6 +166,9 @@ impl HookTrigger {
 
     /// Remembers what a report has about the last iteration.
     fn track(&mut self, event: &Event) {
+        if let Event::Planned { mode: SessionMode::Leaf, node: Some(node), attempt, .. } = event {
+            self.attempts.insert(node.clone(), attempt.of);
+        }
         if let Event::Planned { run_id, iter, path, title, .. } = event {
             self.run_id = Some(run_id.clone());
             self.iter = Some(*iter);
@@ -231,9 +241,8 @@ mod tests {
     use crate::model::agent_output::AgentStatus;
     use crate::model::cost::{RunSpending, SessionCost};
     use crate::model::digest::Sha256;
-    use crate::model::id::NodeId;
     use crate::model::run_state::GuardResult;
-    use crate::step::{AttemptCharge, CostSource, NextAction, Ordinal, SessionMode};
+    use crate::step::{AttemptCharge, CostSource, Ordinal};
 
     fn planned(iter: IterationNumber, path: &str) -> Event {
         let once = Ordinal { nth: 1, of: 1 };
@@ -289,6 +298,21 @@ mod tests {
         assert_eq!(hook_for(&all, &StopReason::UserStop), Some("on_stop"));
         assert_eq!(hook_for(&stop, &stuck), Some("on_stop"));
         assert_eq!(hook_for(&HooksConfig { on_stop: None, ..all }, &StopReason::UserStop), None);
+    }
+
+    /// The words of the loop's own end, which has the tree.
+    #[test]
+    fn a_stuck_task_is_reported_with_its_attempts() {
+        let stopped = Event::Stopped { stop: StopReason::Stuck { node: NodeId::root() }, exit_code: 3 };
+        let mut trigger = HookTrigger::default();
+        assert_eq!(trigger.note(&stopped).unwrap().why, "`root` has no attempts left");
+        let mut session = planned(IterationNumber::FIRST, "root");
+        if let Event::Planned { node, attempt, .. } = &mut session {
+            *node = Some(NodeId::root());
+            *attempt = Ordinal { nth: 2, of: 2 };
+        }
+        assert_eq!(trigger.note(&session), None);
+        assert_eq!(trigger.note(&stopped).unwrap().why, "`root` failed 2 of 2 attempts");
     }
 
     fn waiting(outcome: &str, secs: u32) -> Event {

@@ -121,9 +121,10 @@ pub(super) fn scope_differences(commit: &AuditedCommit, docs: &[Doc]) -> Vec<Dif
 fn refused(error: &EditError) -> Vec<Difference> {
     let rule = match error {
         EditError::RunnerOwned(faults) => return faults.iter().map(forbidden_edit).collect(),
-        EditError::Passed(_) | EditError::PassedBelow { .. } | EditError::UnderPassed(_) => {
-            Rule::PassedChanged
-        }
+        EditError::Passed(_)
+        | EditError::GoalPassed(_)
+        | EditError::PassedBelow { .. }
+        | EditError::UnderPassed(_) => Rule::PassedChanged,
         EditError::BelowAttempts { .. } => Rule::MaxAttempts,
         EditError::NoSuchNode(_)
         | EditError::Root(_)

@@ -106,7 +106,8 @@ impl Podman {
         argv.extend(spec.read_only.iter().map(|path| mount(path, path, Access::ReadOnly)));
         argv.extend(spec.session_files.iter().map(|path| mount(path, path, Access::Writable)));
         // The rest of the home is not there.
-        argv.extend(spec.hidden.iter().filter(|path| path.starts_with(&spec.root)).map(|path| empty(path)));
+        let hidden = spec.hidden.iter().map(|hidden| &hidden.path);
+        argv.extend(hidden.filter(|path| path.starts_with(&spec.root)).map(|path| empty(path)));
         // By name only: other users can read a command line.
         let names = command.environment.iter().map(|(name, _)| name).filter(|name| !is_own_variable(name));
         argv.extend(names.flat_map(|name| ["--env".into(), name.clone()]));
@@ -178,6 +179,7 @@ fn program_inside(program: &OsStr, root: &Path) -> OsString {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::hidden_paths::HiddenPath;
     use crate::agent::sandbox::RepositoryMount;
 
     fn podman() -> Podman {
@@ -196,7 +198,9 @@ mod tests {
                 source: "/srv/work/.git/runner/session/state/0".into(),
                 path: "/home/me/.cache/kilo".into(),
             }],
-            hidden: vec!["/home/me/.claude".into(), "/srv/work/.kilo".into()],
+            hidden: ["/home/me/.claude", "/srv/work/.kilo"]
+                .map(|path| HiddenPath { path: path.into(), replacement: None })
+                .into(),
             has_network: true,
             heldout: None,
         }

@@ -16,6 +16,7 @@ use runner_core::layout::Doc;
 use runner_core::step::Job;
 
 use crate::agent::command::PreparedCommand;
+use crate::agent::hidden_paths::{self, HiddenPath};
 use crate::agent::sandbox_argv::{ArgvBuilder, HIDDEN_FOLDERS, TEMP_DIR};
 use crate::agent::sandbox_program::NoSandbox;
 use crate::error::Error;
@@ -103,8 +104,8 @@ pub(crate) struct SandboxSpec {
     pub(crate) session_files: Vec<PathBuf>,
     /// Folders of the session in the place of the user's, and the user's login in them.
     pub(crate) state: Vec<StateMount>,
-    /// Files and folders that look empty inside, because the agent's program would load them.
-    pub(crate) hidden: Vec<PathBuf>,
+    /// Files and folders of home and repository that the agent's program would load.
+    pub(crate) hidden: Vec<HiddenPath>,
     pub(crate) has_network: bool,
     /// The folder of held-out checks, as the configuration names it.
     pub(crate) heldout: Option<String>,
@@ -385,7 +386,7 @@ impl SandboxSpec {
                 .map(|path| canonical(path))
                 .collect(),
             state: Vec::new(),
-            hidden: hidden_paths(git.root(), job),
+            hidden: hidden_paths::of_job(git, job),
             has_network: job.permissions.tools.network != Some(false),
             heldout: job.guard.hidden.clone(),
         })
@@ -412,6 +413,7 @@ impl SandboxSpec {
             };
             self.state.push(StateMount { source: canonical(file), path });
         }
+        hidden_paths::write_replacements(&self.hidden, command)?;
         Ok(self)
     }
 
@@ -471,18 +473,6 @@ pub(super) fn canonical(path: &Path) -> PathBuf {
 /// Only files and folders can be mounted read-only. The runner restores links after the session.
 fn is_file_or_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_file() || metadata.is_dir())
-}
-
-/// What the program of a job's agent would load from home and repository and has no switch for, as far as it exists. A link
-/// that leads to the whole repository or home hides nothing.
-fn hidden_paths(root: &Path, job: &Job) -> Vec<PathBuf> {
-    let Some(agent) = job.agent.executor.agent() else { return Vec::new() };
-    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-    let in_home = agent.surroundings.hidden_in_home.iter().map(|path| home.join(path));
-    let in_repository = agent.surroundings.hidden_in_repository.iter().map(|path| root.join(path));
-    let paths = in_home.chain(in_repository).filter_map(|path| path.canonicalize().ok());
-    let (root, home) = (canonical(root), canonical(&home));
-    paths.filter(|path| !root.starts_with(path) && !home.starts_with(path)).collect()
 }
 
 /// Expands `~/` in a folder of the configuration.

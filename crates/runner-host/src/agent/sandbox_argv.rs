@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use runner_core::text::one_line;
 use supervise::executables;
 
+use super::hidden_paths::HiddenPath;
 use super::sandbox::canonical;
 use crate::agent::command::PreparedCommand;
 use crate::agent::user_sockets;
@@ -64,15 +65,17 @@ impl ArgvBuilder {
         self.mount("--ro-bind", Path::new("/dev/null"), path);
     }
 
-    /// Hides files and folders of a program's own, of the user and of the repository. They look empty, and nothing can be
-    /// written there: it would be lost.
-    pub(super) fn hide(&mut self, paths: &[PathBuf]) {
-        for path in paths {
-            if path.is_dir() {
-                self.empty_folder(path);
-                self.remount_read_only(path);
-            } else {
-                self.empty_file(path);
+    /// Hides files and folders of a program's own, of the user and of the repository. Nothing can be written there: it would
+    /// be lost.
+    pub(super) fn hide(&mut self, paths: &[HiddenPath]) {
+        for HiddenPath { path, replacement } in paths {
+            match replacement {
+                Some(file) => self.mount("--ro-bind", file, path),
+                None if path.is_dir() => {
+                    self.empty_folder(path);
+                    self.remount_read_only(path);
+                }
+                None => self.empty_file(path),
             }
         }
     }

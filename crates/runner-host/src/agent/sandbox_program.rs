@@ -28,7 +28,8 @@ pub(crate) struct NoSandbox {
     pub(crate) fix: &'static str,
 }
 
-const PODMAN_FIX: &str = "install podman: apt-get install podman, or runner config set executor.sandbox auto";
+const PODMAN_FIX: &str =
+    "install podman: apt-get install podman, or use another sandbox: runner config set executor.sandbox auto";
 
 /// How a sandboxed agent relates to the program that the runner starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

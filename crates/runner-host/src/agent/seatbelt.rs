@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use runner_core::agents::RepositoryAccess;
 use supervise::executables;
 
+use super::hidden_paths::HiddenPath;
 use super::sandbox::{SandboxSpec, canonical, expand_home};
 use super::sandbox_argv::TEMP_DIR_VARIABLES;
 use crate::agent::command::PreparedCommand;
@@ -89,7 +90,7 @@ fn profile(spec: &SandboxSpec) -> String {
             let _ = writeln!(rules, "(deny file-write-unlink (literal {text}))");
         }
     }
-    for path in &spec.hidden {
+    for HiddenPath { path, .. } in &spec.hidden {
         add(&mut rules, "deny file-read* file-write*", path);
     }
     if let Some(heldout) = spec.heldout.as_deref().and_then(expand_home) {
@@ -139,7 +140,7 @@ mod tests {
                 source: "/Users/me/work/.git/runner/session/state/0".into(),
                 path: "/Users/me/.cache/kilo".into(),
             }],
-            hidden: vec!["/Users/me/.claude".into()],
+            hidden: vec![HiddenPath { path: "/Users/me/.claude".into(), replacement: None }],
             has_network: true,
             heldout: None,
         }

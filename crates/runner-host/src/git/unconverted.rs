@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{fs, thread};
 
@@ -22,11 +23,16 @@ const REWRITE: [&str; 4] = ["update-index", "-q", "--force-write-index", "--refr
 
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
+/// Held while the files of the git directory are written.
+static PREPARING: Mutex<()> = Mutex::new(());
+
 impl Git {
     /// A git command that converts no file. It knows index, work tree and objects, but no commits and references.
     pub(super) fn call_unconverted<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<GitCommand<'_>, Error> {
         self.has_unconverted.store(true, Ordering::Relaxed);
         let folder = self.paths().unconverted();
+        // Such calls also run at the same time, for the index and for the scan of an iteration's end.
+        let _preparing = PREPARING.lock().unwrap_or_else(PoisonError::into_inner);
         atomic::create_folders(self.paths().git_dir(), &folder.join("refs"))?;
         atomic::create_folders(self.paths().git_dir(), &folder.join("info"))?;
         let exclude = atomic::read(&self.common_dir().join("info/exclude"), FILE_BYTES_MAX).ok().flatten();
@@ -38,6 +44,10 @@ impl Git {
         ];
         for (name, bytes) in files {
             let path = folder.join(name);
+            // Another call may be reading it.
+            if atomic::read(&path, FILE_BYTES_MAX).ok().flatten().as_ref() == Some(&bytes) {
+                continue;
+            }
             atomic::remove_any(&path)?;
             fs::write(&path, bytes).map_err(Error::io("write", &path))?;
         }
@@ -66,5 +76,29 @@ impl Git {
         format!(
             "[core]\n\trepositoryFormatVersion = 1\n\tbare = false\n{format}[include]\n\tpath = \"{original}\"\n"
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn calls_at_the_same_time_do_not_disturb_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(Command::new("git").args(["init", "-q"]).arg(folder.path()).status().unwrap().success());
+        let git = Git::open(folder.path()).unwrap();
+        atomic::create_folders(git.paths().git_dir(), &git.paths().private()).unwrap();
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        git.call_unconverted(&["ls-files"]).unwrap().run().unwrap();
+                    }
+                });
+            }
+        });
     }
 }

@@ -110,18 +110,19 @@ impl CommitInputs<'_> {
             files.push(ReplacedFile { path: doc.path(), blob });
         }
         // The new tree follows from the candidate, whose id only this process knows; the index is only what git shows.
-        let tree = match &self.iteration.candidate {
-            Some(candidate) => git.tree_with(candidate, &files)?,
-            None => git.tree_with(base, &files)?,
+        let store = || {
+            let tree = match &self.iteration.candidate {
+                Some(candidate) => git.tree_with(candidate, &files)?,
+                None => git.tree_with(base, &files)?,
+            };
+            tree.map(|tree| git.store_commit(&tree, base, self.message)).transpose()
         };
-        let tree = if let Some(tree) = tree {
-            git.finish_index(index, &edits)?;
-            tree
-        } else {
-            git.edit_index(index, &edits)?;
-            git.write_tree(index)?
-        };
-        git.store_commit(&tree, base, self.message)
+        let ((), commit) = in_parallel(|| git.finish_index(index, &edits), store)?;
+        match commit {
+            Some(commit) => Ok(commit),
+            // The documents are no regular files in that tree.
+            None => git.store_commit(&git.write_tree(index)?, base, self.message),
+        }
     }
 
     /// Stores the commit, prepares the documents of the work tree, and scans it. The three need nothing from each other, and

@@ -21,6 +21,7 @@ use crate::repo::commit_files::{followed_at, unstarted_changes};
 use crate::repo::documents::{first_paths, refuse_changed_documents, refuse_dirty, refuse_hidden};
 use crate::repo::readonly_repo::ReadonlyRepo;
 use crate::view::checks::checked_nodes;
+use crate::view::run_folder::other_worktree;
 
 /// Loads the run in the work tree, for a command that needs it once and runs no session.
 pub(crate) fn load_work_tree(git: &Git) -> Result<LoadedRun, Error> {
@@ -93,14 +94,22 @@ fn check(git: &Git, docs: &DocSet, status: &RepoStatus) -> Result<(), Error> {
     };
     let first_fault = identity.errors().into_iter().next();
     if let Some(fault @ IdentityError::ProtectedBranch(_)) = first_fault {
-        return Err(UserError::Identity { error: fault, newest: newest_run(git) }.into());
+        return Err(identity_error(git, fault).into());
     }
     refuse_dirty(&status.outside)?;
     if let Some(fault) = first_fault {
-        return Err(UserError::Identity { error: fault, newest: newest_run(git) }.into());
+        return Err(identity_error(git, fault).into());
     }
     refuse_changed_documents(&status.inside)?;
     git.operation().map_or(Ok(()), |operation| Err(UserError::Busy(operation).into()))
+}
+
+/// The error for a branch that does not belong to the run, with the run that the user may have meant.
+pub(crate) fn identity_error(git: &Git, error: IdentityError) -> UserError {
+    let newest = newest_run(git);
+    let meant = error.run().or(newest.as_ref());
+    let worktree = meant.and_then(|run| other_worktree(git.root(), run));
+    UserError::Identity { error, newest, worktree }
 }
 
 /// The newest run with a branch here; none if the branches cannot be listed, which is not what the user asked about.

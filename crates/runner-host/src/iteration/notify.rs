@@ -190,8 +190,9 @@ fn desktop_words(
     let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect());
     if is_there("notify-send") {
         let urgency = if event == NotifyEvent::Waiting { "--urgency=normal" } else { "--urgency=critical" };
-        // The body is markup.
-        let body = text.body.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        // The body is markup, with escape sequences as in C.
+        let body =
+            text.body.replace('\\', "\\\\").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         return words(&["notify-send", "--app-name=runner", urgency, "--", &text.title, &body]);
     }
     if is_there("osascript") {
@@ -253,6 +254,17 @@ mod tests {
         let words = desktop_words(&text, NotifyEvent::Stopped, |program| program == "osascript").unwrap();
         assert!(words.last().unwrap().contains("/home/me/<p>"), "{words:?}");
         assert_eq!(desktop_words(&text, NotifyEvent::Stopped, |_| false), None);
+    }
+
+    #[test]
+    fn backslashes_reach_the_desktop_as_they_are() {
+        let text = MessageText { title: "t".to_owned(), body: r"\d+ or C:\new".to_owned() };
+        let body = |shown_by: &str| {
+            let words = desktop_words(&text, NotifyEvent::Waiting, |program| program == shown_by);
+            words.unwrap().last().cloned().unwrap()
+        };
+        assert_eq!(body("notify-send"), r"\\d+ or C:\\new", "notify-send reads escape sequences");
+        assert_eq!(body("osascript"), r"\d+ or C:\new");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::iteration::RepoWorld;
 use crate::ops::demo_repo::{ScratchFile, create};
 use crate::ops::doctor::{self, DoctorCheck};
 use crate::ops::init::{ExistingFiles, init};
+use crate::ops::preflight::SetupStage;
 use crate::ops::start::start;
 use crate::ops::verify::verify;
 use crate::repo::locked_repo::UnrecoveredRepo;
@@ -138,7 +139,7 @@ pub fn configured(dir: &Path) -> Option<Executor> {
 
 /// Checks the agent's program, its version and its login.
 pub fn program(folder: &Path, executor: &Executor) -> DoctorCheck {
-    doctor::agent_check(folder, executor)
+    doctor::agent_check(folder, executor, SetupStage::Configured)
 }
 
 /// The command line of the scripted agent with a scenario file.

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use runner_core::agents::{AgentLogin, AgentSandbox, AgentSpec, NativeAgent};
 use runner_core::config::{CommandArgv, Config, Executor, NetworkAccess, RoomMode, SandboxMode};
 use runner_core::detect::LoginState;
-use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::layout::Doc;
 use runner_core::model::repo_path::RepoPath;
 use runner_core::text::one_line;
 use supervise::executables;
 
-use crate::agent::login::{executor_login, unusable_login_file};
+use crate::agent::login::{executor_login, installed_agents, unusable_login_file};
 use crate::agent::own_sandbox::OwnSandbox;
 use crate::agent::sandbox::{Bubblewrap, bubblewrap_fix, obstacle};
 use crate::agent::sandbox_program::{NoSandbox, SandboxProgram};
@@ -25,6 +25,7 @@ use crate::repo::documents::read_docs;
 use crate::repo::work_tree_files::guard_dependencies;
 use crate::sleep_inhibitor;
 
+mod new_run;
 mod places;
 mod session_inputs;
 
@@ -82,14 +83,10 @@ pub fn run_checks(dir: &Path) -> Vec<DoctorCheck> {
     match config {
         Ok(Some(Ok(config))) => {
             checks.extend(goal_check(&git));
-            checks.extend(program_checks(&git, &config));
+            let stage = SetupStage::Configured;
+            checks.extend(program_checks(&git, &config, guard_check(&git, &config, stage), stage));
         }
-        Ok(None) => {
-            let found = format!("there is no {RUNNER_DIR}/ yet");
-            let fix = "run 'runner init', or start at once with 'runner start --goal \"…\"'";
-            checks.push(DoctorCheck::warning("setup", found, fix));
-            checks.extend(program_checks(&git, &Config::default()));
-        }
+        Ok(None) => checks.extend(new_run::checks(&git)),
         Ok(Some(Err(_))) | Err(_) => {
             let fix = "run 'runner validate' to list all errors";
             checks.push(DoctorCheck::problem("setup", "the configuration is invalid", fix));
@@ -114,7 +111,7 @@ fn author_check(git: &Git) -> DoctorCheck {
         None => DoctorCheck::warning(
             "author",
             "commit author: `runner`, because git has no user.name and user.email",
-            "git config --global user.name \"…\" && git config --global user.email \"…\"",
+            "run 'git config --global user.name \"…\"' and 'git config --global user.email \"…\"'",
         ),
     }
 }
@@ -125,23 +122,20 @@ fn goal_check(git: &Git) -> Option<DoctorCheck> {
     Some(DoctorCheck::problem("goal", problem.found, problem.fix))
 }
 
-fn program_checks(git: &Git, config: &Config) -> Vec<DoctorCheck> {
-    let mut checks = vec![guard_check(git, config), agent_check(git.root(), &config.executor)];
-    checks.extend(config.ladder.iter().map(|rung| agent_check(git.root(), &rung.executor)));
-    checks.extend(
-        config
-            .review
-            .iter()
-            .map(|review| DoctorCheck { name: "reviewer", ..agent_check(git.root(), &review.executor) }),
-    );
+fn program_checks(git: &Git, config: &Config, guard: DoctorCheck, stage: SetupStage) -> Vec<DoctorCheck> {
+    let agent = |executor: &Executor| agent_check(git.root(), executor, stage);
+    let mut checks = vec![guard, agent(&config.executor)];
+    checks.extend(config.ladder.iter().map(|rung| agent(&rung.executor)));
+    let reviewers = config.review.iter();
+    checks.extend(reviewers.map(|review| DoctorCheck { name: "reviewer", ..agent(&review.executor) }));
     checks.extend(same_model_check(config));
     checks.extend(session_inputs::checks(git.root(), &config.executor));
     checks.extend([sandbox_check(git, config), network_check(config)]);
     checks.extend([room_check(git, config), protection_check(git, config)]);
-    checks.push(DoctorCheck::ok("sleep", sleep_inhibitor::describe(git.root())));
+    checks.push(sleep_check(git.root()));
     checks.extend(notify_checks(git.root(), config));
     checks.extend(config.hooks.configured().map(|(key, argv)| hook_check(git.root(), key, argv)));
-    add_preflight(&mut checks, config_problems(git, config, SetupStage::Configured));
+    add_preflight(&mut checks, config_problems(git, config, stage));
     checks
 }
 
@@ -157,8 +151,8 @@ fn add_preflight(checks: &mut Vec<DoctorCheck>, problems: Vec<PreflightProblem>)
 }
 
 /// The guard's program. What a loop refuses is a problem here too.
-fn guard_check(git: &Git, config: &Config) -> DoctorCheck {
-    if let Some(problem) = guard_problem(git.root(), config, SetupStage::Configured) {
+fn guard_check(git: &Git, config: &Config, stage: SetupStage) -> DoctorCheck {
+    if let Some(problem) = guard_problem(git.root(), config, stage) {
         return DoctorCheck::problem("guard", problem.found, problem.fix);
     }
     let program = config.guard.command.program();
@@ -169,8 +163,7 @@ fn guard_check(git: &Git, config: &Config) -> DoctorCheck {
             return DoctorCheck::problem("guard", found, format!("chmod +x {program}, and commit that"));
         }
         let found = format!("there is no `{program}`: tasks fail until a setup or an agent makes it");
-        let fix =
-            "create and commit it, or set another: runner config set guard.command COMMAND && runner start";
+        let fix = format!("create and commit it, or {}", stage.set_guard("COMMAND"));
         return DoctorCheck::warning("guard", found, fix);
     }
     program_check(git.root(), "guard", program, String::new())
@@ -226,6 +219,17 @@ fn hook_check(root: &Path, key: &str, argv: &CommandArgv) -> DoctorCheck {
     }
 }
 
+/// A machine that goes to sleep only delays a run.
+fn sleep_check(root: &Path) -> DoctorCheck {
+    match sleep_inhibitor::probe(root) {
+        Ok(found) => DoctorCheck::ok("sleep", found),
+        Err(why) => {
+            let found = format!("the machine may go to sleep during a loop: {why}");
+            DoctorCheck::warning("sleep", found, "turn off automatic suspend in the system's settings")
+        }
+    }
+}
+
 /// Missing programs for notifications are warnings too.
 fn notify_checks(root: &Path, config: &Config) -> Vec<DoctorCheck> {
     let has = |program: &str| executables::find(program, Some(root)).is_some();
@@ -252,19 +256,19 @@ fn notify_checks(root: &Path, config: &Config) -> Vec<DoctorCheck> {
 }
 
 /// Checks the agent's program, version and login. A program inside `root` must be configured by its path.
-pub(crate) fn agent_check(root: &Path, executor: &Executor) -> DoctorCheck {
+pub(crate) fn agent_check(root: &Path, executor: &Executor, stage: SetupStage) -> DoctorCheck {
     if let Some(image) = executor.image.as_ref().filter(|_| executor.sandbox == SandboxMode::Podman) {
         return DoctorCheck::ok("agent", format!("in the image {}", one_line(image)));
     }
     if let Some(agent) = executor.agent() {
-        return known_agent_check(root, executor, agent);
+        return known_agent_check(root, executor, agent, stage);
     }
     match &executor.command {
         Some(command) => {
-            let fix = format!("check [executor] command in {}", Doc::Config.path());
+            let fix = agent_fix(root, stage, "check [executor] command");
             program_check(root, "agent", command.program(), fix)
         }
-        None => match agent_problem(root, executor, SetupStage::Configured) {
+        None => match agent_problem(root, executor, stage) {
             Some(problem) => DoctorCheck::problem("agent", problem.found, problem.fix),
             None => DoctorCheck::ok("agent", "scripted: nothing to install"),
         },
@@ -272,9 +276,15 @@ pub(crate) fn agent_check(root: &Path, executor: &Executor) -> DoctorCheck {
 }
 
 /// Checks an agent of the registry. The runner knows the logins of native agents only.
-fn known_agent_check(root: &Path, executor: &Executor, agent: &AgentSpec) -> DoctorCheck {
+fn known_agent_check(root: &Path, executor: &Executor, agent: &AgentSpec, stage: SetupStage) -> DoctorCheck {
     let program = executor.program.as_deref().unwrap_or(agent.program);
-    let install = install_fix(executor, agent.package);
+    let install = match &executor.program {
+        Some(_) => agent_fix(root, stage, "check [executor] program"),
+        None => {
+            let other = agent_fix(root, stage, "change [executor]");
+            format!("install it with 'npm install -g {}', or {other}", agent.package)
+        }
+    };
     let Some(native) = agent.native() else {
         let check = versioned_program_check(root, "agent", program, install);
         return check_key(executor, check_version(agent, check));
@@ -284,11 +294,11 @@ fn known_agent_check(root: &Path, executor: &Executor, agent: &AgentSpec) -> Doc
     check_key(executor, check_login(&native.login, executor, check_version(agent, check)))
 }
 
-fn install_fix(executor: &Executor, package: &str) -> String {
-    let config = Doc::Config.path();
-    match &executor.program {
-        Some(_) => format!("check [executor] program in {config}"),
-        None => format!("install it with 'npm install -g {package}', or change [executor] in {config}"),
+/// What to do about an agent that is missing: the change of the configuration, or an option where there is none yet.
+fn agent_fix(root: &Path, stage: SetupStage, change: &str) -> String {
+    match stage {
+        SetupStage::NewRun => stage.set_agent(&installed_agents(root)),
+        SetupStage::Configured => format!("{change} in {}", Doc::Config.path()),
     }
 }
 
@@ -417,7 +427,7 @@ fn with_gap(found: String, gap: Option<String>) -> DoctorCheck {
     match gap {
         None => DoctorCheck::ok("sandbox", found),
         Some(gap) => {
-            let fix = "use Linux 6.12 or newer, or runner config set executor.network none";
+            let fix = "use Linux 6.12 or newer, or do without: runner config set executor.network none";
             DoctorCheck::warning("sandbox", format!("{found}; {gap}"), fix)
         }
     }

@@ -20,12 +20,14 @@ use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::Git;
 use crate::iteration::load::load_work_tree;
-use crate::repo::documents::{commit_docs, questions_in};
+use crate::repo::documents::{commit_docs, questions_in, questions_of};
 use crate::repo::journal::PublishEntry;
 use crate::repo::locked_repo::LockedRepo;
 use crate::repo::publish;
+use crate::repo::readonly_repo::ReadonlyRepo;
 use crate::repo::recovery::Recovered;
 use crate::view::checks::task_checks;
+use crate::view::inspect::run_elsewhere;
 
 /// A locked run that is about to be edited.
 pub struct EditSession {
@@ -152,8 +154,13 @@ fn editable_docs(snapshot: &Snapshot, plan: Option<Sha256>) -> EditableDocs {
     }
 }
 
-/// The questions of agents in this work tree, with their answers. Takes no lock.
+/// The questions of agents in this work tree, or of the newest run if its branch is not checked out, with their answers. Takes
+/// no lock.
 pub fn questions(dir: &Path) -> Result<Vec<Question>, Error> {
+    let repo = ReadonlyRepo::open(dir)?;
+    if let Some(commit) = run_elsewhere(&repo)? {
+        return questions_of(|doc| repo.doc(&commit, doc));
+    }
     let git = Git::open(dir)?;
     if !atomic::is_folder(&git.root().join(RUNNER_DIR))? {
         return Err(UserError::NotSetUp(git.root().to_owned()).into());

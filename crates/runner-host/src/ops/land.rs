@@ -3,38 +3,34 @@
 //! Everything is built as git objects first. Only after the audit, the rebase and the guard have succeeded is a branch
 //! created or moved; until then nothing in the repository points to the new commits.
 
+mod commit_stack;
+
 use std::path::Path;
 
-use runner_core::commit_message::{LandedOrigin, landed_message};
 use runner_core::config::Config;
 use runner_core::detect::command_line;
 use runner_core::layout::Doc;
 use runner_core::model::goal::Goal;
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::object_id::{BranchName, CommitId};
-use runner_core::model::tree::{Selection, Tree, select};
-use runner_core::step::Outcome;
 use runner_core::text::one_line;
 use runner_core::verify::Rule;
 use thiserror::Error;
 
+use self::commit_stack::{CommitStack, complete_tip};
 use super::base_branch::base_branch_of;
 use super::guard_rerun::{CommitCheck, GuardRerunOutcome, GuardRerunner};
-use super::run_list::{WorkSafety, work_safety};
 use super::verify::verify;
 use crate::error::{Error, UserError};
-use crate::git::{Git, RebaseResult, TreeEntry, lossy};
-use crate::repo::documents::{docs_at_commit, first_paths};
+use crate::git::{Git, lossy};
+use crate::repo::documents::docs_at_commit;
 use crate::repo::locked_repo::LockedRepo;
 use crate::repo::run_history::{RunSelector, resolve, run_history};
 use crate::room::KeptFiles;
-use crate::view::run_view::{IterationView, RunView};
+use crate::view::run_view::RunView;
 
 /// How many violations of the audit an error lists.
 const FINDINGS_MAX: usize = 5;
-
-/// The subject of the commit with the configuration.
-const CONFIG_TITLE: &str = "Configure runner";
 
 /// What the user asked for.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +42,16 @@ pub struct LandRequest {
     pub target: LandTarget,
     pub style: LandStyle,
     pub config: LandedConfig,
+    pub existing: ExistingLanding,
+}
+
+/// What happens if the branch has the landing of this run already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExistingLanding {
+    #[default]
+    Refused,
+    /// It is used as it is, for a pull request.
+    Used,
 }
 
 /// Whether the run's configuration is landed too, so that later runs start from it.
@@ -131,10 +137,18 @@ pub struct PreparedLand {
     /// How many commits of the run were verified.
     pub verified: usize,
     pub base: LandBase,
-    /// The branch to create, or the base branch if it moves itself.
-    pub branch: String,
-    pub tip: CommitId,
+    pub branch: LandBranch,
     config: Config,
+}
+
+/// The branch to create, or the base branch if it moves itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LandBranch {
+    pub name: String,
+    /// Whether an earlier `runner land` made it. Then it stays as it is.
+    pub has_landing: bool,
+    /// The last of the landed commits.
+    pub tip: CommitId,
 }
 
 /// The branch that the commits are based on.
@@ -162,58 +176,55 @@ pub fn prepare_land(dir: &Path, request: &LandRequest) -> Result<PreparedLand, E
     let target = resolve(git, request.run.as_deref())?;
     let verified = verified_commits(dir, &target)?;
     let view = RunView::at(dir, Some(&target.name))?;
-    let base = start_of(git, &target)?;
-    let onto = match &request.onto {
-        Some(onto) => onto.clone(),
-        None => base_branch_of(git, &target.run, &target.tip)?
-            .ok_or_else(|| LandError::NoBase(target.run.clone()))?,
-    };
-    let onto_tip = git
-        .branch_tip(&BranchName::new(onto.as_str()))?
-        .ok_or_else(|| LandError::NoSuchBranch(onto.clone()))?;
-    let branch = chosen_branch(git, &target, &onto, &request.target)?;
+    let start = start_of(git, &target)?;
+    let onto = base_of(git, &target, request)?;
+    let name = chosen_branch(git, &target, &onto.branch, &request.target)?;
     let docs = docs_at_commit(git, &target.tip)?;
     let goal = docs.get(&Doc::Goal).and_then(|bytes| Goal::parse(bytes).ok());
     let goal = goal.map(|goal| goal.summary().title).unwrap_or_default();
     let config = docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok()).unwrap_or_default();
-    let stack = CommitStack { git, run: &target.run, base: &base };
-    let is_complete = complete_tip(&view).is_some();
-    let tasks = stack.tasks(&view)?;
-    let last = stack.commit(&view, &tasks, &goal, request.style)?;
-    let tip = match stack.rebased(&last, &onto_tip)? {
-        RebaseResult::Done(tip) => tip,
-        // The user merged the base branch into the run's and resolved the conflicts there: that result is landed.
-        RebaseResult::Conflict(_)
-            if is_complete && git.is_ancestor(onto_tip.as_str(), target.tip.as_str())? =>
-        {
-            CommitStack { base: &onto_tip, ..stack }.squashed(&view, &tasks, &goal)?
-        }
-        RebaseResult::Conflict(paths) => {
-            let (paths, _) = first_paths(&paths.into_iter().collect::<Vec<_>>());
-            return Err(LandError::Conflict { run: target.run, branch: onto, paths }.into());
-        }
+    let stack = CommitStack { git, run: &target.run, base: &start, view: &view, goal: &goal };
+    let tasks = stack.tasks()?;
+    let existing = stack.existing_landing(&tasks, &name, &onto, request)?;
+    let has_landing = existing.is_some();
+    let tip = match existing {
+        Some(tip) => tip,
+        None => stack.built_on(&onto, &tasks, request)?,
     };
-    if git.tree_of(&tip)? == git.tree_of(&onto_tip)? {
-        return Err(LandError::AlreadyLanded { run: target.run, branch: onto }.into());
-    }
-    let has_config = docs_at_commit(git, &onto_tip)?.contains_key(&Doc::Config);
-    let tip = match (request.config, tasks.last()) {
-        (LandedConfig::OwnCommit, Some(last)) => with_config(git, &tip, &target.tip, &stack.origin(last))?,
-        (LandedConfig::LeftOut, _) | (LandedConfig::OwnCommit, None) => tip,
-    };
-    let newer_commits = git.commits_between(&base, &onto_tip)?.len();
+    let newer_commits = newer_commits(git, &start, &onto.tip, &tip)?;
     Ok(PreparedLand {
+        is_complete: complete_tip(&view).is_some(),
         run: target.run,
         goal,
         tasks: tasks.into_iter().map(|task| task.landed).collect(),
-        is_complete,
         verified,
-        base: LandBase { branch: onto, tip: onto_tip, newer_commits, has_config },
-        branch,
-        tip,
+        base: LandBase { newer_commits, ..onto },
+        branch: LandBranch { name, has_landing, tip },
         config,
         repo,
     })
+}
+
+/// The branch that the user named, or else the one that the run started from.
+fn base_of(git: &Git, target: &RunSelector, request: &LandRequest) -> Result<LandBase, Error> {
+    let branch = match &request.onto {
+        Some(onto) => onto.clone(),
+        None => base_branch_of(git, &target.run, &target.tip)?
+            .ok_or_else(|| LandError::NoBase(target.run.clone()))?,
+    };
+    let tip = git
+        .branch_tip(&BranchName::new(branch.as_str()))?
+        .ok_or_else(|| LandError::NoSuchBranch(branch.clone()))?;
+    let has_config = docs_at_commit(git, &tip)?.contains_key(&Doc::Config);
+    Ok(LandBase { branch, tip, newer_commits: 0, has_config })
+}
+
+/// How many commits of the base branch, made since the run started, are below the landed ones.
+fn newer_commits(git: &Git, start: &CommitId, onto: &CommitId, tip: &CommitId) -> Result<usize, Error> {
+    let args = ["merge-base", onto.as_str(), tip.as_str()];
+    let fork = lossy(&git.call(&args).run()?);
+    let fork = CommitId::new(fork).map_err(|_| Error::GitOutput { command: args.join(" ") })?;
+    Ok(git.commits_between(start, &fork)?.len())
 }
 
 /// The commit before the run.
@@ -222,21 +233,6 @@ fn start_of(git: &Git, target: &RunSelector) -> Result<CommitId, Error> {
     let history = run_history(git, &mut batch, target)?;
     let base = history.entries.first().and_then(|first| first.parents.first().cloned());
     Ok(base.ok_or_else(|| LandError::NoBase(target.run.clone()))?)
-}
-
-/// Adds a commit with the run's configuration, unless `tip` has the same.
-fn with_config(
-    git: &Git,
-    tip: &CommitId,
-    run_tip: &CommitId,
-    origin: &LandedOrigin,
-) -> Result<CommitId, Error> {
-    let is_config = |file: &TreeEntry| Doc::at(&file.path) == Some(Doc::Config);
-    let Some(file) = git.runner_files(run_tip)?.into_iter().find(is_config) else { return Ok(tip.clone()) };
-    match git.tree_with_file(tip, &file)? {
-        Some(tree) => git.store_commit(&tree, tip, &landed_message(CONFIG_TITLE, "", origin)),
-        None => Ok(tip.clone()),
-    }
 }
 
 fn verified_commits(dir: &Path, target: &RunSelector) -> Result<usize, Error> {
@@ -259,7 +255,7 @@ fn verified_commits(dir: &Path, target: &RunSelector) -> Result<usize, Error> {
     Err(LandError::Unverified { run: target.run.clone(), findings: findings.collect() }.into())
 }
 
-/// The branch to create or to move. Refuses one that is in use.
+/// The branch to create or to move. Refuses to move one that is checked out.
 fn chosen_branch(git: &Git, run: &RunSelector, onto: &str, target: &LandTarget) -> Result<String, Error> {
     let name = match target {
         LandTarget::BaseBranch => {
@@ -274,120 +270,7 @@ fn chosen_branch(git: &Git, run: &RunSelector, onto: &str, target: &LandTarget) 
     if !git.is_branch_name(&name)? {
         return Err(LandError::BadBranchName(name).into());
     }
-    match git.branch_tip(&BranchName::new(name.as_str()))? {
-        Some(_) if work_safety(git, &run.tip)? == WorkSafety::Landed(name.clone()) => {
-            Err(LandError::AlreadyLanded { run: run.run.clone(), branch: name }.into())
-        }
-        Some(_) => Err(LandError::BranchExists(name).into()),
-        None => Ok(name),
-    }
-}
-
-/// A task with the commit of the run in which it passed.
-struct PassedTask {
-    landed: LandedTask,
-    commit: CommitId,
-}
-
-/// Builds the commits on top of the commit that the run started from.
-#[derive(Clone, Copy)]
-struct CommitStack<'a> {
-    git: &'a Git,
-    run: &'a RunId,
-    base: &'a CommitId,
-}
-
-impl CommitStack<'_> {
-    /// The passed tasks, oldest first.
-    fn tasks(&self, view: &RunView) -> Result<Vec<PassedTask>, Error> {
-        let mut tasks = Vec::new();
-        let mut tree = self.git.tree_of(self.base)?;
-        for iteration in view.iterations.iter().filter(|it| it.outcome == Some(Outcome::Passed)) {
-            let new_tree = self.git.tree_without_runner(&iteration.commit, self.base)?;
-            let has_changes = new_tree != tree;
-            tree = new_tree;
-            let landed = landed_task(iteration, view.tree.as_ref(), has_changes);
-            tasks.push(PassedTask { landed, commit: iteration.commit.clone() });
-        }
-        if tasks.iter().any(|task| task.landed.has_changes) {
-            Ok(tasks)
-        } else {
-            Err(LandError::NothingPassed(self.run.clone()).into())
-        }
-    }
-
-    /// Stores the commits and returns the last one.
-    fn commit(
-        &self,
-        view: &RunView,
-        tasks: &[PassedTask],
-        goal: &str,
-        style: LandStyle,
-    ) -> Result<CommitId, Error> {
-        if style == LandStyle::Squash {
-            return self.squashed(view, tasks, goal);
-        }
-        let mut parent = self.base.clone();
-        for task in tasks.iter().filter(|task| task.landed.has_changes) {
-            let message = landed_message(&task.landed.title, &task.landed.summary, &self.origin(task));
-            parent = self.store(&task.commit, &parent, &message)?;
-        }
-        if let (Some(tip), Some(last)) = (complete_tip(view), tasks.last()) {
-            let tree = self.git.tree_without_runner(tip, self.base)?;
-            if tree != self.git.tree_of(&parent)? {
-                let title = format!("Further changes on {}", self.run.branch());
-                let message = landed_message(&title, "", &self.origin(last));
-                return self.git.store_commit(&tree, &parent, &message);
-            }
-        }
-        Ok(parent)
-    }
-
-    /// The commits up to `last` on top of another commit.
-    fn rebased(&self, last: &CommitId, onto: &CommitId) -> Result<RebaseResult, Error> {
-        if onto == self.base {
-            return Ok(RebaseResult::Done(last.clone()));
-        }
-        let scratch = self.git.paths().private().join("land");
-        self.git.rebase_in_scratch(&scratch, self.base, last, onto)
-    }
-
-    fn squashed(&self, view: &RunView, tasks: &[PassedTask], goal: &str) -> Result<CommitId, Error> {
-        let last = tasks.last().ok_or_else(|| LandError::NothingPassed(self.run.clone()))?;
-        let list: Vec<String> =
-            tasks.iter().map(|task| format!("- {}", one_line(&task.landed.title))).collect();
-        let message = landed_message(goal, &list.join("\n"), &self.origin(last));
-        self.store(complete_tip(view).unwrap_or(&last.commit), self.base, &message)
-    }
-
-    fn origin(&self, task: &PassedTask) -> LandedOrigin {
-        LandedOrigin { run: self.run.clone(), iteration: task.landed.iteration, commit: task.commit.clone() }
-    }
-
-    fn store(&self, work: &CommitId, parent: &CommitId, message: &str) -> Result<CommitId, Error> {
-        let tree = self.git.tree_without_runner(work, self.base)?;
-        self.git.store_commit(&tree, parent, message)
-    }
-}
-
-/// The last commit of a complete run, which may end with changes of the user's own.
-fn complete_tip(view: &RunView) -> Option<&CommitId> {
-    let is_complete = view.tree.as_ref().is_some_and(|tree| select(tree) == Selection::Complete);
-    is_complete.then_some(&view.target.tip)
-}
-
-fn landed_task(iteration: &IterationView, tree: Option<&Tree>, has_changes: bool) -> LandedTask {
-    let node = iteration.node().cloned();
-    let path = node.as_ref().and_then(|node| tree?.path_to(node));
-    let title = path.and_then(|path| path.last().map(|node| node.title.clone()));
-    LandedTask {
-        title: title.or_else(|| node.as_ref().map(ToString::to_string)).unwrap_or_default(),
-        node,
-        summary: iteration.body.clone(),
-        iteration: iteration.iter,
-        annotations: iteration.annotations.clone(),
-        has_changes,
-    }
+    Ok(name)
 }
 
 impl PreparedLand {
@@ -399,7 +282,7 @@ impl PreparedLand {
     /// Runs the guard on the new commits, in a temporary clone.
     pub fn check_guard(&self, dir: &Path) -> Result<(), Error> {
         let check = CommitCheck { command: self.guard_words()?, config: self.config.clone(), pinned: None };
-        let (outcome, output) = GuardRerunner::begin(dir)?.check(&self.tip, &check)?;
+        let (outcome, output) = GuardRerunner::begin(dir)?.check(&self.branch.tip, &check)?;
         let how = match outcome {
             GuardRerunOutcome::Ended(exit) if exit.to_string() == "0" => return Ok(()),
             GuardRerunOutcome::Ended(exit) => format!("exit {exit}"),
@@ -430,12 +313,15 @@ impl PreparedLand {
         Ok(vec!["sh".to_owned(), "-c".to_owned(), lines.join(" && ")])
     }
 
-    /// Creates the branch, or moves the base branch forward. Returns the landed commits, oldest first.
+    /// Creates the branch unless it has the landing, or moves the base branch forward. Returns the landed commits, oldest
+    /// first.
     pub fn publish(&self) -> Result<Vec<LandedCommit>, Error> {
-        let git = self.repo.git();
-        let from = (self.branch == self.base.branch).then_some(&self.base.tip);
-        git.move_branch(&self.branch, from, &self.tip)?;
-        let commits = git.commits_between(&self.base.tip, &self.tip)?;
+        let (git, branch) = (self.repo.git(), &self.branch);
+        if !branch.has_landing {
+            let from = (branch.name == self.base.branch).then_some(&self.base.tip);
+            git.move_branch(&branch.name, from, &branch.tip)?;
+        }
+        let commits = git.commits_between(&self.base.tip, &branch.tip)?;
         Ok(commits
             .into_iter()
             .map(|(commit, subject)| LandedCommit { commit, subject: lossy(subject.as_bytes()) })

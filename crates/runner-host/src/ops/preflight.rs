@@ -54,9 +54,9 @@ pub(crate) enum SetupStage {
 
 impl SetupStage {
     /// What to type for another test command.
-    fn set_guard(self, command: &str) -> String {
+    pub(super) fn set_guard(self, command: &str) -> String {
         match self {
-            Self::NewRun => format!("name your test command: --guard \"{command}\""),
+            Self::NewRun => format!("name your test command: runner run \"GOAL\" --guard \"{command}\""),
             Self::Configured => {
                 format!("set your test command: runner config set guard.command {command} && runner start")
             }
@@ -64,17 +64,20 @@ impl SetupStage {
     }
 
     /// What to type for another agent.
-    fn set_agent(self, installed: &[AgentPresence]) -> String {
+    pub(super) fn set_agent(self, installed: &[AgentPresence]) -> String {
         let name = installed.first().map_or("COMMAND", |presence| presence.agent.name);
         match (self, installed.first()) {
-            (Self::NewRun, _) => format!("name an agent that is installed: --agent {name}"),
+            (Self::NewRun, _) => {
+                format!("name an agent that is installed: runner run \"GOAL\" --agent {name}")
+            }
             (Self::Configured, Some(presence)) => {
                 let keys = if presence.agent.is_preset() {
                     format!("executor.kind=command executor.preset={name}")
                 } else {
                     format!("executor.kind={name}")
                 };
-                format!("choose one that is installed: runner config set {keys} && runner start")
+                let set = format!("runner config set {keys} executor.command=");
+                format!("choose one that is installed: {set} && runner start")
             }
             (Self::Configured, None) => {
                 "choose another: runner config set executor.command PROGRAM && runner start".to_owned()

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use runner_core::detect::command_line;
 use supervise::executables;
 use thiserror::Error;
 
@@ -44,13 +45,27 @@ impl ReviewTool {
 
     /// By the name of the server; for a server with a name of its own, the program that is installed.
     fn of_remote(url: &str, is_installed: impl Fn(&str) -> bool) -> Self {
-        match (url.contains("github"), url.contains("gitlab")) {
+        let server = server_of(url).to_ascii_lowercase();
+        match (server.contains("github"), server.contains("gitlab")) {
             (true, false) => Self::Gh,
             (false, true) => Self::Glab,
             (true, true) | (false, false) if is_installed("gh") || !is_installed("glab") => Self::Gh,
             (true, true) | (false, false) => Self::Glab,
         }
     }
+}
+
+/// The server in the address of a remote: `https://user@server:443/path` or `user@server:path`. Empty for a path.
+fn server_of(url: &str) -> &str {
+    let address = match url.split_once("://") {
+        Some((_, rest)) => rest.split('/').next().unwrap_or_default(),
+        None => match url.split_once(':') {
+            Some((address, _)) if !address.contains('/') => address,
+            Some(_) | None => return "",
+        },
+    };
+    let server = address.rsplit('@').next().unwrap_or_default();
+    server.split(':').next().unwrap_or_default()
 }
 
 /// The branches and texts of a pull request.
@@ -110,12 +125,14 @@ impl PullRequestOpener {
 
     /// The command line that pushes the branch and opens the pull request by hand.
     pub fn by_hand(&self, request: &PullRequestSpec<'_>) -> String {
-        let PullRequestSpec { branch, base, .. } = request;
+        let PullRequestSpec { branch, base, title, .. } = *request;
         let create = match self.tool {
-            ReviewTool::Gh => format!("gh pr create --head {branch} --base {base}"),
-            ReviewTool::Glab => format!("glab mr create --source-branch {branch} --target-branch {base}"),
+            ReviewTool::Gh => ["gh", "pr", "create", "--head", branch, "--base", base, "--title", title],
+            ReviewTool::Glab => {
+                ["glab", "mr", "create", "--source-branch", branch, "--target-branch", base, "--title", title]
+            }
         };
-        format!("git push {} {branch} && {create}", self.remote)
+        format!("git push {} {branch} && {}", self.remote, command_line(&create.map(str::to_owned)))
     }
 
     /// Runs a program of the user's, with their login and without a terminal, so that it fails instead of asking.
@@ -153,5 +170,24 @@ mod tests {
         assert_eq!(tool("https://gitlab.example/a/b", &["gh"]), ReviewTool::Glab);
         assert_eq!(tool("ssh://code.example/a", &["glab"]), ReviewTool::Glab);
         assert_eq!(tool("ssh://code.example/a", &[]), ReviewTool::Gh);
+        assert_eq!(tool("https://gitlab.com/me/github-tools.git", &["gh"]), ReviewTool::Glab);
+        assert_eq!(tool("git@GitHub.com:gitlab-org/a.git", &["glab"]), ReviewTool::Gh);
+        assert_eq!(tool("https://github@code.example/a", &["glab"]), ReviewTool::Glab);
+    }
+
+    #[test]
+    fn server_is_found_in_every_form_of_address() {
+        for (url, server) in [
+            ("https://gitlab.com/me/github-tools.git", "gitlab.com"),
+            ("https://me:github@gitlab.com:8443/a", "gitlab.com"),
+            ("ssh://git@ssh.github.com:443/me/gitlab.git", "ssh.github.com"),
+            ("git@github.com:me/gitlab.git", "github.com"),
+            ("gitlab.example:me/a:b.git", "gitlab.example"),
+            ("/srv/github/a.git", ""),
+            ("../github:a.git", ""),
+            ("file:///srv/github/a.git", ""),
+        ] {
+            assert_eq!(server_of(url), server, "{url}");
+        }
     }
 }

@@ -75,7 +75,7 @@ fn run_entry(git: &Git, repo: &ReadonlyRepo, branch: RunBranch) -> Result<RunEnt
 }
 
 /// Whether another branch has the work of the run with this tip.
-pub(super) fn work_safety(git: &Git, tip: &CommitId) -> Result<WorkSafety, Error> {
+fn work_safety(git: &Git, tip: &CommitId) -> Result<WorkSafety, Error> {
     if let Some(branch) = other_branch_with(git, tip)? {
         return Ok(WorkSafety::Merged(branch));
     }

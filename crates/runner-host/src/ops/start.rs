@@ -10,11 +10,11 @@ use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::goal::Goal;
 use runner_core::model::id::RunId;
 use runner_core::model::instructions::PinnedInstructions;
-use runner_core::model::object_id::{CommitId, TreeId};
+use runner_core::model::object_id::{BranchName, CommitId, TreeId};
 use runner_core::model::protection::Protection;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
-use runner_core::runs::identity::{self, IdentityError};
+use runner_core::runs::identity::{self, IdentityInputs};
 use runner_core::runs::import::{ImportedTree, PlanImport};
 use runner_core::runs::plan_digest::plan_digest;
 use runner_core::runs::start::{
@@ -31,6 +31,7 @@ use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::{EntryMode, Git, Head, IndexEntry, LocalBranch, OLDEST, RepoStatus, TreeEntry, path_of};
 use crate::iteration::laid_files::patterns_for_destinations;
+use crate::iteration::load::identity_error;
 use crate::paths::RUNNER_LOCAL;
 use crate::repo::commit_files::CommitFiles;
 use crate::repo::commit_scope::check_scope;
@@ -126,7 +127,7 @@ pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
     refuse_branches_below(&branches, &run)?;
     let old_tip = branches.into_iter().find(|branch| branch.name == run.branch()).map(|branch| branch.tip);
     if options.plan.is_some() || options.rewrite.is_some() {
-        refuse_import(&run, &status, old_tip.is_some())?;
+        refuse_import(git, &run, &status, old_tip.is_some())?;
     }
 
     if old_tip.is_none() {
@@ -213,13 +214,12 @@ fn complete_run_error(git: &Git, head: &Head, goal: String) -> Result<Error, Err
 
 /// Refuses to import a plan into a run that is not checked out, or together with other changes of the user's: the commit
 /// must contain the import alone.
-fn refuse_import(run: &RunId, status: &RepoStatus, exists: bool) -> Result<(), Error> {
-    if !exists {
-        return Err(UserError::identity(IdentityError::NoRun).into());
-    }
-    if status.head.branch() != Some(&run.branch()) {
-        let branch = status.head.branch().map(ToString::to_string);
-        return Err(UserError::identity(IdentityError::WrongBranch { run: run.clone(), branch }).into());
+fn refuse_import(git: &Git, run: &RunId, status: &RepoStatus, exists: bool) -> Result<(), Error> {
+    let run = exists.then_some(run);
+    let branch = status.head.branch().map(BranchName::as_str);
+    let identity = IdentityInputs { branch, has_gitignore: true, state_id: run, goal_id: run };
+    if let Some(error) = identity.errors().into_iter().next() {
+        return Err(identity_error(git, error).into());
     }
     Ok(refuse_changed_documents(&status.inside)?)
 }

@@ -39,6 +39,11 @@ impl StopRequest {
     pub fn is_made(&self) -> bool {
         self.0.symlink_metadata().is_ok()
     }
+
+    /// For a loop that ends: the runner that works next is not the one that was asked to stop.
+    pub fn remove(&self) -> Result<(), Error> {
+        if self.is_made() { atomic::remove_any(&self.0) } else { Ok(()) }
+    }
 }
 
 /// Asks the loop in this work tree to stop, and returns its process. A paused loop has none that can be found.

@@ -146,8 +146,14 @@ pub(crate) fn refuse_changed_documents(paths: &[Vec<u8>]) -> Result<(), UserErro
 
 /// The questions of agents in this work tree, with their answers.
 pub(crate) fn questions_in(git: &Git) -> Result<Vec<Question>, Error> {
-    let file = read_doc(git, Doc::Questions)?.unwrap_or_default();
-    let notes =
-        UserNotes::decode(&read_doc(git, Doc::Notes)?.unwrap_or_default()).map_err(StartError::Notes)?;
+    questions_of(|doc| read_doc(git, doc))
+}
+
+/// The questions in a run's documents, with their answers.
+pub(crate) fn questions_of(
+    read: impl Fn(Doc) -> Result<Option<Vec<u8>>, Error>,
+) -> Result<Vec<Question>, Error> {
+    let file = read(Doc::Questions)?.unwrap_or_default();
+    let notes = UserNotes::decode(&read(Doc::Notes)?.unwrap_or_default()).map_err(StartError::Notes)?;
     Ok(edit::questions(&String::from_utf8_lossy(&file), &notes))
 }

@@ -272,6 +272,11 @@ impl ReadonlyRepo {
         self.git.as_ref().is_some_and(|git| git.paths().is_paused())
     }
 
+    /// Whether the user asked the loop to stop after the current iteration.
+    pub fn is_stopping(&self) -> bool {
+        self.git.as_ref().is_some_and(|git| git.paths().is_stop_requested())
+    }
+
     /// Whether a publish, such as that of `runner start`, was begun and not finished.
     pub fn has_pending_publish(&self) -> bool {
         let journal = self.git.as_ref().map(|git| journal::read(&git.paths().journal()));

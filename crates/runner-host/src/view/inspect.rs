@@ -20,7 +20,7 @@ use crate::fs::atomic;
 use crate::git::{Git, Head};
 use crate::repo::documents::{SMALL_BYTES_MAX, first_paths, read_docs_and_errors};
 use crate::repo::journal::{self, JournalState};
-use crate::repo::readonly_repo::ReadonlyRepo;
+use crate::repo::readonly_repo::{ReadonlyRepo, lock_holder};
 use crate::repo::recovery::RecoveryNote;
 
 /// The result of reading a document.
@@ -62,6 +62,8 @@ pub struct Inspection {
     pub interrupted: bool,
     /// Whether the run is paused, or will be after the current iteration.
     pub is_paused: bool,
+    /// Whether the user asked the loop to stop after the current iteration.
+    pub is_stopping: bool,
     /// What the last recovery finished.
     pub recovery: Option<RecoveryNote>,
     /// When the recorded wait ends, in Unix milliseconds, and how many milliseconds are left.
@@ -130,8 +132,9 @@ fn inspect_checkout(mut git: Git) -> Result<Inspection, Error> {
         root: git.root().to_owned(),
         dirty: first_paths(&status.outside),
         runner_changed: !status.inside.is_empty(),
-        interrupted: journal::read(&git.paths().journal())? != JournalState::Empty,
+        interrupted: is_interrupted(&git)?,
         is_paused: git.paths().is_paused(),
+        is_stopping: git.paths().is_stop_requested(),
         recovery: RecoveryNote::read(&git),
         waiting,
         head: status.head,
@@ -145,6 +148,11 @@ fn inspect_checkout(mut git: Git) -> Result<Inspection, Error> {
             config,
         },
     })
+}
+
+/// Whether the journal has an operation that nobody works on. A runner that lives has one during every iteration.
+fn is_interrupted(git: &Git) -> Result<bool, Error> {
+    Ok(lock_holder(git).is_none() && journal::read(&git.paths().journal())? != JournalState::Empty)
 }
 
 /// The faults of every tools.json, with its path. Without a tree and a configuration, only those of each file by itself.

@@ -66,7 +66,7 @@ pub(super) fn insert_error_advice(error: &InsertError) -> ErrorAdvice {
     match error {
         InsertError::NoSuchNode(_) => advice("run 'runner tree' to list the tasks"),
         InsertError::Passed(_) => {
-            advice("choose an open task with --under, or start a new run with 'runner start'")
+            advice("choose an open task with --under, or start a new run: runner run \"GOAL\"")
         }
         InsertError::Nothing(_) => advice("to import completed items as open tasks, add --include-done"),
         InsertError::Tree(problems) => {
@@ -88,6 +88,7 @@ pub(super) fn edit_error_advice(error: &EditError) -> ErrorAdvice {
         EditError::Passed(_) => {
             advice("add a new task for what is missing: runner node add PARENT --title \"…\"")
         }
+        EditError::GoalPassed(_) => advice("start a new run for what is missing: runner run \"GOAL\""),
         EditError::PassedBelow { .. } => {
             advice("remove the open tasks under it one by one ('runner tree --open' lists them)")
         }

@@ -23,9 +23,10 @@ pub(super) fn land_advice(error: &LandError) -> ErrorAdvice {
         LandError::NothingPassed(_) => {
             ErrorAdvice::new("nothing_to_land", "see its progress with 'runner status'")
         }
-        LandError::AlreadyLanded { branch, .. } => {
+        LandError::AlreadyLanded { run, branch } => {
             let mut advice = ErrorAdvice::new("already_landed", format!("see it: git log -p {branch}"));
             advice.hints.push("to land it again: runner land --branch NAME".to_owned());
+            advice.hints.push(format!("to remove the run: runner clean {run}"));
             advice
         }
         LandError::UncheckedCommits { commits, .. } => {
@@ -101,8 +102,8 @@ pub(super) fn set_key_advice(error: &SetKeyError) -> ErrorAdvice {
         }
         SetKeyError::Invalid(problems) => {
             let hint = "nothing was changed; see what is allowed with 'runner config show KEY'";
-            let together =
-                "keys that belong together are set together: runner config set KEY=VALUE KEY=VALUE";
+            let together = "keys that belong together are set together, and an empty value removes one: \
+                            runner config set KEY=VALUE KEY=";
             let mut advice = ErrorAdvice::new("config", hint);
             advice.hints.push(together.to_owned());
             advice.with_details(problems.iter().map(ToString::to_string).collect())

@@ -81,6 +81,7 @@ impl RunSnapshot {
             checkout: CheckoutFacts { is_elsewhere: !run.is_here, ..CheckoutFacts::default() },
             lock: if run.is_here { lock_holder(project) } else { LockHolder::Free },
             is_paused: run.is_here && project.repo.is_paused(),
+            is_stopping: run.is_here && project.repo.is_stopping(),
             wait: self.wait().filter(|_| run.is_here),
             events: &self.events,
             totals: RunTotals {
@@ -88,6 +89,7 @@ impl RunSnapshot {
                 failed_attempts: Some(self.failed_attempts()),
                 ended_ms: self.rows.last().and_then(|row| row.ended_ms),
                 leaves: None,
+                stuck_attempts: None,
                 annotations: &self.rows.totals().annotations,
             },
             stop: None,

@@ -127,7 +127,8 @@ fn progress(data: &WatchData, theme: &TuiTheme, width: usize, now_ms: u64) -> Li
         theme.span(TextRole::Faint, theme.glyph(Glyph::Empty).repeat(BAR_WIDTH - full)),
     ];
     let mut used = BAR_WIDTH;
-    let mut parts: Vec<_> = progress_parts(progress, snapshot, now_ms).into_iter().map(Span::raw).collect();
+    let shown = |part: &String| Span::raw(theme.styler.displayable(part).into_owned());
+    let mut parts: Vec<_> = progress_parts(progress, snapshot, now_ms).iter().map(shown).collect();
     let has_room = width >= usize::from(TWO_PANES_WIDTH);
     let badge = trust::badge(snapshot, data.is_verifying, has_room);
     parts.splice(1..1, badge.map(|(role, text)| theme.span(role, text)));

@@ -25,14 +25,14 @@ pub(super) fn session_lines(events: &[RecordedEvent], printed: &[String]) -> Vec
     let mut groups: Vec<Vec<StyledLine>> = Vec::new();
     let mut group_by_id: BTreeMap<&str, usize> = BTreeMap::new();
     let mut agent_end = None;
-    for RecordedEvent { event, .. } in events {
+    for RecordedEvent { t_ms, event } in events {
         if matches!(event, Event::AgentEnded { .. }) && agent_end.is_none() {
             agent_end = Some(groups.len());
         }
         let (id, lines) = if let Event::Agent { activity, .. } = event {
             (activity.id.as_deref(), agent_lines(activity))
         } else {
-            (None, runner_lines(event))
+            (None, runner_lines(event, *t_ms))
         };
         // A later event with the same id replaces the earlier one.
         match id.and_then(|id| group_by_id.get(id)).and_then(|index| groups.get_mut(*index)) {
@@ -151,7 +151,7 @@ fn output_lines(output: &str) -> Vec<StyledLine> {
 }
 
 #[expect(clippy::too_many_lines, reason = "a flat table with one arm per event")]
-fn runner_lines(event: &Event) -> Vec<StyledLine> {
+fn runner_lines(event: &Event, t_ms: u64) -> Vec<StyledLine> {
     let one = |glyph, role, text: String| vec![StyledLine::new(glyph, Some(role), text)];
     match event {
         Event::Planned { path, attempt, .. } => {
@@ -217,8 +217,8 @@ fn runner_lines(event: &Event) -> Vec<StyledLine> {
         Event::OutageContinues { outcome, .. } => {
             one(Glyph::Retried, TextRole::Warn, format!("still failing: {}", outcome.label().text))
         }
-        Event::Waiting { wait, .. } => {
-            let secs = u64::try_from(wait.secs.get()).unwrap_or_default();
+        Event::Waiting { wait, ends_unix_ms } => {
+            let secs = ends_unix_ms.saturating_sub(t_ms).div_ceil(1000);
             let reason = format!("{}, {}", wait.outcome.label().text, one_line(&wait.agent));
             one(Glyph::Retried, TextRole::Warn, format!("waiting {} ({reason})", duration(secs)))
         }
@@ -437,6 +437,15 @@ mod tests {
         ] {
             assert_eq!(texts(&[value], &[]), expected);
         }
+    }
+
+    /// A usage limit ends at a moment; the shortest wait is then zero.
+    #[test]
+    fn wait_is_as_long_as_its_end_is_away() {
+        let wait = json!({ "agent": "codex", "outcome": "usage_limit", "secs": 0, "until_unix_secs": 72_000,
+            "secs_max": 86_400 });
+        let waiting = json!({ "event": "waiting", "wait": wait, "ends_unix_ms": 72_000_000 });
+        assert_eq!(texts(&[waiting], &[]), ["waiting 20 h (usage limit, codex)"]);
     }
 
     #[test]

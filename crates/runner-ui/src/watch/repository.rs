@@ -74,7 +74,7 @@ fn fingerprint(project: &RepoReader) -> RepoFingerprint {
     let lock_holder = project.repo.lock_holder();
     let mut other = vec![
         format!("{lock_holder:?}"),
-        format!("{:?}", project.repo.is_paused()),
+        format!("{:?}", (project.repo.is_paused(), project.repo.is_stopping())),
         format!("{:?}", project.repo.branch()),
         format!("{:?}", project.stamp(Doc::Goal)),
         format!("{:?}", project.stamp(Doc::Config)),

@@ -47,13 +47,15 @@ pub(crate) struct ConfigGetArgs {
 
 /// Set keys in config.toml, keeping comments and order
 ///
-/// The new file is checked before it is written. The change takes effect with the next `runner start`, which commits it.
+/// An empty value removes the key, which then has its default. The new file is checked before it is written. The change
+/// takes effect with the next `runner start`, which commits it.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner config set max_iterations 50
   runner config set guard.command npm test
   runner config set guard.protected '[\"ci.sh\"]'
-  runner config set executor.kind=command executor.preset=gemini")]
+  runner config set executor.kind=command executor.preset=gemini
+  runner config set executor.kind=codex executor.preset=   # removes the preset")]
 pub(crate) struct ConfigSetArgs {
     /// A key and its value, or any number of KEY=VALUE
     #[arg(value_name = "KEY VALUE", required = true, trailing_var_arg = true, allow_hyphen_values = true)]

@@ -80,7 +80,7 @@ fn own_commands(line: &str) -> Vec<Vec<String>> {
 /// Why a command is not understood.
 fn usage_error(words: &[String]) -> Option<clap::Error> {
     let typed: Vec<OsString> = words.iter().map(Into::into).collect();
-    let cli = match parse(typed) {
+    let cli = match parse(&typed) {
         Ok(cli) => cli,
         Err(error) => return Some(error).filter(clap::Error::use_stderr),
     };

@@ -117,12 +117,12 @@ impl CommandOutput for ChecksOutput {
             text.push_str(&format!("{state} {}\n", styler.fit(&line, styler.width.saturating_sub(10))));
         }
         if self.0.checks.is_empty() && self.0.heldout.is_empty() {
-            text.push_str("No task has a check: only agents decide whether the work is done.\n\n");
+            let nothing = "No task has a check: only agents decide whether the work is done.";
+            text.push_str(&format!("{}\n\n", styler.wrap(nothing, 0)));
             text.push_str("Next: runner node check add TASK --name NAME --command COMMAND\n");
             return text;
         }
-        text.push_str(&format!("acceptance: {}\n", self.0.coverage));
-        text
+        text + &format!("acceptance: {}\n", styler.wrap(&self.0.coverage.to_string(), "acceptance: ".len()))
     }
 }
 

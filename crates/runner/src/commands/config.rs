@@ -67,6 +67,12 @@ impl KeyRow {
         self.value.as_ref().map_or_else(|| "(not set)".to_owned(), |value| clean(&value_text(value)))
     }
 
+    /// The value behind the key and its sign, in a line that begins with `lead` other cells.
+    fn wrapped_value(&self, lead: usize, styler: &Styler) -> String {
+        let used = lead + self.key.name.len() + " = ".len();
+        styler.wrap_behind(&self.value_text(), used, TEXT_COLUMN)
+    }
+
     fn default_text(&self) -> String {
         self.key.default.as_ref().map_or_else(|| "none".to_owned(), value_text)
     }
@@ -130,7 +136,7 @@ impl CommandOutput for ShowOutput {
                 ValueSource::File => styler.paint(TextRole::Strong, &row.key.name),
                 ValueSource::Default => row.key.name.clone(),
             };
-            text.push_str(&format!("{name} = {}\n", styler.wrap(&row.value_text(), TEXT_COLUMN)));
+            text.push_str(&format!("{name} = {}\n", row.wrapped_value(0, styler)));
             if self.is_selection || styler.verbose {
                 let details = [
                     row.key.meaning.clone(),
@@ -231,14 +237,10 @@ impl CommandOutput for SetOutput {
         let mut text = String::new();
         let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
         for row in &self.rows {
-            text.push_str(&format!(
-                "{tick} {} = {}\n",
-                row.key.name,
-                styler.wrap(&row.value_text(), TEXT_COLUMN)
-            ));
+            text.push_str(&format!("{tick} {} = {}\n", row.key.name, row.wrapped_value(2, styler)));
         }
-        let start = styler.paint(TextRole::Strong, "runner start");
-        text + &format!("\nNext: {start}, which commits {} and puts it into effect\n", Doc::Config.path())
+        let effect = format!("which commits {} and puts it into effect", Doc::Config.path());
+        text + &format!("\nNext: {}\n", styler.wrap_headed(TextRole::Strong, "runner start,", &effect, 6))
     }
 }
 

@@ -58,10 +58,10 @@ impl CommandOutput for DoctorOutput {
         let mut text = String::new();
         for check in &self.checks {
             let glyph = verdict_glyph(check.verdict, styler);
-            let found = styler.wrap(&check.found, FOUND_COLUMN);
+            let found = styler.wrap_commands(&check.found, FOUND_COLUMN);
             text.push_str(&format!("{glyph} {:10}  {found}\n", check.name));
             if let Some(fix) = &check.fix {
-                let fix = styler.wrap(fix, FOUND_COLUMN + 2);
+                let fix = styler.wrap_commands(fix, FOUND_COLUMN + 2);
                 text.push_str(&format!("{:FOUND_COLUMN$}{} {fix}\n", "", styler.glyph(Glyph::Arrow)));
             }
         }

@@ -25,7 +25,7 @@ mod tests {
     use crate::args::{RunnerCommand, parse};
 
     fn arguments_for(typed: &str) -> String {
-        let cli = parse(typed.split(' ').map(Into::into).collect()).unwrap();
+        let cli = parse(&typed.split(' ').map(Into::into).collect::<Vec<_>>()).unwrap();
         let RunnerCommand::Eval(args) = &cli.command else { panic!("{typed}") };
         program_args(&cli.global, args).join(" ".as_ref()).into_string().unwrap()
     }

@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
+use runner_core::detect::command_line;
+use runner_core::text::shortened;
 use runner_host::ops::land::{
-    LandRequest, LandStyle, LandTarget, LandedCommit, LandedConfig, LandedTask, PreparedLand, prepare_land,
+    ExistingLanding, LandRequest, LandStyle, LandTarget, LandedCommit, LandedConfig, LandedTask,
+    PreparedLand, prepare_land,
 };
 use runner_host::ops::pull_request::{PullRequestOpener, PullRequestSpec};
 use runner_host::repo::own_output::ignore_own_output;
@@ -15,6 +18,13 @@ use crate::args::LandArgs;
 use crate::render::clean;
 
 const WHAT: &str = "could not land the run";
+
+/// The most bytes of a pull request's text. GitHub takes 65,536 characters. Linux takes 128 KiB in one argument, which is how
+/// glab gets it.
+const BODY_BYTES_MAX: usize = 60_000;
+
+/// The most bytes of a title or summary in a text that would be too long.
+const SHORT_BYTES_MAX: usize = 300;
 
 pub(crate) struct LandOutput {
     land: PreparedLand,
@@ -36,24 +46,40 @@ pub(crate) fn run(dir: &Path, args: &LandArgs, ui: &Ui) -> Result<LandOutput, Co
     land.check_guard(dir).map_err(failed)?;
     drop(status_line);
     let commits = land.publish().map_err(failed)?;
-    let opened = opener.map(|opener| open_pull_request(&opener, &land, ui)).transpose()?;
+    let opened = opener.map(|opener| open_pull_request(&opener, &land, args, ui)).transpose()?;
     Ok(LandOutput { land, commits, has_pull_request: args.pr, opened })
 }
 
 fn open_pull_request(
     opener: &PullRequestOpener,
     land: &PreparedLand,
+    args: &LandArgs,
     ui: &Ui,
 ) -> Result<String, CommandError> {
     let _status_line = ui.status_line("opening the pull request");
     let PullRequest { title, body } = PullRequest::of(land);
     let request =
-        PullRequestSpec { branch: &land.branch, base: &land.base.branch, title: &title, body: &body };
+        PullRequestSpec { branch: &land.branch.name, base: &land.base.branch, title: &title, body: &body };
     opener.open(&request).map_err(|error| {
-        let what = format!("the branch {} is created, but not the pull request", land.branch);
+        let what = if land.branch.has_landing {
+            format!("could not open the pull request for branch {}", land.branch.name)
+        } else {
+            format!("the branch {} is created, but not the pull request", land.branch.name)
+        };
         CommandError::from_host(&what, error)
-            .hint(format!("to open it by hand: {}", opener.by_hand(&request)))
+            .hint(format!("when the cause is fixed: {}", land_again(land, args, "--open")))
+            .hint(format!("or open it by hand: {}", opener.by_hand(&request)))
+            .hint(format!("to print its text: {}", land_again(land, args, "--pr")))
     })
+}
+
+/// The command that does something with the branch that this one made.
+fn land_again(land: &PreparedLand, args: &LandArgs, option: &str) -> String {
+    let mut words = vec!["runner".to_owned(), "land".to_owned(), land.run.to_string(), option.to_owned()];
+    for (option, value) in [("--onto", &args.onto), ("--branch", &args.branch)] {
+        words.extend(value.iter().flat_map(|value| [option.to_owned(), value.clone()]));
+    }
+    command_line(&words)
 }
 
 fn request(args: &LandArgs) -> LandRequest {
@@ -68,6 +94,7 @@ fn request(args: &LandArgs) -> LandRequest {
         target,
         style: if args.squash { LandStyle::Squash } else { LandStyle::CommitPerTask },
         config: if args.with_config { LandedConfig::OwnCommit } else { LandedConfig::LeftOut },
+        existing: if args.open || args.pr { ExistingLanding::Used } else { ExistingLanding::Refused },
     }
 }
 
@@ -79,20 +106,19 @@ struct PullRequest {
 
 impl PullRequest {
     fn of(land: &PreparedLand) -> Self {
-        let mut body = String::new();
-        for task in &land.tasks {
-            body.push_str(&task_text(task));
-        }
         let state = if land.is_complete { "all tasks passed" } else { "some tasks are still open" };
-        body.push_str(&format!(
+        let evidence = format!(
             "\n### Evidence\n\n- {} of run `{}` verified, {state}\n- `{}` succeeds on this branch\n\
              - to check it again: `runner verify {}`\n",
             counted(land.verified, "commit", "commits"),
             land.run,
-            clean(&land.guard_line()),
+            shortened(&clean(&land.guard_line()), SHORT_BYTES_MAX),
             land.run,
-        ));
-        Self { title: clean(&land.goal), body: format!("### Tasks\n\n{body}") }
+        );
+        let heading = "### Tasks\n\n";
+        let room = BODY_BYTES_MAX.saturating_sub(heading.len() + evidence.len());
+        let body = format!("{heading}{}{evidence}", task_list(&land.tasks, room));
+        Self { title: clean(&land.goal), body }
     }
 
     fn text(&self) -> String {
@@ -100,15 +126,52 @@ impl PullRequest {
     }
 }
 
-fn task_text(task: &LandedTask) -> String {
+/// How much of a task a list shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TaskDetail {
+    Full,
+    /// Long texts are shortened.
+    Short,
+    Title,
+}
+
+/// The tasks in at most `bytes_max` bytes: with as much detail as fits, and without the last ones if titles alone do not.
+fn task_list(tasks: &[LandedTask], bytes_max: usize) -> String {
+    for detail in [TaskDetail::Full, TaskDetail::Short, TaskDetail::Title] {
+        let list: String = tasks.iter().map(|task| task_text(task, detail)).collect();
+        if list.len() <= bytes_max {
+            return list;
+        }
+    }
+    let omission = |omitted: usize| {
+        format!("\n{} did not fit into this text.\n", counted(omitted, "more task", "more tasks"))
+    };
+    let room = bytes_max.saturating_sub(omission(tasks.len()).len());
+    let mut list = String::new();
+    for (index, task) in tasks.iter().enumerate() {
+        let line = task_text(task, TaskDetail::Title);
+        if list.len() + line.len() > room {
+            return list + &omission(tasks.len() - index);
+        }
+        list.push_str(&line);
+    }
+    list
+}
+
+fn task_text(task: &LandedTask, detail: TaskDetail) -> String {
+    let bytes_max = if detail == TaskDetail::Full { usize::MAX } else { SHORT_BYTES_MAX };
+    let words = |text: &str| shortened(&clean(text), bytes_max);
     let unchanged = if task.has_changes { "" } else { " (no changes)" };
-    let mut text = format!("- **{}**{unchanged}", clean(&task.title));
-    let summary = clean(&task.summary);
+    let mut text = format!("- **{}**{unchanged}", words(&task.title));
+    if detail == TaskDetail::Title {
+        return text + "\n";
+    }
+    let summary = words(&task.summary);
     if !summary.is_empty() {
         text.push_str(&format!(": {summary}"));
     }
     for annotation in &task.annotations {
-        text.push_str(&format!("\n  - note: {}", clean(annotation)));
+        text.push_str(&format!("\n  - note: {}", words(annotation)));
     }
     text + "\n"
 }
@@ -124,9 +187,9 @@ impl CommandOutput for LandOutput {
         let mut document = json!({
             "schema": "runner.land/1",
             "run_id": land.run,
-            "branch": land.branch,
+            "branch": land.branch.name,
             "onto": land.base.branch,
-            "commit": land.tip,
+            "commit": land.branch.tip,
             "commits": commits,
             "complete": land.is_complete,
             "verified_commits": land.verified,
@@ -146,7 +209,7 @@ impl CommandOutput for LandOutput {
         let line = |key: &str, value: String| KeyValueLine::new().with(key, value);
         let mut lines = vec![
             line("run_id", self.land.run.to_string()),
-            line("branch", self.land.branch.clone()),
+            line("branch", self.land.branch.name.clone()),
             line("onto", self.land.base.branch.clone()),
         ];
         for landed in &self.commits {
@@ -173,12 +236,13 @@ impl CommandOutput for LandOutput {
             ),
         };
         let mut text = format!(
-            "{tick} run {} verified ({})\n{tick} {}, {place}\n{tick} {} succeeds on the result\n{tick} branch {}\n\n",
+            "{tick} run {} verified ({})\n{tick} {}, {place}\n{tick} {} succeeds on the result\n{tick} branch {}{}\n\n",
             land.run,
             counted(land.verified, "commit", "commits"),
             counted(self.commits.len(), "commit", "commits"),
             clean(&land.guard_line()),
-            styler.paint(TextRole::Strong, &clean(&land.branch)),
+            styler.paint(TextRole::Strong, &clean(&land.branch.name)),
+            if land.branch.has_landing { ", which has the landed work already" } else { "" },
         );
         for landed in &self.commits {
             let line = format!("  {}  {}", landed.commit.prefix(8), clean(&landed.subject));
@@ -196,20 +260,63 @@ impl CommandOutput for LandOutput {
         if let Some(url) = &self.opened {
             text.push_str(&format!("\n{tick} pull request {}\n", clean(url)));
         }
-        if !land.base.has_config {
+        if !land.base.has_config && !land.branch.has_landing {
             let offer = format!(
                 "To let later runs start from this configuration, put it on {} with --with-config.",
                 clean(&land.base.branch)
             );
             text.push_str(&format!("\n{}\n", styler.wrap(&offer, 0)));
         }
-        let (onto, branch) = (clean(&land.base.branch), clean(&land.branch));
-        if land.branch == land.base.branch {
-            text.push_str(&format!("\nNext: git log -p -{} {branch}\n", self.commits.len()));
+        text + &self.next_steps()
+    }
+}
+
+impl LandOutput {
+    fn next_steps(&self) -> String {
+        let land = &self.land;
+        let (onto, branch) = (clean(&land.base.branch), clean(&land.branch.name));
+        if self.opened.is_some() {
+            "\nNext: review and merge the pull request\n".to_owned()
+        } else if land.branch.name == land.base.branch {
+            format!("\nNext: git log -p -{} {branch}\n", self.commits.len())
         } else {
-            text.push_str(&format!("\nNext: git log -p {onto}..{branch}\n"));
-            text.push_str(&format!("      git switch {onto} && git merge --ff-only {branch}\n"));
+            format!(
+                "\nNext: git log -p {onto}..{branch}\n      git switch {onto} && git merge --ff-only {branch}\n"
+            )
         }
-        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runner_core::model::id::IterationNumber;
+
+    use super::*;
+
+    fn tasks(count: usize, summary: &str) -> Vec<LandedTask> {
+        let task = |number: usize| LandedTask {
+            node: None,
+            title: format!("task {number}"),
+            summary: summary.to_owned(),
+            iteration: IterationNumber::FIRST,
+            annotations: Vec::new(),
+            has_changes: true,
+        };
+        (1..=count).map(task).collect()
+    }
+
+    #[test]
+    fn text_of_a_pull_request_has_as_much_of_every_task_as_fits() {
+        let summary = "é".repeat(4_000);
+        let list = |count: usize| task_list(&tasks(count, &summary), BODY_BYTES_MAX);
+        assert!(list(7).contains(&summary), "whole summaries");
+        let short = list(100);
+        assert!(short.contains("- **task 100**: é") && short.contains("é…\n"), "shortened summaries");
+        assert!(list(2_000).ends_with("- **task 1999**\n- **task 2000**\n"), "only titles");
+        let cut = list(10_000);
+        let kept = cut.lines().filter(|line| line.starts_with("- **")).count();
+        let omission = format!("\n{} more tasks did not fit into this text.\n", 10_000 - kept);
+        assert!(kept > 2_000 && cut.ends_with(&omission), "{kept}");
+        assert!([7, 100, 2_000, 10_000].iter().all(|count| list(*count).len() <= BODY_BYTES_MAX));
     }
 }

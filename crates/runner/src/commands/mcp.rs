@@ -170,7 +170,7 @@ pub(crate) fn run(dir: &Path, args: &McpArgs) -> Result<McpOutput, CommandError>
 fn call(dir: &Path, command: &ToolCommand, given: &Map<String, Value>) -> Result<Value, CommandError> {
     let mut words: Vec<OsString> = vec!["runner".into(), "--quiet".into(), "-C".into(), dir.into()];
     words.extend(command.words(given)?);
-    let cli = args::parse(words).map_err(|error| {
+    let cli = args::parse(&words).map_err(|error| {
         let text = error.to_string();
         invalid(text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned())
     })?;

@@ -103,29 +103,25 @@ impl CommandOutput for PlanLintOutput {
             text.push_str(&format!("{cross} {}\n", styler.wrap(&line, 2)));
         }
         for UntriedCheck { task, check } in &lint.untried {
-            let line = format!("  not tried on stubs: {task}: check `{check}`");
-            text.push_str(&styler.paint(TextRole::Warn, &styler.fit(&line, styler.width)));
-            text.push('\n');
+            let line = styler.wrap(&format!("not tried on stubs: {task}: check `{check}`"), 4);
+            text.push_str(&format!("  {}\n", styler.paint(TextRole::Warn, &line)));
         }
         for point in &lint.prose {
-            let line = format!("  in prose: {} ({}): {}", point.task, point.point, clean(&point.text));
-            text.push_str(&styler.paint(TextRole::Faint, &styler.fit(&line, styler.width)));
-            text.push('\n');
+            let line = format!("in prose: {} ({}): {}", point.task, point.point, clean(&point.text));
+            text.push_str(&format!("  {}\n", styler.paint(TextRole::Faint, &styler.wrap(&line, 4))));
         }
         if !text.is_empty() {
             text.push('\n');
         }
         let tasks = counted(lint.tasks, "open task", "open tasks");
         let checks = counted(lint.checks, "check", "checks");
-        text.push_str(&format!("{tasks}, {checks}; acceptance: {}\n", lint.coverage));
-        match &lint.estimate {
-            Some(estimate) => {
-                text.push_str(&format!("expected: {}\n", styler.wrap(&estimate_text(estimate), 10)));
-            }
-            None => text.push_str(&format!(
-                "expected: unknown (fewer than {SAMPLES_MIN} tasks passed in this repository)\n"
-            )),
-        }
+        let counts = format!("{tasks}, {checks}; acceptance: {}", lint.coverage);
+        text.push_str(&format!("{}\n", styler.wrap(&counts, 0)));
+        let expected = lint.estimate.as_ref().map_or_else(
+            || format!("unknown (fewer than {SAMPLES_MIN} tasks passed in this repository)"),
+            estimate_text,
+        );
+        text.push_str(&format!("expected: {}\n", styler.wrap(&expected, 10)));
         if lint.problems.is_empty() && lint.stop.is_none() {
             let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
             text.push_str(&format!("{tick} the plan is sound\n\nNext: runner plan approve\n"));

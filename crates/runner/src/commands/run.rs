@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runner_core::detect::{AgentRequest, ConfigRequest, guard_words};
+use runner_core::detect::{AgentRequest, ConfigRequest, command_line, guard_words};
 use runner_host::ops::doctor::{CheckVerdict, DoctorCheck, sandbox_checks};
 use runner_host::ops::new_run::{NewRun, NewRunRequest, RunPlace, plan_run, start_run, undo_start};
 use runner_host::ops::preflight::refuse_unmeasurable;
@@ -25,6 +25,7 @@ pub(crate) fn run(dir: &Path, args: &RunGoalArgs, ui: &Ui) -> Result<Box<dyn Com
     if args.goal.is_empty() {
         return run_loop::run(dir, &args.options, ui);
     }
+    refuse_file_name(dir, &args.goal)?;
     let failed = |error| CommandError::from_host(WHAT, error);
     ignore_own_output(dir).map_err(failed)?;
     let planned = plan_run(dir, &request(args)).map_err(failed)?;
@@ -43,6 +44,19 @@ pub(crate) fn run(dir: &Path, args: &RunGoalArgs, ui: &Ui) -> Result<Box<dyn Com
         }
         ended => ended,
     }
+}
+
+/// Refuses a goal that is only the name of a file: the user more likely means what is in it.
+fn refuse_file_name(dir: &Path, goal: &[String]) -> Result<(), CommandError> {
+    let [word] = goal else { return Ok(()) };
+    if word.contains(char::is_whitespace) || !dir.join(word).is_file() {
+        return Ok(());
+    }
+    let file = command_line(std::slice::from_ref(word));
+    Err(CommandError::refused("goal_is_file", WHAT)
+        .cause(format!("the goal is only the name of a file: `{}`", clean(word)))
+        .hint(format!("to import it as a plan: runner plan import {file}"))
+        .hint(format!("to use its text as the goal: runner run \"$(cat {file})\"")))
 }
 
 fn request(args: &RunGoalArgs) -> NewRunRequest {

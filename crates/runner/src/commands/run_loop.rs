@@ -121,6 +121,8 @@ pub(super) fn run_iterations(
         display.collect_events();
     }
     let stop_requested = AtomicBool::new(false);
+    let stop_request: OnceLock<StopRequest> = OnceLock::new();
+    let is_stop_requested = || stop_request.get().is_some_and(StopRequest::is_made);
     let (key_sender, keys) = channel();
     let on_key = move |key| {
         let _ = key_sender.send(key);
@@ -130,14 +132,19 @@ pub(super) fn run_iterations(
     std::thread::scope(|scope| {
         // A machine that cannot start a thread gets no live display and no keys, but its run.
         let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
-        let redrawing = thread("display").spawn_scoped(scope, || display.redraw_until_over());
+        let redrawing =
+            thread("display").spawn_scoped(scope, || display.redraw_until_over(is_stop_requested));
         if key_reader.is_some() {
             let _ = thread("keys")
                 .spawn_scoped(scope, || handle_keys(keys, &display, &stop_requested, &red_question));
         }
         // A panic must end the other threads too: the scope waits for them.
         let stop = catch_unwind(AssertUnwindSafe(|| {
-            let requests = UserRequests { stop: &stop_requested, red_question: &red_question };
+            let requests = UserRequests {
+                stop: &stop_requested,
+                stop_command: &stop_request,
+                red_question: &red_question,
+            };
             run_in_repo(dir, mode, &BackgroundReport::new(detachment, &display), requests, &root)
         }));
         drop(key_reader);
@@ -167,10 +174,12 @@ fn status_after(dir: &Path, stop: &StopReason, summary: &LoopSummary) -> RunStat
     summary.status(stop, &report.as_ref().map(StatusOutput::facts).unwrap_or_default())
 }
 
-/// What the user asked for with keys.
+/// What the user asked for with keys, or with `runner stop`.
 #[derive(Clone, Copy)]
 struct UserRequests<'a> {
     stop: &'a AtomicBool,
+    /// Set in a loop, which `runner stop` can end.
+    stop_command: &'a OnceLock<StopRequest>,
     red_question: &'a RedQuestion,
 }
 
@@ -205,17 +214,16 @@ fn run_in_repo(
     let display = reports.display;
     let mut on_event = |event: &Event| reports.report(event);
     let repo = UnrecoveredRepo::lock(dir)?;
-    let stop_request = match mode {
-        RunMode::OneStep | RunMode::Plan => None,
-        RunMode::UntilStopped { .. } => Some(StopRequest::forget(&repo)?),
-    };
+    if matches!(mode, RunMode::UntilStopped { .. }) {
+        let _ = requests.stop_command.set(StopRequest::forget(&repo)?);
+    }
     let deadline = match mode {
         RunMode::OneStep | RunMode::Plan => None,
         RunMode::UntilStopped { deadline, .. } => deadline,
     };
     let requested_stop = Box::new(move || {
-        let is_requested =
-            requests.stop.load(Ordering::SeqCst) || stop_request.as_ref().is_some_and(StopRequest::is_made);
+        let is_requested = requests.stop.load(Ordering::SeqCst)
+            || requests.stop_command.get().is_some_and(StopRequest::is_made);
         if is_requested { Some(StopReason::UserStop) } else { deadline.and_then(LoopDeadline::stop) }
     });
     let _ = root.set(repo.root().to_owned());
@@ -240,6 +248,7 @@ fn run_in_repo(
         RunMode::UntilStopped { limits, .. } => {
             let stop = step::run_loop(&mut world, *run, &limits)?;
             world.commit_queued_edits();
+            let _ = requests.stop_command.get().map(StopRequest::remove);
             Ok(Some(stop))
         }
         RunMode::OneStep | RunMode::Plan => Ok(match step::step(&mut world, &run)? {

@@ -25,8 +25,8 @@ pub(crate) fn run(
     what: &str,
 ) -> Result<Box<dyn CommandOutput>, CommandError> {
     let report = status::read(dir).map_err(|error| CommandError::from_host(what, error))?;
-    // The state of the iteration, not of a pause after it.
-    let status = run_status(&RunFacts { is_paused: false, ..report.facts() });
+    // The state of the iteration, not of a pause or a stop after it.
+    let status = run_status(&RunFacts { is_paused: false, is_stopping: false, ..report.facts() });
     Ok(Box::new(ShowRunningOutput { iter, status }))
 }
 

@@ -129,21 +129,21 @@ impl CommandOutput for StartOutput {
         text.push_str(&inputs_text(&self.started.inputs, styler));
         if self.started.has_stale_root {
             let warning = styler.paint(TextRole::Warn, "warning:");
-            text.push_str(&format!("{warning} {STALE_ROOT}. To change it: {EDIT_ROOT}\n"));
+            let body = format!("{STALE_ROOT}. To change it: {EDIT_ROOT}");
+            text.push_str(&format!("{warning} {}\n", styler.wrap_commands(&body, "warning: ".len())));
         }
         if self.started.goal_unwritten {
-            let warning = styler.paint(TextRole::Warn, "GOAL.md still holds the template.");
-            text.push_str(&format!(
-                "\n{warning} Write your goal into {}, then run 'runner start' again.\n",
-                Doc::Goal.path()
-            ));
+            let fix = format!("Write your goal into {}, then run 'runner start' again.", Doc::Goal.path());
+            let fix = styler.wrap_headed(TextRole::Warn, "GOAL.md still holds the template.", &fix, 0);
+            text.push_str(&format!("\n{fix}\n"));
         } else {
             text.push_str("\nNext: runner loop\n");
         }
         if self.started.kind == StartKind::New
             && let Some(other) = self.started.other_runs.first()
         {
-            text.push_str(&earlier_run_hint(other, self.started.other_runs.len() - 1));
+            let hint = earlier_run_hint(other, self.started.other_runs.len() - 1);
+            text.push_str(&format!("{}\n", styler.wrap_commands(&hint, 0)));
         }
         text
     }
@@ -152,14 +152,20 @@ impl CommandOutput for StartOutput {
 /// How many protected files are listed.
 const PROTECTED_MAX: usize = 8;
 
-/// What agents may not change, in one line; files that may appear later only count if they exist or must stay missing.
+/// A line with its name, wrapped below its value.
+fn labelled(name: &str, value: &str, styler: &Styler) -> String {
+    let value = styler.wrap(value, name.len() + 3);
+    format!("  {} {value}\n", styler.paint(TextRole::Faint, name))
+}
+
+/// What agents may not change; files that may appear later only count if they exist or must stay missing.
 fn protected_text(protection: &Protection, styler: &Styler) -> String {
     let names = protection.names();
     let mut shown: Vec<String> = names.iter().take(PROTECTED_MAX).map(|name| clean(name)).collect();
     let more = names.len().saturating_sub(PROTECTED_MAX);
     shown.extend((more > 0).then(|| format!("and {more} more")));
     let list = if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") };
-    format!("  {} {list}\n", styler.paint(TextRole::Faint, "protected from agents:"))
+    labelled("protected from agents:", &list, styler)
 }
 
 /// What sessions get besides the prompt, one line each; what is off is not listed.
@@ -171,8 +177,7 @@ fn inputs_text(inputs: &SessionInputs, styler: &Styler) -> String {
         ("writable folders:", folders(inputs).join(", ")),
     ];
     let rows = rows.into_iter().filter(|(_, value)| !value.is_empty());
-    rows.map(|(name, value)| format!("  {} {}\n", styler.paint(TextRole::Faint, name), clean(&value)))
-        .collect()
+    rows.map(|(name, value)| labelled(name, &clean(&value), styler)).collect()
 }
 
 fn instructions_label(inputs: &SessionInputs) -> String {
@@ -185,5 +190,5 @@ fn folders(inputs: &SessionInputs) -> Vec<String> {
 
 fn earlier_run_hint(run: &RunId, more: usize) -> String {
     let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-    format!("To continue an earlier run instead: git switch {}{more}\n", run.branch())
+    format!("To continue an earlier run instead: git switch {}{more}", run.branch())
 }

@@ -25,6 +25,7 @@ use runner_host::repo::recovery::RecoveryNote;
 use runner_host::view::checks::checks_view;
 use runner_host::view::inspect::{Inspection, inspect_with_runs};
 use runner_host::view::newest_events::newest_events;
+use runner_host::view::run_folder::other_worktree;
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
@@ -85,7 +86,10 @@ impl BranchDocuments {
     }
 
     fn status(&self, repo: &ReadonlyRepo, branch: &RunBranch) -> RunStatus {
-        let events = newest_events(repo.root(), &branch.run);
+        let worktree = other_worktree(repo.root(), &branch.run);
+        let there = worktree.as_deref().and_then(|worktree| ReadonlyRepo::open(worktree).ok());
+        let events = newest_events(there.as_ref().unwrap_or(repo).root(), &branch.run);
+        let worktree = worktree.map(|worktree| worktree.display().to_string());
         run_status(&RunFacts {
             run: Some(RunRef { id: &branch.run, branch: &branch.name }),
             documents: DocumentFacts {
@@ -94,7 +98,16 @@ impl BranchDocuments {
                 state: self.state.as_ref(),
                 invalid: if self.tree.is_none() { &[Doc::Tree] } else { &[] },
             },
-            checkout: CheckoutFacts { is_elsewhere: true, ..CheckoutFacts::default() },
+            checkout: CheckoutFacts {
+                is_elsewhere: true,
+                worktree: worktree.as_deref(),
+                ..CheckoutFacts::default()
+            },
+            lock: there.as_ref().map_or(LockHolder::Free, |there| {
+                lock_of(there, there.pending_iteration().is_some() || there.has_pending_publish())
+            }),
+            is_paused: there.as_ref().is_some_and(ReadonlyRepo::is_paused),
+            is_stopping: there.as_ref().is_some_and(ReadonlyRepo::is_stopping),
             events: &events,
             totals: RunTotals {
                 iterations: self.state.as_ref().map_or(0, |state| state.next_iter.get() - 1),
@@ -117,15 +130,7 @@ pub(crate) fn read(dir: &Path) -> Result<StatusOutput, runner_host::Error> {
     let run = inspection.run();
     let events = run.map(|run| newest_events(&inspection.root, run)).unwrap_or_default();
     let branch = run.map(|run| run.branch().to_string()).unwrap_or_default();
-    let lock = match repo.lock_holder() {
-        Some(pid) => LockHolder::Runner { pid },
-        None if inspection.interrupted => {
-            let iteration: Option<IterationNumber> =
-                repo.pending_iteration().and_then(|iteration| iteration.parse().ok());
-            LockHolder::DeadRunner { iteration }
-        }
-        None => LockHolder::Free,
-    };
+    let lock = lock_of(&repo, inspection.interrupted);
     let invalid = invalid_documents(&inspection);
     // Invalid documents are reported by name.
     let coverage = checks_view(dir).ok().map(|view| view.coverage).filter(|coverage| coverage.points > 0);
@@ -147,6 +152,19 @@ pub(crate) fn read(dir: &Path) -> Result<StatusOutput, runner_host::Error> {
         elsewhere,
         inspection,
     })
+}
+
+/// Who holds the lock of a work tree. An interrupted operation without a holder is a crash.
+fn lock_of(repo: &ReadonlyRepo, is_interrupted: bool) -> LockHolder {
+    match repo.lock_holder() {
+        Some(pid) => LockHolder::Runner { pid },
+        None if is_interrupted => {
+            let iteration: Option<IterationNumber> =
+                repo.pending_iteration().and_then(|iteration| iteration.parse().ok());
+            LockHolder::DeadRunner { iteration }
+        }
+        None => LockHolder::Free,
+    }
 }
 
 /// The run to show while another branch is checked out, the same one as on the page.
@@ -188,7 +206,7 @@ fn invalid_documents(inspection: &Inspection) -> Vec<Doc> {
     documents.into_iter().filter(|(_, is_valid)| !is_valid).map(|(doc, _)| doc).collect()
 }
 
-fn is_without_documents(inspection: &Inspection) -> bool {
+pub(super) fn is_without_documents(inspection: &Inspection) -> bool {
     let run = [Doc::Goal, Doc::RunState, Doc::Tree];
     run.iter().all(|doc| inspection.docs.missing.contains(doc)) && inspection.docs.refused.is_empty()
 }
@@ -209,9 +227,11 @@ impl StatusOutput {
                 identity: &self.identity,
                 blocker: self.blocker(),
                 is_elsewhere: false,
+                worktree: None,
             },
             lock: self.lock,
             is_paused: inspection.is_paused,
+            is_stopping: inspection.is_stopping,
             wait: self.wait(),
             events: &self.events,
             totals: RunTotals {

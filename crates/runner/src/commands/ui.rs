@@ -60,7 +60,7 @@ mod tests {
 
     /// What `runner-ui` is started with if this is typed.
     fn arguments_for(typed: &str) -> String {
-        let cli = parse(typed.split(' ').map(Into::into).collect()).unwrap();
+        let cli = parse(&typed.split(' ').map(Into::into).collect::<Vec<_>>()).unwrap();
         let arguments = if let RunnerCommand::Ui(args) = &cli.command {
             serve_args(&cli.global, args)
         } else if let RunnerCommand::Watch(args) = &cli.command {

@@ -361,7 +361,7 @@ impl CommandOutput for VerifyOutput {
             Verdict::Partial => ("partial: what could be checked holds;", TextRole::Warn, Glyph::Retried),
         };
         let glyph = styler.paint(role, styler.glyph(glyph));
-        text.push_str(&format!("{glyph} {} {counts}\n", styler.paint(role, word)));
+        text.push_str(&format!("{glyph} {}\n", styler.wrap_headed(role, word, &counts, 2)));
         if let Some(first) = self.first() {
             let commit: String = first.commit.chars().take(12).collect();
             let iter = first.iter.map(|iter| format!(" (#{iter})")).unwrap_or_default();
@@ -378,13 +378,14 @@ impl CommandOutput for VerifyOutput {
             text.push_str(&format!("  {count} could not be repeated: {}\n", unrepeated.join(", ")));
         }
         if audit.ending.coverage.points > 0 {
-            text.push_str(&format!("  acceptance: {}\n", audit.ending.coverage));
+            let coverage = styler.wrap(&audit.ending.coverage.to_string(), 14);
+            text.push_str(&format!("  acceptance: {coverage}\n"));
         }
         for rooms in audit.rooms() {
-            text.push_str(&format!("  guard: {}\n", rooms_text(rooms)));
+            text.push_str(&format!("  guard: {}\n", styler.wrap(&rooms_text(rooms), 9)));
         }
         if let Some(found) = &self.signature {
-            text.push_str(&format!("  signature: {}\n", found.text()));
+            text.push_str(&format!("  signature: {}\n", styler.wrap(&found.text(), 13)));
         }
         let annotated = self.checked.iter().filter(|commit| !commit.annotations.is_empty()).count();
         if annotated > 0 {
@@ -393,7 +394,7 @@ impl CommandOutput for VerifyOutput {
             text.push_str(&format!("{}\n", styler.paint(TextRole::Warn, &note)));
         }
         for note in &audit.unchecked {
-            text.push_str(&format!("  {} {note}\n", styler.paint(TextRole::Warn, "not checked:")));
+            text.push_str(&format!("  {}\n", styler.wrap_headed(TextRole::Warn, "not checked:", note, 2)));
         }
         text
     }

@@ -73,16 +73,21 @@ fn spent_row(view: &LiveView, styler: &Styler) -> Option<String> {
     Some(styler.paint(TextRole::Faint, &format!("  {text}")))
 }
 
-/// The progress bar, the duration, and the keys.
+/// The progress bar, the duration, and the keys. On a narrow terminal, what acknowledges `q` takes the place of the bar.
 fn keys_row(view: &LiveView, keys: &str, styler: &Styler) -> String {
     let width = styler.width.saturating_sub(1);
-    let keys = format!("{}   {keys}", clock(view.started.elapsed()));
+    let time = clock(view.started.elapsed());
+    let row = format!("{time}   {keys}");
+    let beside_bar = whole_parts(&row, width.saturating_sub(40));
     match view.summary.leaves {
-        Some(leaves) => {
-            let keys = whole_parts(&keys, width.saturating_sub(40));
-            format!("{}   {}", bar(leaves, 36.min(width), styler), styler.paint(TextRole::Faint, keys))
+        Some(_) if view.is_stopping && beside_bar.len() < row.len() => {
+            let row = format!("{keys}   {time}");
+            styler.paint(TextRole::Faint, whole_parts(&row, width))
         }
-        None => styler.paint(TextRole::Faint, whole_parts(&keys, width)),
+        Some(leaves) => {
+            format!("{}   {}", bar(leaves, 36.min(width), styler), styler.paint(TextRole::Faint, beside_bar))
+        }
+        None => styler.paint(TextRole::Faint, whole_parts(&row, width)),
     }
 }
 

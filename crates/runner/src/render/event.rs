@@ -333,9 +333,9 @@ fn baseline_text(baseline: &BaselineResult<'_>, styler: &Styler) -> String {
         GuardResult::Fail => format!("`{command}` already fails (exit {exit}), {when}."),
         GuardResult::Skipped => format!("Could not run `{command}`."),
     };
-    let consequence = "  No task can pass until it succeeds. Its output is in baseline.log.";
-    let consequence = styler.paint(TextRole::Faint, &styler.fit(consequence, styler.width));
-    format!("{}{consequence}\n", warning_line(&warning, styler))
+    let consequence = "No task can pass until it succeeds. Its output is in baseline.log.";
+    let consequence = styler.paint(TextRole::Faint, &styler.wrap(consequence, 2));
+    format!("{}  {consequence}\n", warning_line(&warning, styler))
 }
 
 /// The result of the guard after all tasks passed.
@@ -346,9 +346,9 @@ fn final_text(guard: GuardResult, exit: &str, command: &CommandArgv, styler: &St
         return format!("{tick} `{command}` succeeds in a clean checkout\n");
     }
     let warning = format!("`{command}` fails in a clean checkout (exit {exit}).");
-    let consequence = "  The last commit is not enough for it to succeed. Its output is in final.log.";
-    let consequence = styler.paint(TextRole::Faint, &styler.fit(consequence, styler.width));
-    format!("{}{consequence}\n", warning_line(&warning, styler))
+    let consequence = "The last commit is not enough for it to succeed. Its output is in final.log.";
+    let consequence = styler.paint(TextRole::Faint, &styler.wrap(consequence, 2));
+    format!("{}  {consequence}\n", warning_line(&warning, styler))
 }
 
 /// Indented lines that belong to the iteration above or below them.
@@ -377,7 +377,7 @@ impl FinishedIteration<'_> {
         let head = format!("{} #{:<4}", styler.glyph(label.symbol.into()), self.iter.get());
         let outcome = label.text;
         let time = clock(self.took);
-        let free = styler.width.saturating_sub(head.chars().count() + 2 + 20 + 2 + time.len());
+        let free = styler.width.saturating_sub(head.chars().count() + 1 + 2 + 20 + 2 + time.len());
         let path = if self.path.is_empty() { "repair of the tree" } else { self.path };
         let path = styler.fit(path, free);
         let used = path.width();
@@ -390,5 +390,26 @@ impl FinishedIteration<'_> {
         );
         let notes = self.annotations.iter().filter(|annotation| !annotation.is_about_place());
         line + &indented_notes(notes.map(annotation_text), styler)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finished_iteration_is_as_wide_as_the_terminal_at_most() {
+        let finished = FinishedIteration {
+            iter: IterationNumber::FIRST,
+            path: "root/a-path/that-is-longer/than-any-terminal/of-these/is-wide/and-has-to-be-cut",
+            outcome: Outcome::Passed,
+            annotations: &[],
+            took: Duration::from_secs(4_000),
+        };
+        for width in [50, 60, 70, 80, 100] {
+            let line = finished.render(&Styler::plain(width));
+            assert_eq!(line.trim_end().width(), width, "{line}");
+            assert!(line.contains("passed") && line.trim_end().ends_with("1:06:40"), "{line}");
+        }
     }
 }

@@ -18,6 +18,9 @@ use unicode_width::UnicodeWidthStr;
 
 use super::cost::{blind_text, spent_text};
 
+/// The column of the values, behind their names.
+const VALUE_COLUMN: usize = 11;
+
 /// What a loop did so far, collected from its events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoopSummary {
@@ -156,12 +159,17 @@ impl LoopSummary {
             styler.paint(label.tone.into(), &state),
             status.headline,
         );
-        let width = styler.width.saturating_sub(12);
+        let width = styler.width.saturating_sub(VALUE_COLUMN + 1);
         let mut push_row = |name: &str, value: &str| {
             text.push_str(&format!("  {} {value}\n", styler.paint(TextRole::Faint, &format!("{name:8}"))));
         };
         for (name, value) in self.rows(status) {
-            push_row(name, &styler.fit(&value, width));
+            let value = match name {
+                "passed" => styler.fit(&value, width),
+                // A path is one word and stays whole.
+                _ => styler.wrap_commands(&value, VALUE_COLUMN),
+            };
+            push_row(name, &value);
         }
         let names = std::iter::once("next").chain(std::iter::repeat(""));
         for (name, command) in names.zip(command_lines(&status.next, width)) {
@@ -265,6 +273,20 @@ mod tests {
             let text = summary.draw(&status, Duration::from_secs(1), &Styler::plain(80));
             assert!(text.contains(banner) && text.contains("\n  next "), "{text}");
         }
+    }
+
+    #[test]
+    fn log_path_stays_whole_on_a_narrow_terminal() {
+        let run = RunId::new("add-a-login-form-with-passkeys").unwrap();
+        let session = Some(SummarySession { run, node: None });
+        let last = Some((IterationNumber::FIRST, Outcome::GuardFailed));
+        let summary = LoopSummary { session, last, ..LoopSummary::default() };
+        let status = summary.status(&StopReason::UserStop, &RunFacts::default());
+        let text = summary.draw(&status, Duration::from_secs(1), &Styler::plain(50));
+        assert!(
+            text.contains(".runner/iterations/add-a-login-form-with-passkeys/0001/guard.log\n"),
+            "{text}"
+        );
     }
 
     #[test]

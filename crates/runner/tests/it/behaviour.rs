@@ -27,5 +27,6 @@ mod repeated_checks;
 pub(crate) mod repo_kinds;
 pub(crate) mod review;
 mod telemetry;
+mod time_zone;
 pub(crate) mod user_files;
 pub(crate) mod waits_and_budgets;

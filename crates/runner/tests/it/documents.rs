@@ -102,8 +102,14 @@ fn steady_word(word: &str) -> String {
 /// What `runner doctor` prints, without the rows that differ between machines, and with the same version everywhere.
 fn without_this_machine(text: &str) -> String {
     let differs =
-        |line: &&str| ["disk  ", "sleep  ", "temporary  ", "sockets"].iter().any(|row| line.contains(row));
-    let rows: Vec<&str> = text.lines().filter(|line| !differs(line)).collect();
+        |line: &str| ["disk  ", "sleep  ", "temporary  ", "sockets"].iter().any(|row| line.contains(row));
+    let mut is_left_out = false;
+    let mut rows: Vec<&str> = Vec::new();
+    for line in text.lines() {
+        // A fix is below its row.
+        is_left_out = differs(line) || (is_left_out && line.starts_with("    "));
+        rows.extend((!is_left_out).then_some(line));
+    }
     without_versions(&rows.join("\n")).replace("/usr/local/bin/", "/usr/bin/")
 }
 

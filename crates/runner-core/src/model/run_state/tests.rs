@@ -192,3 +192,15 @@ fn every_key_is_required_and_no_other_is_allowed() {
         ]
     );
 }
+
+#[test]
+fn findings_are_separated_on_one_line_and_an_agents_lines_are_not() {
+    let note = |outcome, text: &str| {
+        let fresh = RunState::new(None);
+        RunState { last_outcome: Some(outcome), last_summary: Some(text.to_owned()), ..fresh }
+            .last_note_line()
+    };
+    let crashed = note(Outcome::AgentCrashed, "the agent exited with code 1\n\nthe agent left no answer");
+    assert_eq!(crashed, "the agent exited with code 1; the agent left no answer");
+    assert_eq!(note(Outcome::Retry, "half of it\nworks"), "half of it works");
+}

@@ -34,7 +34,7 @@ fn path_of(tree: &Tree, id: &NodeId) -> String {
 
 fn open_node<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut Node, EditError> {
     let node = root.find_mut(id).ok_or_else(|| EditError::NoSuchNode(id.clone()))?;
-    if node.passes { Err(EditError::Passed(path_of(tree, id))) } else { Ok(node) }
+    if node.passes { Err(passed(tree, id, EditError::Passed)) } else { Ok(node) }
 }
 
 fn open_leaf<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut Node, EditError> {
@@ -45,7 +45,13 @@ fn open_leaf<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut
 /// A node that can get children.
 fn open_parent<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut Node, EditError> {
     let node = root.find_mut(id).ok_or_else(|| EditError::NoSuchNode(id.clone()))?;
-    if tree.accepts_children(node) { Ok(node) } else { Err(EditError::UnderPassed(path_of(tree, id))) }
+    if tree.accepts_children(node) { Ok(node) } else { Err(passed(tree, id, EditError::UnderPassed)) }
+}
+
+/// Why a task that has passed cannot be changed. If it is the whole goal, no task can be added either.
+fn passed(tree: &Tree, id: &NodeId, of_task: fn(String) -> EditError) -> EditError {
+    let is_goal = *id == tree.root().id && !tree.accepts_children(tree.root());
+    if is_goal { EditError::GoalPassed(id.clone()) } else { of_task(path_of(tree, id)) }
 }
 
 fn refuse_duplicate(tree: &Tree, node: &NewNode) -> Result<(), EditError> {

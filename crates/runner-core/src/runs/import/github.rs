@@ -1,6 +1,7 @@
 //! The parser of GitHub issues, as `gh issue list --json number,title,body,labels,state` prints them.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::json::{JsonPart, TopLevel, top_level};
 use super::topo_sort::{DependentEntry, sort_by_dependencies};
@@ -16,6 +17,9 @@ struct GithubIssue {
     state: Option<String>,
     #[serde(default)]
     labels: Vec<GithubLabel>,
+    /// GitHub's API lists pull requests among the issues, with this key.
+    #[serde(default)]
+    pull_request: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -50,8 +54,13 @@ pub(super) fn parse(text: &str) -> Result<ImportedPlan, Vec<PlanError>> {
     }
     let mut issues = Vec::new();
     let mut errors = Vec::new();
+    let mut warnings = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         match part.decode::<GithubIssue>(&format!("issue {}", index + 1)) {
+            Ok(issue) if issue.pull_request.is_some() => {
+                let text = format!("skipped #{}, which is a pull request", issue.number);
+                warnings.push(ImportWarning { line: part.line, text });
+            }
             Ok(issue) if issue.title.trim().is_empty() => {
                 errors.push(PlanError::new(part.line, format!("issue #{} has no title", issue.number)));
             }
@@ -59,13 +68,15 @@ pub(super) fn parse(text: &str) -> Result<ImportedPlan, Vec<PlanError>> {
             Err(error) => errors.push(error),
         }
     }
+    if errors.is_empty() && issues.is_empty() {
+        errors.push(PlanError::new(1, "the file has only pull requests"));
+    }
     if !errors.is_empty() {
         return Err(errors);
     }
     // `gh` lists the newest first; the oldest is the natural first task.
     issues.sort_by_key(|(_, issue)| issue.number);
     let known: Vec<u64> = issues.iter().map(|(_, issue)| issue.number).collect();
-    let mut warnings = Vec::new();
     let tasks = issues.into_iter().map(|(part, issue)| task(part, &issue, &known, &mut warnings)).collect();
     Ok(ImportedPlan {
         format: PlanFormat::Github,
@@ -173,6 +184,18 @@ mod tests {
         assert_eq!(store.goal, "Blocked by #9 and #77.\n\nLabels: api");
         assert_eq!(plan.entries[0].status, EntryStatus::Done);
         assert_eq!(plan.warnings[0].text, "ignored that #4 depends on #77, which is not in the file");
+    }
+
+    #[test]
+    fn pull_requests_among_the_issues_are_skipped() {
+        let request = r#"{"number": 8, "title": "Fix it", "state": "open", "pull_request": {"url": "u"}}"#;
+        let issue = r#"{"number": 7, "title": "Broken", "state": "open", "pull_request": null}"#;
+        let plan = read(&format!("[{request},\n{issue}]")).unwrap();
+        assert_eq!(plan.entries.iter().map(|entry| entry.title.as_str()).collect::<Vec<_>>(), ["Broken"]);
+        let warning = ImportWarning { line: 1, text: "skipped #8, which is a pull request".to_owned() };
+        assert_eq!(plan.warnings, [warning]);
+        let errors = read(&format!("[{request}]")).unwrap_err();
+        assert_eq!(errors[0].reason, "the file has only pull requests");
     }
 
     #[test]

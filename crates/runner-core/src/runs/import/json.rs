@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::PlanError;
 use crate::strict::json_error_message;
+use crate::text::offset_in;
 
 /// A value of a document, not decoded yet, with its line.
 #[derive(Clone, Copy, Debug)]
@@ -79,17 +80,12 @@ impl<'t> JsonPart<'t> {
     }
 }
 
-/// The offset of a part in its text. The decoder borrows, so a part is a slice of the text.
-fn offset(text: &str, part: &str) -> usize {
-    (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize)
-}
-
 fn tail<'t>(text: &'t str, part: &str) -> &'t str {
-    text.get(offset(text, part)..).unwrap_or_default()
+    text.get(offset_in(text, part)..).unwrap_or_default()
 }
 
 fn newlines_before(text: &str, part: &str) -> usize {
-    let before = text.as_bytes().get(..offset(text, part)).unwrap_or_default();
+    let before = text.as_bytes().get(..offset_in(text, part)).unwrap_or_default();
     before.iter().filter(|byte| **byte == b'\n').count()
 }
 

@@ -1,7 +1,7 @@
 //! The task lists of spec-driven tools: Spec Kit, OpenSpec and Kiro. Each is a markdown checklist with conventions of its own
 //! for the numbers of tasks, which become ids, and for marks in titles.
 
-use super::{EntryStatus, ImportWarning, ImportedPlan, PlanEntry, PlanError, PlanFormat, markdown};
+use super::{EntryStatus, ImportedPlan, PlanEntry, PlanError, PlanFormat, markdown};
 
 /// Which of the three tools wrote a task list, by where it is or by how its tasks are numbered.
 pub(super) fn detect(name: &str, text: &str) -> Option<PlanFormat> {
@@ -30,10 +30,6 @@ pub(super) fn parse(text: &str, format: PlanFormat) -> Result<ImportedPlan, Vec<
     if format == PlanFormat::Kiro {
         plan.entries = nested_by_number(std::mem::take(&mut plan.entries));
     }
-    plan.warnings.extend(optional.into_iter().map(|line| ImportWarning {
-        line,
-        text: "this task is optional and is skipped; --include-done imports it".to_owned(),
-    }));
     Ok(plan)
 }
 
@@ -183,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn kiro_tasks_nest_and_optional_ones_are_skipped_with_a_warning() {
+    fn kiro_tasks_nest_and_optional_ones_are_deferred() {
         let text = "# Implementation Plan\n\n- [ ] 1. Set up the store\n  - Create the folder\n  - _Requirements: 1.1, 2.3_\n\
                     - [ ] 2. Read it\n  - [-] 2.1 Parse the file\n    - _Requirements: 1.2_\n  - [ ]* 2.2 Write property tests\n";
         let plan = read(".kiro/specs/store/tasks.md", text);
@@ -193,7 +189,7 @@ mod tests {
             "1 Set up the store open\n2 Read it open\n 2.1 Parse the file open\n 2.2 Write property tests deferred\n"
         );
         assert!(plan.entries[0].goal.contains("_Requirements: 1.1, 2.3_"), "{}", plan.entries[0].goal);
-        assert_eq!(plan.warnings.iter().map(|warning| warning.line).collect::<Vec<_>>(), [9]);
+        assert_eq!(plan.warnings, [], "the list of skipped tasks names it");
     }
 
     #[test]

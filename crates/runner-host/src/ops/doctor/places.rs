@@ -19,7 +19,7 @@ pub(super) fn missing_repository(dir: &Path, error: &Error) -> DoctorCheck {
             let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
             let found = format!("`{}` belongs to another user, and git refuses it", dir.display());
             let fix = format!(
-                "git config --global --add safe.directory {0}, or take it over: sudo chown -R \"$USER\" {0}",
+                "trust it: git config --global --add safe.directory {0}, or take it over: sudo chown -R \"$USER\" {0}",
                 dir.display()
             );
             problem(found, fix)

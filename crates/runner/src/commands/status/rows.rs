@@ -178,7 +178,7 @@ pub(super) fn recovery_text(recovery: &RecoveryNote) -> String {
 /// The outcome of the last iteration, with the agent's summary.
 fn last_text(state: &RunState) -> Option<String> {
     let outcome = state.last_outcome?.label().text;
-    let summary = state.last_note().map(clean).filter(|summary| !summary.is_empty());
-    let summary = summary.map(|summary| format!(": {summary}")).unwrap_or_default();
-    Some(format!("#{} {outcome}{summary}", state.next_iter.get().saturating_sub(1)))
+    let summary = state.last_note_line();
+    let colon = if summary.is_empty() { "" } else { ": " };
+    Some(format!("#{} {outcome}{colon}{summary}", state.next_iter.get().saturating_sub(1)))
 }

@@ -127,15 +127,20 @@ do.shell = '''env; sleep 3; printf '{"status": "retry", "summary": "looked aroun
 do.final = "I looked around."
 "#;
 
-/// Runs a session with marked files in home and repository. No mark may enter it.
+/// A folder of programs, at the end of the user's PATH. `/etc/profile` does not know it.
+const OWN_PROGRAMS: &str = "/opt/own-programs";
+
+/// Runs a session with marked files in home and repository. No mark may enter it, and its commands have the user's PATH.
 fn takes_in_nothing(preset: &str, model: &str, path: &str) {
     let server = model_of(LOOKS_AROUND);
     let setup = setup(preset, model, &format!("{}{path}", server.url()));
     let repo = setup.executor_keys("instructions = []").guard("true").start_in(marked_repo());
-    let step = run(&mut command(&repo, &["step"]));
+    let path = format!("{}:{OWN_PROGRAMS}", std::env::var("PATH").unwrap());
+    let step = run(command(&repo, &["step"]).env("PATH", path));
     let log = repo.iteration_file(1, "executor.log");
     assert_eq!(repo.outcomes(), ["retry"], "{}{log}", step.stderr);
     assert!(log.contains("RUNNER_PROMPT"), "{preset}: the environment was not looked at: {log}");
+    assert!(log.contains(OWN_PROGRAMS), "{preset}: its commands have another PATH: {log}");
     assert_eq!(sent_marks(&server), BTreeSet::new(), "{preset}");
     assert_sound(&repo);
 }

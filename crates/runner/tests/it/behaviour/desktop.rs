@@ -20,11 +20,11 @@ fn with_program(sandbox: &TestRepo, name: &str, script: &str) -> String {
     format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())
 }
 
-/// The loop on a machine that systemd seems to run.
-fn loop_with_systemd(sandbox: &TestRepo, path: &str) -> Command {
+/// A command on a machine that systemd seems to run.
+fn with_systemd(sandbox: &TestRepo, path: &str, name: &str) -> Command {
     let mut command = sandbox.command("bwrap");
     command.args(["--dev-bind", "/", "/", "--tmpfs", "/run/systemd", "--dir", "/run/systemd/system", "--"]);
-    command.args([RUNNER, "loop"]).env("PATH", path);
+    command.args([RUNNER, name]).env("PATH", path);
     command
 }
 
@@ -45,7 +45,7 @@ fn machine_is_kept_awake_for_exactly_as_long_as_the_loop_runs() {
          for program; do :; done; \"$program\"; touch {around}/ended"
     );
     let path = with_program(&sandbox, "systemd-inhibit", &script);
-    run(&mut loop_with_systemd(&sandbox, &path)).ok();
+    run(&mut with_systemd(&sandbox, &path, "loop")).ok();
     let called = recorded(&sandbox, "called");
     let options = ["--what=idle:sleep", "--who=runner", "--why=a run is in progress", "--mode=block"];
     assert_eq!(called[..4], options);
@@ -61,10 +61,27 @@ fn program_that_cannot_keep_the_machine_awake_changes_nothing() {
     for script in ["exit 1", "trap '' TERM; exec sleep 600", real] {
         let sandbox = RunBuilder::new(RUNNER).agent("echo 1 > work; answer done").start();
         let path = with_program(&sandbox, "systemd-inhibit", script);
-        let output = run(&mut loop_with_systemd(&sandbox, &path)).ok();
+        let output = run(&mut with_systemd(&sandbox, &path, "loop")).ok();
         assert!(output.stdout.contains("stop=complete"), "{script}: {}", output.stdout);
         assert_idle(&sandbox);
         assert_sound(&sandbox);
+    }
+}
+
+#[test]
+fn doctor_tries_what_keeps_the_machine_awake() {
+    let sandbox = RunBuilder::new(RUNNER).start();
+    let may_sleep = "the machine may go to sleep during a loop: systemd-inhibit does not work: no logind";
+    for (script, line) in [
+        ("exec cat", "check=sleep verdict=ok found=\"systemd-inhibit keeps the machine awake".to_owned()),
+        (
+            "echo no logind >&2; exit 1",
+            format!("check=sleep verdict=warning found=\"{may_sleep}\" fix=\"turn off automatic suspend"),
+        ),
+    ] {
+        let path = with_program(&sandbox, "systemd-inhibit", script);
+        let output = run(&mut with_systemd(&sandbox, &path, "doctor"));
+        assert!(output.stdout.contains(&line), "{}", output.stdout);
     }
 }
 
@@ -79,7 +96,7 @@ fn desktop_notification_has_why_and_what_to_type() {
     assert_eq!(output.code, Some(3), "{}", output.stderr);
     assert!(output.stdout.contains("event=notified to=desktop ok=true"), "{}", output.stdout);
     let shown = std::fs::read_to_string(&file).unwrap();
-    let start = "[--app-name=runner]\n[--urgency=critical]\n[--]\n[runner demo: stuck]\n[`root` has no attempts left\n";
+    let start = "[--app-name=runner]\n[--urgency=critical]\n[--]\n[runner demo: stuck]\n[`root` failed 1 of 1 attempts\n";
     assert!(shown.starts_with(start), "{shown}");
     assert!(shown.contains("\nrunner node allow root  # allow more attempts"), "{shown}");
 }

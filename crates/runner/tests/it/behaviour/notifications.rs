@@ -87,7 +87,7 @@ fn ntfy_gets_text_with_a_title_from_an_address_in_the_environment() {
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
     assert!(head.contains("\r\nTitle: runner demo: stuck\r\n"), "{head}");
     assert!(head.contains("\r\nPriority: high\r\n"), "{head}");
-    assert!(body.starts_with("`root` has no attempts left\n"), "{body}");
+    assert!(body.starts_with("`root` failed 1 of 1 attempts\n"), "{body}");
     assert!(body.contains("\nrunner node allow root  # allow more attempts"), "{body}");
 }
 

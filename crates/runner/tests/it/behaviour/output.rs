@@ -183,3 +183,80 @@ fn hints_wrap_on_a_terminal_and_commands_stay_whole() {
         assert!(shown.contains("'git stash -u'"), "{shown}");
     }
 }
+
+/// The lines that are wider than the terminal.
+fn too_wide(shown: &str, columns: usize) -> Vec<&str> {
+    shown.lines().filter(|line| line.chars().count() > columns).collect()
+}
+
+#[test]
+fn own_words_are_ascii_without_a_unicode_locale() {
+    let sandbox =
+        testkit::run_builder::RunBuilder::new(crate::RUNNER).agent("answer retry 'no idea'").start();
+    let mut script = sandbox.command("script");
+    let line = format!("stty cols 80 rows 24; {0} loop; {0} status; {0} node edit nothing", crate::RUNNER);
+    script.args(["-qec", &line, "/dev/null"]).env("LANG", "C").env("TERM", "dumb");
+    let drawn = run(&mut script).stdout;
+    assert!(drawn.contains("runner node edit root --goal \"...\""), "{drawn}");
+    assert!(drawn.is_ascii(), "{drawn}");
+}
+
+#[test]
+fn start_wraps_what_it_prints() {
+    let sandbox = testkit::test_repo::TestRepo::with_commit(crate::RUNNER);
+    let names: Vec<String> = (1..=8).map(|n| format!("checks/a-rather-long-name-{n}.sh")).collect();
+    for name in &names {
+        sandbox.write(name, "exit 0\n");
+    }
+    sandbox.commit_all("checks");
+    sandbox.runner(&["init"]).ok();
+    let set: Vec<&str> =
+        ["config", "set", "guard.protected"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    sandbox.runner(&set).ok();
+    for columns in [60, 80] {
+        let shown = on_terminal(&sandbox, columns, "start").ok().stdout;
+        assert_eq!(too_wide(&shown, usize::try_from(columns).unwrap()), [""; 0], "{shown}");
+        assert!(shown.contains("protected from agents:") && shown.contains("long-name-4.sh"), "{shown}");
+        assert!(shown.contains("GOAL.md still holds") && shown.contains("'runner start'"), "{shown}");
+    }
+}
+
+#[test]
+fn doctor_keeps_commands_on_one_line() {
+    let sandbox = ready();
+    sandbox.runner(&["config", "set", "guard.command", "no-such-program"]).ok();
+    for columns in [60, 80] {
+        let shown = on_terminal(&sandbox, columns, "doctor").stdout;
+        let command = "runner config set guard.command COMMAND && runner start";
+        assert!(shown.lines().any(|line| line.trim() == command), "{columns}: {shown}");
+    }
+}
+
+#[test]
+fn prose_wraps_on_a_narrow_terminal() {
+    let sandbox = started();
+    for command in
+        ["checks", "plan lint --no-pager", "validate", "config show --no-pager", "config show -v --no-pager"]
+    {
+        let shown = on_terminal(&sandbox, 60, command).stdout;
+        let wide = too_wide(&shown, 60);
+        assert!(wide.iter().all(|line| line.starts_with("Next: runner ")), "{command}: {wide:?}");
+        assert!(shown.lines().count() > 2, "{command}: {shown}");
+    }
+}
+
+#[test]
+fn examples_stay_copyable_on_a_narrow_terminal() {
+    let sandbox = ready();
+    for command in ["--help", "loop --help", "log --help", "plan lint --help"] {
+        let shown = on_terminal(&sandbox, 60, command).ok().stdout;
+        let (_, rest) = shown.split_once("Examples:\n").unwrap();
+        let examples: Vec<&str> = rest.lines().take_while(|line| !line.is_empty()).collect();
+        assert!(
+            examples.iter().all(|line| line.starts_with("  runner ") || line.starts_with("  # ")),
+            "{command}: {examples:?}"
+        );
+        let wide = too_wide(&shown, 60);
+        assert!(wide.iter().all(|line| line.starts_with("  runner ") && !line.contains('#')), "{wide:?}");
+    }
+}

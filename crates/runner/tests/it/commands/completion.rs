@@ -164,3 +164,25 @@ fn scripts_name_their_program_and_no_placeholder() {
         assert!(script.contains("__complete") && !script.contains("PROGRAM"), "{script}");
     }
 }
+
+/// bash and fish load the script of a program from a file with the name of the program.
+#[test]
+fn examples_in_the_help_make_a_script_for_every_program() {
+    let sandbox = TestRepo::empty(RUNNER);
+    let help = sandbox.runner(&["completions", "--help"]).ok().stdout;
+    let examples = help.lines().filter_map(|line| line.strip_prefix("  "));
+    let commands: Vec<&str> =
+        examples.filter(|line| line.starts_with("runner completions") || line.starts_with("ln -s")).collect();
+    assert_eq!(commands.len(), 7, "{help}");
+    let script = format!(
+        "set -e; runner() {{ {RUNNER} \"$@\"; }}; bash=~/.local/share/bash-completion/completions
+         mkdir -p $bash ~/.config/fish/completions ~/.zfunc
+         {}
+         for program in runner runner-ui runner-eval; do
+             (source $bash/$program; complete -p $program >&2)
+             grep -q \"complete -c $program \" ~/.config/fish/completions/$program.fish
+         done; echo all",
+        commands.join("\n")
+    );
+    assert_eq!(run(sandbox.command("bash").args(["--norc", "-c", &script])).ok().stdout, "all\n");
+}

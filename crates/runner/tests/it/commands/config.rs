@@ -50,6 +50,7 @@ fn invalid_edits_change_nothing() {
         (&["max_iterations", "0"][..], "`max_iterations` is invalid"),
         (&["guard.comand", "x"], "did you mean `guard.command`?"),
         (&["model", "x"], "did you mean `executor.model`?"),
+        (&["agent", "claude"], "did you mean `executor.kind`?"),
         (&["ladder", "x"], "edit .runner/state/config.toml"),
         (&["max_iterations", "1", "2"], "takes exactly one word"),
         (&["executor.kind=command", "executor.preset=nothing"], "unknown preset"),
@@ -60,6 +61,18 @@ fn invalid_edits_change_nothing() {
     }
     let refused = TestRepo::with_commit(RUNNER).runner(&["config", "set", "max_iterations", "1"]).refused(2);
     assert!(refused.contains("runner init"), "{refused}");
+}
+
+#[test]
+fn agent_is_changed_by_removing_the_keys_of_the_old_one() {
+    let sandbox = RunBuilder::new(RUNNER).start();
+    let refused = sandbox.runner(&["config", "set", "executor.kind=codex"]).refused(2);
+    assert!(refused.contains("`executor.command`"), "{refused}");
+    assert!(refused.contains("an empty value removes one"), "{refused}");
+    let set = sandbox.runner(&["config", "set", "executor.kind=codex", "executor.command="]).ok().stdout;
+    assert!(set.ends_with("key=executor.command value=\"(not set)\"\n"), "{set}");
+    assert_eq!(sandbox.runner(&["config", "get", "executor.kind"]).ok().stdout, "codex\n");
+    assert_eq!(sandbox.runner(&["config", "get", "executor.command"]).ok().stdout, "");
 }
 
 #[test]

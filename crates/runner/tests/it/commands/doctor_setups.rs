@@ -304,6 +304,30 @@ const SETUPS: &[BrokenSetup] = &[
         "check=agent verdict=problem",
         &["no recorded run in `no-such-run`", "executor.replay FOLDER"],
     ),
+    warning(
+        "a run that is not checked out",
+        "git switch -q main; runner doctor",
+        "check=setup verdict=warning",
+        &["is not checked out; a new run would use its configuration", "runner run", "runner runs"],
+    ),
+    warning(
+        "no run yet",
+        "git clone -q -b main --single-branch . ../fresh; CODEX_API_KEY=k runner -C ../fresh doctor",
+        "check=setup verdict=warning",
+        &["there is no run yet", "start one: runner run"],
+    ),
+    problem(
+        "no test command for a new run",
+        "git clone -q -b main --single-branch . ../fresh; cd ../fresh; git rm -q Makefile; git commit -qm none; runner doctor",
+        "check=guard verdict=problem",
+        &["no test command found", "runner run", "--guard"],
+    ),
+    problem(
+        "no agent for a new run",
+        r#"git clone -q -b main --single-branch . ../fresh; PATH="$WITHOUT" runner -C ../fresh doctor"#,
+        "check=agent verdict=problem",
+        &["`codex` is not on PATH", "npm install -g @openai/codex", "--agent COMMAND"],
+    ),
     problem(
         "no git",
         r#"PATH="$NO_GIT" runner doctor"#,

@@ -107,8 +107,17 @@ fn complete_run_continues_with_a_further_task() {
     // A root that passed itself has no parts whose pass could be derived again.
     let single = RunBuilder::new(RUNNER).agent("echo 1 > work; answer done").start();
     single.runner(&["loop"]).ok();
-    let refused = single.runner(&["node", "add", "root", "--title", "One more"]).refused(2);
-    assert!(refused.contains("`root` has passed") && refused.contains("runner run \"GOAL\""), "{refused}");
+    let edits: [&[&str]; 4] = [
+        &["add", "root", "--title", "One more"],
+        &["edit", "root", "--title", "More"],
+        &["split", "root", "--into", "x", "--into", "y"],
+        &["allow", "root"],
+    ];
+    for edit in edits {
+        let refused = single.runner(&[&["node"], edit].concat()).refused(2);
+        let is_clear = refused.contains("`root` has passed") && refused.contains("runner run \"GOAL\"");
+        assert!(is_clear && !refused.contains("node add"), "{edit:?}: {refused}");
+    }
 }
 
 #[test]
@@ -260,6 +269,17 @@ fn questions_and_answers_are_listed_and_shown_in_the_next_prompt() {
     assert!(output.contains("no such question: 3") && output.contains("'runner questions'"), "{output}");
     assert!(sandbox.runner(&["note", " "]).refused(2).contains("the text is empty"));
     assert_sound(&sandbox);
+}
+
+#[test]
+fn questions_of_a_run_are_listed_from_another_branch() {
+    let sandbox = half_done();
+    sandbox.runner(&["answer", "2", "Tabs."]).ok();
+    let here = sandbox.runner(&["questions"]).ok().stdout;
+    sandbox.git(&["switch", "-q", "main"]);
+    assert_eq!(sandbox.runner(&["questions"]).ok().stdout, here);
+    let status = sandbox.runner(&["status"]).ok();
+    assert!(status.stdout.contains("1 open question: runner questions --open"), "{}", status.stdout);
 }
 
 #[test]

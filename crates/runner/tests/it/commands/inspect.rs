@@ -1,8 +1,13 @@
 //! `runner validate`, `select`, `status`, `tree` and `doctor`, which change nothing.
 
+use std::process::Stdio;
+
+use testkit::processes::wait_for;
+use testkit::run_builder::RunBuilder;
 use testkit::test_repo::TestRepo;
 
 use crate::RUNNER;
+use crate::fixtures::on_terminal;
 use crate::ready;
 use crate::started;
 
@@ -40,6 +45,34 @@ fn identity_problems_name_the_fix() {
     let status = sandbox.runner(&["status"]).ok();
     assert_eq!((status.value("state"), status.value("branch")), (Some("stopped"), Some("elsewhere")));
     assert!(status.stdout.contains("next=\"runner switch "), "{}", status.stdout);
+}
+
+#[test]
+fn run_that_is_not_checked_out_is_named_and_valid() {
+    let sandbox = RunBuilder::new(RUNNER).start();
+    sandbox.runner(&["loop"]).ok();
+    sandbox.git(&["switch", "-q", "main"]);
+    let expected = "not_checked_out=demo next=\"runner switch demo\"\nvalid=true problems=0\n";
+    assert_eq!(sandbox.runner(&["validate"]).ok().stdout, expected);
+    let human = on_terminal(&sandbox, 80, "validate");
+    assert!(human.stdout.contains("run demo is not checked out: runner switch demo"), "{}", human.stdout);
+    assert!(!human.stdout.contains("valid") && !human.stdout.contains("missing"), "{}", human.stdout);
+    sandbox.git(&["switch", "-q", "runner/demo"]);
+    std::fs::remove_dir_all(sandbox.path(".runner")).unwrap();
+    let lost = sandbox.runner(&["validate"]);
+    assert!(lost.code == Some(2) && lost.stdout.contains("GOAL.md` is missing"), "{}", lost.stdout);
+}
+
+#[test]
+fn session_in_progress_is_no_crash() {
+    let agent = r#"touch "$AROUND/begun"; while [ ! -e "$AROUND/go" ]; do sleep 0.05; done; answer done"#;
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
+    let mut child = sandbox.runner_command(&["step"]).stdout(Stdio::null()).spawn().unwrap();
+    wait_for("the agent", || sandbox.outside().join("begun").exists());
+    let during = sandbox.runner(&["validate"]);
+    std::fs::write(sandbox.outside().join("go"), "").unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(during.ok().value("valid"), Some("true problems=0"));
 }
 
 #[test]

@@ -245,34 +245,38 @@ fn with_few_programs(sandbox: &TestRepo) -> std::path::PathBuf {
     folder
 }
 
-fn with_remote(sandbox: &TestRepo, name: &str) {
-    let remote = sandbox.outside().join(name);
-    run(sandbox.command("git").args(["init", "-q", "--bare"]).arg(&remote)).ok();
-    sandbox.git(&["remote", "add", "origin", remote.to_str().unwrap()]);
+/// Adds a remote with this address, to which pushes go into a folder. Returns the folder.
+fn with_remote(sandbox: &TestRepo, address: &str) -> String {
+    let folder = sandbox.outside().join("remote.git").to_str().unwrap().to_owned();
+    run(sandbox.command("git").args(["init", "-q", "--bare", &folder])).ok();
+    sandbox.git(&["remote", "add", "origin", address]);
+    sandbox.git(&["remote", "set-url", "--push", "origin", &folder]);
+    folder
 }
 
 #[test]
 fn pull_request_is_opened_with_the_program_of_the_server() {
     for (remote, program, call) in [
         (
-            "github.git",
+            "git@github.com:me/gitlab-tools.git",
             "gh",
             "pr create --head land/demo --base main --title Port it --body-file -\n### Tasks",
         ),
         (
-            "gitlab.git",
+            "https://gitlab.com/me/github-tools.git",
             "glab",
             "mr create --yes --source-branch land/demo --target-branch main --title Port it --description ### Tasks",
         ),
     ] {
         let sandbox = two_tasks();
-        with_remote(&sandbox, remote);
+        let folder = with_remote(&sandbox, remote);
+        with_review_program(&sandbox, "gh");
         let path = with_review_program(&sandbox, program);
         let landed = run(sandbox.runner_command(&["land", "--open"]).env("PATH", &path)).ok();
         assert_eq!(landed.value("pull_request"), Some("https://host.example/pull/7"), "{}", landed.stdout);
         let called = std::fs::read_to_string(sandbox.outside().join("called")).unwrap();
         assert!(called.starts_with(call), "{called}");
-        let pushed = sandbox.git(&["ls-remote", "origin", "refs/heads/land/demo"]);
+        let pushed = sandbox.git(&["ls-remote", &folder, "refs/heads/land/demo"]);
         assert!(pushed.starts_with(&sandbox.git(&["rev-parse", "land/demo"])), "{pushed}");
     }
 }
@@ -281,7 +285,7 @@ fn pull_request_is_opened_with_the_program_of_the_server() {
 fn pull_request_that_cannot_be_opened_is_refused_before_anything_is_landed() {
     let sandbox = two_tasks();
     assert_refused(&sandbox, &["--open"], "the repository has no remote to push to");
-    with_remote(&sandbox, "github.git");
+    with_remote(&sandbox, "https://github.com/me/a.git");
     let without = run(sandbox.runner_command(&["land", "--open"]).env("PATH", with_few_programs(&sandbox)));
     assert_eq!(without.code, Some(2), "{}", without.stderr);
     assert!(without.stderr.contains("`gh` is not on PATH"), "{}", without.stderr);
@@ -291,12 +295,79 @@ fn pull_request_that_cannot_be_opened_is_refused_before_anything_is_landed() {
     std::fs::write(sandbox.outside().join("bin/gh"), "#!/bin/sh\necho 'not logged in' >&2; exit 4\n")
         .unwrap();
     let failed = run(sandbox.runner_command(&["land", "--open"]).env("PATH", &path));
-    assert_eq!(failed.code, Some(2), "{}", failed.stderr);
-    for text in
-        ["the branch land/demo is created", "not logged in", "git push origin land/demo && gh pr create"]
-    {
+    assert_eq!(failed.code, Some(1), "{}", failed.stderr);
+    for text in [
+        "the branch land/demo is created",
+        "not logged in",
+        "runner land demo --open",
+        "git push origin land/demo && gh pr create --head land/demo --base main --title 'Port it'",
+        "runner land demo --pr",
+    ] {
         assert!(failed.stderr.contains(text), "{text}: {}", failed.stderr);
     }
+}
+
+#[test]
+fn pull_request_is_opened_after_landing() {
+    let sandbox = two_tasks();
+    with_remote(&sandbox, "https://github.com/me/a.git");
+    let path = with_review_program(&sandbox, "gh");
+    sandbox.runner(&["land"]).ok();
+    let tip = sandbox.git(&["rev-parse", "land/demo"]);
+    sandbox.git(&["switch", "-q", "main"]);
+    sandbox.write("theirs.txt", "theirs\n");
+    sandbox.commit_all("their work");
+    let text = json(&sandbox.runner(&["land", "demo", "--pr", "--json"]).ok());
+    assert_eq!((text["commit"].as_str(), text["newer_commits"].as_u64()), (Some(tip.as_str()), Some(0)));
+    assert!(text["pull_request"]["body"].as_str().unwrap().contains("- **b**: made b"), "{text}");
+    let opened = run(sandbox.runner_command(&["land", "demo", "--open"]).env("PATH", &path)).ok();
+    assert_eq!(opened.value("pull_request"), Some("https://host.example/pull/7"), "{}", opened.stdout);
+    assert_eq!(sandbox.git(&["rev-parse", "land/demo"]), tip, "the branch stays as it is");
+    assert_refused(&sandbox, &["demo"], "run `demo` is already landed on branch `land/demo`");
+    // A branch with something else, and work that is merged.
+    sandbox.git(&["branch", "other", "main"]);
+    assert_refused(&sandbox, &["demo", "--pr", "--branch", "other"], "branch `other` already exists");
+    sandbox.git(&["merge", "-q", "--no-edit", "land/demo"]);
+    assert_refused(&sandbox, &["demo", "--pr"], "run `demo` is already landed on branch `main`");
+}
+
+#[test]
+fn every_branch_with_the_landing_is_named() {
+    let sandbox = two_tasks();
+    for branch in ["a-copy", "land/demo", "z-copy"] {
+        sandbox.runner(&["land", "--branch", branch]).ok();
+    }
+    for branch in ["a-copy", "land/demo", "z-copy"] {
+        let text = format!("run `demo` is already landed on branch `{branch}`");
+        assert_refused(&sandbox, &["--branch", branch], &text);
+    }
+}
+
+#[test]
+fn landing_whose_last_task_changed_nothing_is_found() {
+    let agent = r#"case "$RUNNER_ITER" in
+        0001) split ;;
+        0002) echo a > a.txt; answer done "made a" ;;
+        *) answer done "b was there" ;;
+    esac"#;
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
+    sandbox.runner(&["loop"]).ok();
+    sandbox.runner(&["land"]).ok();
+    assert_refused(&sandbox, &[], "run `demo` is already landed on branch `land/demo`");
+    sandbox.runner(&["land", "--pr"]).ok();
+}
+
+#[test]
+fn next_step_after_opening_a_pull_request_is_its_review() {
+    let sandbox = two_tasks();
+    with_remote(&sandbox, "https://github.com/me/a.git");
+    let path = with_review_program(&sandbox, "gh");
+    let command = format!("stty cols 80; {RUNNER} land --open");
+    let mut script = sandbox.command("script");
+    script.args(["-qec", &command, "/dev/null"]).env("TERM", "xterm-256color").env("NO_COLOR", "1");
+    let shown = run(script.env("PATH", path)).ok().stdout;
+    assert!(shown.contains("Next: review and merge the pull request"), "{shown}");
+    assert!(!shown.contains("--ff-only"), "{shown}");
 }
 
 #[test]

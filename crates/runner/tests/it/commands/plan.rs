@@ -142,6 +142,16 @@ fn import_is_refused_with_other_uncommitted_changes() {
 }
 
 #[test]
+fn import_names_the_run_that_is_not_checked_out() {
+    let sandbox = RunBuilder::new(RUNNER).start();
+    std::fs::write(sandbox.outside().join("p.md"), "- [ ] a\n").unwrap();
+    sandbox.git(&["switch", "-q", "main"]);
+    let refused = sandbox.runner(&["plan", "import", "../p.md"]).refused(2);
+    assert!(refused.contains("the current branch is `main`"), "{refused}");
+    assert!(refused.contains("to continue run `demo`: runner switch demo"), "{refused}");
+}
+
+#[test]
 fn forged_import_is_detected() {
     let sandbox = started();
     std::fs::write(sandbox.outside().join("p.md"), "- [ ] a\n- [ ] b\n").unwrap();

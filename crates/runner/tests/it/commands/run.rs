@@ -107,10 +107,27 @@ fn run_ids_come_from_the_goal_and_are_unique() {
         assert_eq!(sandbox.git(&["branch", "--show-current"]), format!("runner/{id}"));
         sandbox.git(&["switch", "-q", "main"]);
     }
+    run_goal(&sandbox, "Füge einen Login hinzu", &agent, &[]).ok();
+    assert_eq!(sandbox.git(&["branch", "--show-current"]), "runner/fuge-einen-login-hinzu");
+    sandbox.git(&["switch", "-q", "main"]);
     run_goal(&sandbox, "Add OAuth login!", &agent, &["--id", "mine"]).ok();
     let refused = run_goal(&sandbox, "Another goal", &agent, &[]).refused(2);
     assert!(refused.contains("the branch of run `mine` is checked out"), "{refused}");
     assert!(refused.contains("git switch main"), "{refused}");
+}
+
+#[test]
+fn goal_that_is_the_name_of_a_file_is_refused() {
+    let sandbox = repository(&[("Makefile", "test:\n\ttrue\n"), ("PLAN.md", "- [ ] Make it\n")]);
+    let agent = agent(&sandbox, "echo 1 > made");
+    let refused = run_goal(&sandbox, "PLAN.md", &agent, &[]).refused(2);
+    for text in
+        ["only the name of a file: `PLAN.md`", "runner plan import PLAN.md", "runner run \"$(cat PLAN.md)\""]
+    {
+        assert!(refused.contains(text), "{text}: {refused}");
+    }
+    assert!(!sandbox.path(".runner").exists());
+    run_goal(&sandbox, "Do PLAN.md", &agent, &[]).ok();
 }
 
 #[test]

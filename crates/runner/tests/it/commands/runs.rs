@@ -91,11 +91,14 @@ fn stop_ends_a_loop_after_its_iteration_or_at_once() {
         let stopped = sandbox.runner(args).ok();
         assert_eq!(stopped.value("pid"), Some(child.id().to_string().as_str()));
         if args.len() == 1 {
+            let status = sandbox.runner(&["status"]).ok().stdout;
+            assert!(status.contains("; stopping after this iteration\"\n"), "{status}");
             std::fs::write(sandbox.outside().join("go"), "").unwrap();
         }
         assert_eq!(child.wait().unwrap().code(), Some(130), "{args:?}");
         let outcome = if args.len() == 1 { "retry" } else { "interrupted" };
         assert_eq!(sandbox.outcomes(), [outcome], "{args:?}");
+        assert!(!sandbox.path(".git/runner/stop").exists(), "the request ended with the loop: {args:?}");
         assert!(sandbox.runner(&["stop"]).refused(2).contains("no loop is running"));
         // An old request does not stop the next loop.
         sandbox.replace_agent("answer done");

@@ -1,5 +1,8 @@
 //! Runs in linked work trees: the user's checkout stays free, and every command finds the run from there.
 
+use std::process::Stdio;
+
+use testkit::processes::wait_for;
 use testkit::test_repo::TestRepo;
 
 use crate::RUNNER;
@@ -36,6 +39,7 @@ fn commands_find_the_run_of_a_linked_work_tree() {
         &["questions"],
         &["verify"],
         &["validate"],
+        &["doctor"],
         &["replay"],
         &["config", "show"],
         &["pause"],
@@ -76,6 +80,40 @@ fn several_linked_runs_are_told_apart_by_name() {
     let runs = json(&sandbox.runner(&["runs", "--json"]).ok());
     let worktree = runs.pointer("/runs/0/worktree").unwrap().as_str().unwrap();
     assert!(worktree.ends_with("work-two") || worktree.ends_with("work-one"), "{worktree}");
+}
+
+/// The session of run `one` waits for a file in its work tree.
+#[test]
+fn of_several_linked_runs_the_one_with_a_runner_is_meant() {
+    let (sandbox, agent) = repository();
+    let script = "case $PWD in *-one) while [ ! -e go ]; do sleep 0.05; done; rm go;; esac\n";
+    let file = sandbox.outside().join("agent.sh");
+    let works = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{script}{works}")).unwrap();
+    let run = |goal: &'static str| ["run", goal, "--yes", "--worktree", "--agent", agent.as_str()];
+    let mut child = sandbox.runner_command(&run("One")).stdout(Stdio::null()).spawn().unwrap();
+    wait_for("the session", || sandbox.runner(&["runs", "--json"]).stdout.contains("the agent is working"));
+    sandbox.runner(&run("Two")).ok();
+    let status = sandbox.runner(&["status"]).ok();
+    assert_eq!((status.value("run_id"), status.value("state")), (Some("one"), Some("running")));
+    assert!(sandbox.runner(&["note", "Use the copy"]).ok().stdout.contains("queued=true"));
+    std::fs::write(sandbox.outside().join("work-one/go"), "").unwrap();
+    assert!(child.wait().unwrap().success());
+
+    // Without a runner, a command that changes a run asks for its work tree, and one that shows a run shows the newest.
+    let newest = json(&sandbox.runner(&["runs", "--json"]).ok());
+    let at = |key: &str| newest.pointer(&format!("/runs/0/{key}")).unwrap().as_str().unwrap().to_owned();
+    for args in [&["loop"][..], &["note", "Use the copy"]] {
+        let refused = sandbox.runner(args).refused(2);
+        assert!(refused.contains(&format!("runner -C {} loop", at("worktree"))), "{refused}");
+        assert!(!refused.contains("runner switch"), "{refused}");
+    }
+    let status = sandbox.runner(&["status"]).ok();
+    assert_eq!(status.value("run_id"), Some(at("run_id").as_str()));
+    // What it advises is not refused.
+    let there = format!("\"runner -C {} ", at("worktree"));
+    assert!(status.value("next").is_some_and(|next| next.starts_with(&there)), "{}", status.stdout);
+    sandbox.runner(&["questions"]).ok();
 }
 
 #[test]
