@@ -11,8 +11,9 @@ use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-/// How long [`wait_for`] waits before the test fails: far longer than anything takes on a slow machine.
-const WAIT_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long [`wait_for`] waits before the test fails: far longer than anything takes on a slow machine, and shorter than the
+/// time after which nextest ends a test without a message.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(300);
 /// The environment variable that marks the processes of a fixture.
 const TOKEN_VARIABLE: &str = "TESTKIT_TOKEN";
 static COUNT: AtomicU32 = AtomicU32::new(0);

@@ -413,11 +413,12 @@ fn agent_that_kills_runner_and_supervisor_counts_as_a_crash() {
     assert_sound(&sandbox);
 }
 
-/// Recovery kills the session's processes before it reads its files.
+/// Recovery kills the session's processes before it reads its files. The supervisor is stopped first: otherwise it may see the
+/// runner's death and kill the session before it is killed itself.
 #[test]
 fn next_command_kills_processes_that_outlived_runner_and_supervisor() {
     let script = "echo w > w; setsid -f sh -c 'while true; do date >> w; sleep 0.01; done'; \
-                  runner=$(cut -d' ' -f4 /proc/$PPID/stat); kill -9 $runner $PPID; exit";
+                  runner=$(cut -d' ' -f4 /proc/$PPID/stat); kill -STOP $PPID; kill -9 $runner $PPID; exit";
     let sandbox = started(&setup(script));
     assert_eq!(sandbox.runner(&["step"]).code, None);
     // A process in the middle of an exec has no name for a moment.
