@@ -47,6 +47,7 @@ pub use history::DiffFormat;
 use history::KnownStart;
 pub(crate) use history::LogEntry;
 pub(crate) use ignored::IgnoredPath;
+use index::KnownMatches;
 pub(crate) use index::{CheckoutMode, Conversion, IndexEntry, PathSet};
 pub(crate) use kept_files::KeptFile;
 pub(crate) use landing::RebaseResult;
@@ -82,6 +83,8 @@ pub struct Git {
     processes: GitProcesses,
     /// The result of the last search for a run's start.
     known_start: Mutex<Option<KnownStart>>,
+    /// The last answers of [`Self::matching_in`], the newest last.
+    known_matches: Mutex<Vec<KnownMatches>>,
     /// Whether a file was found since the last [`Self::settle_index`] that git cannot convert.
     has_unconverted: AtomicBool,
     marks: MarkState,
@@ -142,6 +145,7 @@ impl Git {
             writer: None,
             processes: GitProcesses::new(),
             known_start: Mutex::new(None),
+            known_matches: Mutex::new(Vec::new()),
             has_unconverted: AtomicBool::new(false),
             marks: MarkState::default(),
         })

@@ -377,15 +377,17 @@ impl Room {
         let mut is_stale = self.accepted.is_none() || !is_unaccepted || self.has_run_setup;
         let places = self.changeable(git)?;
         if let (Some(accepted), true) = (&self.accepted, is_unaccepted) {
-            accepted.restore(&places)?;
-            // A tracked file may have been reached through a link to an ignored one.
-            self.checkout.distrust();
+            let has_removed = accepted.restore(&places)?;
             let is_damaged = |path: &&String| {
                 let target = self.checkout.tree.join(path.trim_end_matches('/'));
                 !accepted.is_complete(&target)
             };
             let damaged: Vec<String> = guard.keep.iter().filter(is_damaged).cloned().collect();
             self.kept.copy_again(&self.folder, &damaged)?;
+            if has_removed || !damaged.is_empty() {
+                // A tracked file may have been reached through a link to an ignored one.
+                self.checkout.distrust();
+            }
             if self.has_run_setup || !damaged.is_empty() {
                 setup::forget(&self.folder)?;
             }

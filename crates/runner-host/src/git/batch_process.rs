@@ -43,11 +43,15 @@ impl GitProcess {
     /// Requests an object from `cat-file --batch` and returns its bytes.
     pub(super) fn read(&self, git: &Git, name: &str) -> Result<Vec<u8>, Error> {
         self.with_process(git, |running| {
-            running.send(format!("{name}\n").as_bytes())?;
-            let head = running.line()?;
-            let size = head.rsplit(' ').next().and_then(|size| size.parse().ok());
-            running.bytes(size.ok_or(io::ErrorKind::NotFound)?)
+            let found = running.object(name)?.ok_or(io::ErrorKind::NotFound)?;
+            Ok(found.bytes)
         })
+    }
+
+    /// Requests a file from `cat-file --batch`; none if nothing, or no file, has that name.
+    pub(super) fn read_file(&self, git: &Git, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        let found = self.with_process(git, |running| running.object(name))?;
+        Ok(found.filter(|found| found.is_blob).map(|found| found.bytes))
     }
 
     /// Sends a request to the running process. If that one died, it is unknown whether it had carried the request out, so a
@@ -73,6 +77,12 @@ impl GitProcess {
             Err(_) => Err(Error::Git { command: self.args.join(" "), stderr: new.kill_and_read_stderr() }),
         }
     }
+}
+
+/// An object as `cat-file --batch` answers.
+struct FoundObject {
+    is_blob: bool,
+    bytes: Vec<u8>,
 }
 
 impl RunningGit {
@@ -101,6 +111,19 @@ impl RunningGit {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Ok(lossy(&line))
+    }
+
+    /// Requests an object from `cat-file --batch`; none if it is missing.
+    fn object(&mut self, name: &str) -> io::Result<Option<FoundObject>> {
+        self.send(format!("{name}\n").as_bytes())?;
+        let head = self.line()?;
+        if head.ends_with(" missing") {
+            return Ok(None);
+        }
+        let mut fields = head.rsplit(' ');
+        let size = fields.next().and_then(|size| size.parse().ok()).ok_or(io::ErrorKind::InvalidData)?;
+        let is_blob = fields.next() == Some("blob");
+        Ok(Some(FoundObject { is_blob, bytes: self.bytes(size)? }))
     }
 
     /// Reads `size` bytes and the line feed after them.

@@ -113,6 +113,7 @@ impl Git {
         let mut known = self.known_start.lock().unwrap_or_else(PoisonError::into_inner);
         let earlier = known.take().filter(|known| known.run == *run);
         let earlier = match earlier {
+            Some(earlier) if earlier.from == *from => return Ok(known.insert(earlier).start.clone()),
             Some(earlier) if self.is_ancestor(earlier.from.as_str(), from.as_str())? => Some(earlier),
             Some(_) | None => None,
         };
@@ -120,6 +121,14 @@ impl Git {
         let start = found.or(earlier.map(|earlier| earlier.start));
         *known = start.clone().map(|start| KnownStart { run: run.clone(), from: from.clone(), start });
         Ok(start.unwrap_or_else(|| from.clone()))
+    }
+
+    /// Records that a commit made by an iteration follows another: it is no start of a run.
+    pub(crate) fn note_iteration_commit(&self, base: &CommitId, commit: &CommitId) {
+        let mut known = self.known_start.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.as_mut().filter(|known| known.from == *base) {
+            known.from = commit.clone();
+        }
     }
 
     fn search_start(
@@ -443,6 +452,14 @@ mod tests {
         }
         assert_eq!(git.start_commit(&RunId::new("r2").unwrap(), &other).unwrap(), other);
         assert_eq!(git.start_commit(&run, &other).unwrap(), other, "without a start, the commit itself");
+
+        let iteration = commit(&more, "chore(loop): run r1 iter 0001 node root: done\n");
+        let third = commit(&iteration, "chore(loop): start run r1\n");
+        assert_eq!(git.start_commit(&run, &more).unwrap(), second);
+        git.note_iteration_commit(&more, &iteration);
+        assert_eq!(git.start_commit(&run, &iteration).unwrap(), second);
+        git.note_iteration_commit(&work, &third);
+        assert_eq!(git.start_commit(&run, &third).unwrap(), third, "another base was noted");
     }
 
     #[test]

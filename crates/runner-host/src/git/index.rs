@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::PoisonError;
 
 use runner_core::model::object_id::{CommitId, TreeId};
 
@@ -41,14 +42,57 @@ pub(crate) enum CheckoutMode {
     Apply,
 }
 
+/// The paths of a commit that match some patterns.
+#[derive(Debug)]
+pub(super) struct KnownMatches {
+    commit: CommitId,
+    patterns: Vec<String>,
+    paths: PathSet,
+}
+
+impl KnownMatches {
+    fn answers(&self, commit: &CommitId, patterns: &[String]) -> bool {
+        self.commit == *commit && self.patterns == patterns
+    }
+}
+
+/// How many answers of [`Git::matching_in`] are remembered: those for the run's start, the base of an iteration and the base of the
+/// one before.
+const KNOWN_MATCHES_MAX: usize = 3;
+
 const REFRESH: [&str; 3] = ["update-index", "-q", "--refresh"];
 
 impl Git {
-    /// Paths of a commit that match any of the patterns.
+    /// Paths of a commit that match any of the patterns. The last answers are remembered: an iteration asks several times about
+    /// its base, and every iteration about the run's start.
     pub(crate) fn matching_in(&self, commit: &CommitId, patterns: &[String]) -> Result<PathSet, Error> {
+        if let Some(paths) = self.known_matching_in(commit, patterns) {
+            return Ok(paths);
+        }
         let index = self.paths().private_index("match");
         self.read_into_index(&index, commit)?;
-        self.matching_in_index(&index, patterns)
+        let paths = self.matching_in_index(&index, patterns)?;
+        let mut known = self.known_matches.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() == KNOWN_MATCHES_MAX {
+            known.remove(0);
+        }
+        known.push(KnownMatches {
+            commit: commit.clone(),
+            patterns: patterns.to_vec(),
+            paths: paths.clone(),
+        });
+        Ok(paths)
+    }
+
+    /// What [`Self::matching_in`] returned for the same question, if that is remembered.
+    pub(crate) fn known_matching_in(&self, commit: &CommitId, patterns: &[String]) -> Option<PathSet> {
+        let mut known = self.known_matches.lock().unwrap_or_else(PoisonError::into_inner);
+        let nth = known.iter().position(|known| known.answers(commit, patterns))?;
+        // The one that was asked for longest ago is dropped first.
+        let found = known.remove(nth);
+        let paths = found.paths.clone();
+        known.push(found);
+        Some(paths)
     }
 
     /// Paths of an index that match any of the patterns. The patterns are git's: `*` within a name, `**` across
@@ -283,5 +327,34 @@ impl Git {
         args.extend(ignored.iter().map(|pattern| format!("--exclude=/{pattern}")));
         args.extend(["--".to_owned(), folder.to_owned()]);
         Ok(paths_in(&self.call(&args).run()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matches_are_those_of_the_commit_and_patterns_however_often_and_in_whatever_order_they_are_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Git::create(folder.path()).unwrap();
+        std::fs::create_dir(git.paths().private()).unwrap();
+        let commits: Vec<CommitId> = (0..KNOWN_MATCHES_MAX + 1)
+            .map(|nth| {
+                std::fs::write(folder.path().join(format!("guard-{nth}.sh")), "true\n").unwrap();
+                git.commit_everything("more").unwrap();
+                git.resolve("HEAD").unwrap().unwrap()
+            })
+            .collect();
+        let all = ["*.sh".to_owned()];
+        let first = ["guard-0.sh".to_owned()];
+        for _ in 0..2 {
+            for (nth, commit) in commits.iter().enumerate() {
+                assert_eq!(git.matching_in(commit, &all).unwrap().len(), nth + 1);
+                assert_eq!(git.known_matching_in(commit, &all).map(|paths| paths.len()), Some(nth + 1));
+                assert_eq!(git.matching_in(commit, &first).unwrap().len(), 1);
+            }
+        }
+        assert_eq!(git.known_matching_in(&commits[0], &all), None, "only the last answers are remembered");
     }
 }

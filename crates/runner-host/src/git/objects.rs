@@ -100,6 +100,11 @@ impl Git {
         tree.ok_or_else(|| Error::GitOutput { command: "cat-file --batch".to_owned() })
     }
 
+    /// A regular file or link of a tree, named by a path without line feeds; none if there is none.
+    pub(crate) fn file_of_tree(&self, tree: &TreeId, path: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.processes.cat_file.read_file(self, &format!("{tree}:{path}"))
+    }
+
     /// The files of a commit below a folder.
     pub(crate) fn files_of(&self, commit: &CommitId, folder: &str) -> Result<Vec<TreeEntry>, Error> {
         let args = ["ls-tree", "-r", "-z", "--full-tree", commit.as_str(), "--", folder];

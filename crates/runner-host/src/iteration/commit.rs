@@ -59,6 +59,7 @@ pub(super) fn commit_iteration(
     let entry = PublishEntry::next_commit(&job.run_id, &iteration.setup.base, &commit);
     let index = iteration.setup.index.clone();
     publish::publish_in_place(git, &PreparedCommit { entry: &entry, index, worktree, docs: &DOCS })?;
+    git.note_iteration_commit(&iteration.setup.base, &commit);
     let user_index = atomic::stamp(&git.paths().index());
     // The answer is in the iteration's directory by now.
     atomic::remove_any(&git.paths().answer(&job.iteration.to_string()))?;

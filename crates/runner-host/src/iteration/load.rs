@@ -32,10 +32,11 @@ pub(crate) fn load_work_tree(git: &Git) -> Result<LoadedRun, Error> {
 /// work tree; one that is not is dropped.
 pub(super) fn load_with_known(git: &Git, known: &mut Option<KnownState>) -> Result<LoadedRun, Error> {
     let mut run = read_work_tree(git, known)?;
-    if follow_checks(git, &mut run, &checked_nodes(git))?
+    let before = run.snapshot.protection().files;
+    follow_checks(git, &mut run, &checked_nodes(git))?;
+    if run.snapshot.protection().files != before
         && let Some(known) = known
     {
-        // Other paths are protected now.
         known.protected = None;
     }
     Ok(run)
@@ -69,14 +70,15 @@ pub(crate) fn load_commit(git: &Git, commit: &CommitId) -> Result<LoadedRun, Err
 }
 
 /// Protects what the commands of checks depend on that are newer than the list, with the files of the commit that the session
-/// begins from. Returns whether there are any.
-fn follow_checks(git: &Git, run: &mut LoadedRun, nodes: &[NodeId]) -> Result<bool, Error> {
+/// begins from.
+fn follow_checks(git: &Git, run: &mut LoadedRun, nodes: &[NodeId]) -> Result<(), Error> {
     let Snapshot { config, state, tree, .. } = &run.snapshot;
     let checks = RunChecks { guard: &config.guard, state, tree, nodes };
     let derived = if checks.has_unfollowed() { followed_at(git, &run.commit, checks)? } else { None };
-    let Some(derived) = derived else { return Ok(false) };
-    run.snapshot.state = run.snapshot.state.clone().with_protection(derived);
-    Ok(true)
+    if let Some(derived) = derived {
+        run.snapshot.state = run.snapshot.state.clone().with_protection(derived);
+    }
+    Ok(())
 }
 
 /// Refuses, in the contract's order, a repository in which no iteration may begin.

@@ -38,7 +38,11 @@ pub(super) struct SessionChanges {
 impl ProtectedPaths {
     /// Reads the protected paths of an iteration from an index that describes its base commit.
     pub(super) fn read(git: &Git, job: &Job, base: &CommitId, index: &Path) -> Result<Self, Error> {
-        let at_base = git.matching_in_index(index, &job.permissions.protection.files)?;
+        let patterns = &job.permissions.protection.files;
+        let at_base = match git.known_matching_in(base, patterns) {
+            Some(paths) => paths,
+            None => git.matching_in_index(index, patterns)?,
+        };
         Ok(Self { at_start: at_start(git, &job.run_id, base, &job.permissions.protection.files)?, at_base })
     }
 

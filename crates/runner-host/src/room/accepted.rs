@@ -62,22 +62,29 @@ impl AcceptedFiles {
         below.into_iter().all(|(known, _)| known.symlink_metadata().is_ok())
     }
 
-    /// Removes everything at and below some paths that is not as it was. A folder that is kept is one that was there.
-    pub(super) fn restore(&self, paths: &[PathBuf]) -> Result<(), Error> {
-        paths.iter().try_for_each(|path| self.restore_one(path))
+    /// Removes everything at and below some paths that is not as it was, and returns whether there was any. A folder that is kept is
+    /// one that was there.
+    pub(super) fn restore(&self, paths: &[PathBuf]) -> Result<bool, Error> {
+        let mut has_removed = false;
+        for path in paths {
+            has_removed |= self.restore_one(path)?;
+        }
+        Ok(has_removed)
     }
 
-    fn restore_one(&self, path: &Path) -> Result<(), Error> {
-        let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
+    fn restore_one(&self, path: &Path) -> Result<bool, Error> {
+        let Ok(metadata) = path.symlink_metadata() else { return Ok(false) };
         if self.stamps.get(path) != Some(&Stamp::of(&metadata)) {
-            return atomic::remove_any(path);
+            atomic::remove_any(path)?;
+            return Ok(true);
         }
+        let mut has_removed = false;
         if metadata.is_dir() {
             for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-                self.restore_one(&entry.path())?;
+                has_removed |= self.restore_one(&entry.path())?;
             }
         }
-        Ok(())
+        Ok(has_removed)
     }
 }
 
@@ -120,7 +127,8 @@ mod tests {
         fs::create_dir(at("added")).unwrap();
         fs::rename(at("moved"), at("renamed")).unwrap();
         fs::hard_link(at("target/kept"), at("target/linked")).unwrap();
-        accepted.restore(&roots).unwrap();
+        assert!(accepted.restore(&roots).unwrap());
+        assert!(!accepted.restore(&roots).unwrap(), "nothing is left to remove");
         let mut left: Vec<String> = Vec::new();
         let mut folders = vec![folder.path().to_owned()];
         while let Some(next) = folders.pop() {

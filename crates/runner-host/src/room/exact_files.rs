@@ -23,14 +23,9 @@ pub(super) fn restore(
     // The process that reads objects takes one path per line.
     let names =
         files.iter().filter_map(|file| Some((file, file.to_str().filter(|name| !name.contains('\n'))?)));
-    let names: Vec<(&PathBuf, &str)> = names.collect();
-    if names.is_empty() {
-        return Ok(());
-    }
-    let mut batch = git.batch()?;
     let mut written = Vec::new();
     for (file, name) in names {
-        let Some(bytes) = batch.file(&format!("{tree}:{name}"))? else { continue };
+        let Some(bytes) = git.file_of_tree(tree, name)? else { continue };
         let path = checkout.tree.join(file);
         if atomic::read(&path, FILE_BYTES_MAX)?.is_some_and(|found| found != bytes) {
             fs::write(&path, bytes).map_err(Error::io("write", &path))?;
