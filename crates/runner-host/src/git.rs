@@ -81,13 +81,19 @@ pub struct Git {
     /// The value of [`WRITER_MARKER`] in the environment of every git process, if this process holds the runner's lock.
     writer: Option<PathBuf>,
     processes: GitProcesses,
-    /// The result of the last search for a run's start.
-    known_start: Mutex<Option<KnownStart>>,
-    /// The last answers of [`Self::matching_in`], the newest last.
-    known_matches: Mutex<Vec<KnownMatches>>,
+    known: KnownCommits,
     /// Whether a file was found since the last [`Self::settle_index`] that git cannot convert.
     has_unconverted: AtomicBool,
     marks: MarkState,
+}
+
+/// What was found out about commits. Commits never change, so none of it becomes stale.
+#[derive(Debug, Default)]
+struct KnownCommits {
+    /// The result of the last search for a run's start.
+    start: Mutex<Option<KnownStart>>,
+    /// The last answers of [`Git::matching_in`], the newest last.
+    matches: Mutex<Vec<KnownMatches>>,
 }
 
 /// The git processes that answer many requests.
@@ -144,8 +150,7 @@ impl Git {
             settings,
             writer: None,
             processes: GitProcesses::new(),
-            known_start: Mutex::new(None),
-            known_matches: Mutex::new(Vec::new()),
+            known: KnownCommits::default(),
             has_unconverted: AtomicBool::new(false),
             marks: MarkState::default(),
         })

@@ -110,7 +110,7 @@ impl Git {
     /// The newest commit of a run that `runner start` made, at or before a commit. Only the commits since the last call are
     /// searched, so that the time does not grow with the run.
     pub(crate) fn start_commit(&self, run: &RunId, from: &CommitId) -> Result<CommitId, Error> {
-        let mut known = self.known_start.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.start.lock().unwrap_or_else(PoisonError::into_inner);
         let earlier = known.take().filter(|known| known.run == *run);
         let earlier = match earlier {
             Some(earlier) if earlier.from == *from => return Ok(known.insert(earlier).start.clone()),
@@ -125,7 +125,7 @@ impl Git {
 
     /// Records that a commit made by an iteration follows another: it is no start of a run.
     pub(crate) fn note_iteration_commit(&self, base: &CommitId, commit: &CommitId) {
-        let mut known = self.known_start.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.start.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.as_mut().filter(|known| known.from == *base) {
             known.from = commit.clone();
         }

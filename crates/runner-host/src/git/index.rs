@@ -72,7 +72,7 @@ impl Git {
         let index = self.paths().private_index("match");
         self.read_into_index(&index, commit)?;
         let paths = self.matching_in_index(&index, patterns)?;
-        let mut known = self.known_matches.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.matches.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() == KNOWN_MATCHES_MAX {
             known.remove(0);
         }
@@ -86,7 +86,7 @@ impl Git {
 
     /// What [`Self::matching_in`] returned for the same question, if that is remembered.
     pub(crate) fn known_matching_in(&self, commit: &CommitId, patterns: &[String]) -> Option<PathSet> {
-        let mut known = self.known_matches.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.matches.lock().unwrap_or_else(PoisonError::into_inner);
         let nth = known.iter().position(|known| known.answers(commit, patterns))?;
         // The one that was asked for longest ago is dropped first.
         let found = known.remove(nth);
