@@ -138,8 +138,12 @@ enum TaskDetail {
 /// The tasks in at most `bytes_max` bytes: with as much detail as fits, and without the last ones if titles alone do not.
 fn task_list(tasks: &[LandedTask], bytes_max: usize) -> String {
     for detail in [TaskDetail::Full, TaskDetail::Short, TaskDetail::Title] {
-        let list: String = tasks.iter().map(|task| task_text(task, detail)).collect();
-        if list.len() <= bytes_max {
+        let mut list = String::new();
+        let all_fit = tasks.iter().all(|task| {
+            list.push_str(&task_text(task, detail));
+            list.len() <= bytes_max
+        });
+        if all_fit {
             return list;
         }
     }
