@@ -7,7 +7,7 @@ use super::{EntryStatus, ImportedPlan, PlanEntry, PlanError, PlanFormat, markdow
 pub(super) fn detect(name: &str, text: &str) -> Option<PlanFormat> {
     let path = format!("/{}", name.replace('\\', "/"));
     let is_tasks = path.ends_with("/tasks.md");
-    if is_tasks && path.contains("/.kiro/specs/") {
+    if is_tasks && path.contains("/.kiro/specs/") || text.lines().any(is_only_in_kiro) {
         return Some(PlanFormat::Kiro);
     }
     if is_tasks && path.contains("/openspec/changes/") {
@@ -18,6 +18,12 @@ pub(super) fn detect(name: &str, text: &str) -> Option<PlanFormat> {
         item.is_some_and(|(mark, title)| mark.len() == 1 && spec_kit_number(title).is_some())
     });
     is_spec_kit.then_some(PlanFormat::SpecKit)
+}
+
+/// A line that the lists of no other tool have, so that a copied list is recognised too.
+fn is_only_in_kiro(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("- [ ]* ") || line.trim_start_matches("- ").starts_with("_Requirements: ")
 }
 
 /// Parses the checklist, and takes numbers and marks out of its titles.
@@ -190,6 +196,10 @@ mod tests {
         );
         assert!(plan.entries[0].goal.contains("_Requirements: 1.1, 2.3_"), "{}", plan.entries[0].goal);
         assert_eq!(plan.warnings, [], "the list of skipped tasks names it");
+        for line in ["  - _Requirements: 1.1_", "- [ ]* 2. Test"] {
+            assert_eq!(read("copy.md", &format!("- [ ] 1. Do\n{line}\n")).format, PlanFormat::Kiro);
+        }
+        assert_eq!(read("copy.md", "- [ ] Requirements: none\n").format, PlanFormat::Markdown);
     }
 
     #[test]
