@@ -209,8 +209,8 @@ impl Git {
     }
 
     /// Allows the filters with these names, and refuses if files in this repository need any other.
-    pub(crate) fn allow_filters(&mut self, names: &[String]) -> Result<(), Error> {
-        self.settings.get_mut().unwrap_or_else(PoisonError::into_inner).allow_filters(names);
+    pub(crate) fn allow_filters(&self, names: &[String]) -> Result<(), Error> {
+        self.settings.write().unwrap_or_else(PoisonError::into_inner).allow_filters(names);
         let forbidden: Vec<String> = self.settings().forbidden_filters().map(str::to_owned).collect();
         for name in forbidden {
             let spec = format!(":(attr:filter={name})");

@@ -9,6 +9,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use runner_core::agents::{AgentSandbox, AgentSpec, RepositoryAccess, can_launch_commands_through};
 use runner_core::config::{Executor, NetworkAccess, ProtectPolicy};
@@ -159,13 +160,28 @@ const ALWAYS: [&str; 16] = [
     "/proc/sys",
 ];
 
+/// The ones that worked, without a gap, when this process tried them. What failed may work later, so it is not remembered.
+static WORKING: Mutex<Vec<Bubblewrap>> = Mutex::new(Vec::new());
+
 /// How many protected files are mounted read-only. The runner restores changes to the others after the session.
 const PROTECTED_MAX: usize = 100;
 
 impl Bubblewrap {
-    /// Finds it outside of the repository and runs it once; `Err` has why it cannot be used.
+    /// Finds it outside of the repository and runs it once per process; `Err` has why it cannot be used.
     pub(crate) fn find(repository: &Path) -> Result<Self, String> {
         let program = executables::find(NAME, Some(repository)).ok_or("`bwrap` is not on PATH")?;
+        let mut working = WORKING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = working.iter().find(|known| known.program == program) {
+            return Ok(known.clone());
+        }
+        let found = Self::try_out(program, repository)?;
+        if found.scope.gap(true).is_none() {
+            working.push(found.clone());
+        }
+        Ok(found)
+    }
+
+    fn try_out(program: PathBuf, repository: &Path) -> Result<Self, String> {
         let true_program = executables::find("true", Some(repository)).ok_or("`true` is not on PATH")?;
         let scoped = Self { program: program.clone(), scope: SocketScope::find() };
         let Err(why) = scoped.probe(&true_program) else { return Ok(scoped) };

@@ -22,7 +22,9 @@ use crate::ops::preflight::SetupStage;
 use crate::ops::start::start;
 use crate::ops::verify::verify;
 use crate::repo::locked_repo::UnrecoveredRepo;
+use crate::repo::readonly_repo::ReadonlyRepo;
 use crate::repo::recovery::prompt_path;
+use crate::view::inspect::inspect;
 
 #[derive(Clone, Debug)]
 pub struct ConformanceTask<'a> {
@@ -133,7 +135,7 @@ fn iterate(folder: &Path, iterations: usize) -> Result<ConformanceResult, Error>
 
 /// The `[executor]` table of the repository that contains `dir`, if it is valid.
 pub fn configured(dir: &Path) -> Option<Executor> {
-    let inspected = crate::view::inspect::inspect(dir).ok()?;
+    let inspected = inspect(&ReadonlyRepo::open(dir).ok()?).ok()?;
     inspected.docs.config.valid().map(|config| config.executor.clone())
 }
 

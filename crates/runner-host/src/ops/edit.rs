@@ -156,14 +156,13 @@ fn editable_docs(snapshot: &Snapshot, plan: Option<Sha256>) -> EditableDocs {
 
 /// The questions of agents in this work tree, or of the newest run if its branch is not checked out, with their answers. Takes
 /// no lock.
-pub fn questions(dir: &Path) -> Result<Vec<Question>, Error> {
-    let repo = ReadonlyRepo::open(dir)?;
-    if let Some(commit) = run_elsewhere(&repo)? {
+pub fn questions(repo: &ReadonlyRepo) -> Result<Vec<Question>, Error> {
+    if let Some(commit) = run_elsewhere(repo)? {
         return questions_of(|doc| repo.doc(&commit, doc));
     }
-    let git = Git::open(dir)?;
+    let git = repo.git()?;
     if !atomic::is_folder(&git.root().join(RUNNER_DIR))? {
         return Err(UserError::NotSetUp(git.root().to_owned()).into());
     }
-    questions_in(&git)
+    questions_in(git)
 }

@@ -25,7 +25,7 @@ use crate::iteration::load::load_work_tree;
 use crate::paths::RepoPaths;
 use crate::repo::documents::read_doc;
 use crate::repo::locked_repo::LockedRepo;
-use crate::repo::readonly_repo::is_alive;
+use crate::repo::readonly_repo::{ReadonlyRepo, is_alive};
 
 /// More than the longest text, as JSON.
 const BYTES_MAX: u64 = 4 << 20;
@@ -97,10 +97,9 @@ pub(crate) fn count(paths: &RepoPaths) -> usize {
     files(paths).len()
 }
 
-/// Everything that waits in the repository around `dir`, oldest first.
-pub fn queued_edits(dir: &Path) -> Result<Vec<QueuedEdit>, Error> {
-    let git = Git::open(dir)?;
-    Ok(files(git.paths()).iter().filter_map(|path| read(path).ok()).map(|file| file.edit).collect())
+/// Everything that waits in a work tree, oldest first.
+pub fn queued_edits(repo: &ReadonlyRepo) -> Result<Vec<QueuedEdit>, Error> {
+    Ok(files(repo.git()?.paths()).iter().filter_map(|path| read(path).ok()).map(|file| file.edit).collect())
 }
 
 /// The files of the queue, oldest first.

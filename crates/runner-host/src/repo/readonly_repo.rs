@@ -18,7 +18,7 @@ use runner_core::model::run_state::GuardResult;
 use runner_core::model::tree::Tree;
 use runner_core::verify::{all_checks, kept};
 
-use crate::error::Error;
+use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::{Git, TruncatedBytes, lossy};
 use crate::repo::journal::{self, JournalEntry, JournalState};
@@ -126,6 +126,14 @@ impl ReadonlyRepo {
 
     pub fn has_repository(&self) -> bool {
         self.git.is_some()
+    }
+
+    /// An error for an exported record, which has none.
+    pub(crate) fn git(&self) -> Result<&Git, Error> {
+        self.git.as_ref().ok_or_else(|| {
+            let stderr = "this is the exported record of a run".to_owned();
+            UserError::NoRepository { dir: self.root.clone(), stderr }.into()
+        })
     }
 
     /// The folders that change when branches move or a runner works: git's and the runner's inside it.

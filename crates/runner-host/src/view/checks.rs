@@ -1,7 +1,6 @@
 //! The checks of tasks, as people see them: read from the work tree, without a lock.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use runner_core::checks::coverage::{Coverage, coverage};
 use runner_core::layout::{Doc, NODES_DIR, checks_path, node_folder};
@@ -109,8 +108,8 @@ pub(crate) fn check_faults(
 }
 
 /// How much of the acceptance a commit proves; none if its documents cannot be decoded.
-pub fn coverage_at(dir: &Path, commit: &CommitId) -> Result<Option<Coverage>, Error> {
-    let git = Git::open(dir)?;
+pub fn coverage_at(repo: &ReadonlyRepo, commit: &CommitId) -> Result<Option<Coverage>, Error> {
+    let git = repo.git()?;
     let tree = Tree::decode(&git.file_at(commit, Doc::Tree.path())?);
     let state = RunState::decode(&git.file_at(commit, Doc::RunState.path())?);
     let (Ok(tree), Ok(state)) = (tree, state) else { return Ok(None) };
@@ -120,7 +119,7 @@ pub fn coverage_at(dir: &Path, commit: &CommitId) -> Result<Option<Coverage>, Er
             continue;
         };
         // Checks that cannot be decoded decide nothing.
-        if let Ok(Some(found)) = checks_at(&git, commit, &file.node) {
+        if let Ok(Some(found)) = checks_at(git, commit, &file.node) {
             checks.insert(file.node, found);
         }
     }
@@ -247,14 +246,13 @@ pub struct ChecksView {
 }
 
 /// Reads the checks of the run in a work tree, or of the newest run if its branch is not checked out. Takes no lock.
-pub fn checks_view(dir: &Path) -> Result<ChecksView, Error> {
-    let git = Git::open(dir)?;
-    let repo = ReadonlyRepo::open(dir)?;
-    let commit = run_elsewhere(&repo)?;
+pub fn checks_view(repo: &ReadonlyRepo) -> Result<ChecksView, Error> {
+    let git = repo.git()?;
+    let commit = run_elsewhere(repo)?;
     let read = |doc: Doc| {
         let bytes = match &commit {
             Some(commit) => repo.doc(commit, doc)?,
-            None => read_doc(&git, doc)?,
+            None => read_doc(git, doc)?,
         };
         bytes.ok_or_else(|| Error::from(UserError::MissingDoc(doc)))
     };
@@ -262,7 +260,7 @@ pub fn checks_view(dir: &Path) -> Result<ChecksView, Error> {
     let state = decode_run_state(&read(Doc::RunState)?)?;
     let all = match &commit {
         Some(commit) => repo.checks(commit, &tree)?,
-        None => task_checks(&git, &tree)?,
+        None => task_checks(git, &tree)?,
     };
     let mut checks = Vec::new();
     collect(tree.root(), "", &all, &state, &mut checks);

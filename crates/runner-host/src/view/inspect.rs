@@ -1,7 +1,7 @@
 //! Reads everything that the read-only commands show (`status`, `tree`, `validate`, …), without a lock and without writing.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use runner_core::config::{Config, OnStuck};
 use runner_core::layout::{Doc, NODES_DIR, RUNNER_DIR, tools_path};
@@ -95,9 +95,9 @@ pub struct GoalView {
     pub is_written: bool,
 }
 
-/// Inspects the repository that contains `dir`.
-pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
-    let git = Git::open(dir)?;
+/// Inspects a repository with `.runner/`.
+pub fn inspect(repo: &ReadonlyRepo) -> Result<Inspection, Error> {
+    let git = repo.git()?;
     if git.root().join(RUNNER_DIR).symlink_metadata().is_err() {
         return Err(UserError::NotSetUp(git.root().to_owned()).into());
     }
@@ -106,16 +106,16 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
 
 /// The same for a repository with runs, local or fetched, where another branch is checked out that has no `.runner/`.
 pub fn inspect_with_runs(repo: &ReadonlyRepo) -> Result<Inspection, Error> {
-    match inspect(repo.root()) {
-        Err(Error::Refused(UserError::NotSetUp(root))) if !repo.runs()?.is_empty() => {
-            inspect_checkout(Git::open(&root)?)
+    match inspect(repo) {
+        Err(Error::Refused(UserError::NotSetUp(_))) if !repo.runs()?.is_empty() => {
+            inspect_checkout(repo.git()?)
         }
         inspected => inspected,
     }
 }
 
-fn inspect_checkout(mut git: Git) -> Result<Inspection, Error> {
-    let (docs, refused) = read_docs_and_errors(&git)?;
+fn inspect_checkout(git: &Git) -> Result<Inspection, Error> {
+    let (docs, refused) = read_docs_and_errors(git)?;
     let config = LoadedDoc::load(docs.get(&Doc::Config), Config::decode);
     let filters = config.valid().map(|config| config.git.filters.clone()).unwrap_or_default();
     git.allow_filters(&filters)?;
@@ -132,17 +132,17 @@ fn inspect_checkout(mut git: Git) -> Result<Inspection, Error> {
         root: git.root().to_owned(),
         dirty: first_paths(&status.outside),
         runner_changed: !status.inside.is_empty(),
-        interrupted: is_interrupted(&git)?,
+        interrupted: is_interrupted(git)?,
         is_paused: git.paths().is_paused(),
         is_stopping: git.paths().is_stop_requested(),
-        recovery: RecoveryNote::read(&git),
+        recovery: RecoveryNote::read(git),
         waiting,
         head: status.head,
         docs: InspectedDocs {
             refused,
             missing: Doc::ALL.into_iter().filter(|doc| !docs.contains_key(doc)).collect(),
             goal: LoadedDoc::load(docs.get(&Doc::Goal), read_goal),
-            tools: tools_faults(&git, tree.valid(), config.valid())?,
+            tools: tools_faults(git, tree.valid(), config.valid())?,
             state,
             tree,
             config,
@@ -193,9 +193,8 @@ pub(crate) fn tools_faults(
 }
 
 /// The policy for stuck tasks, which decides the next task; the default if the configuration cannot be read.
-pub fn read_on_stuck(dir: &Path) -> Result<OnStuck, Error> {
-    let repo = ReadonlyRepo::open(dir)?;
-    let bytes = match run_elsewhere(&repo)? {
+pub fn read_on_stuck(repo: &ReadonlyRepo) -> Result<OnStuck, Error> {
+    let bytes = match run_elsewhere(repo)? {
         Some(commit) => repo.doc(&commit, Doc::Config)?,
         None => atomic::read(&repo.root().join(Doc::Config.path()), SMALL_BYTES_MAX)?,
     };
@@ -212,12 +211,11 @@ pub(crate) fn run_elsewhere(repo: &ReadonlyRepo) -> Result<Option<CommitId>, Err
 }
 
 /// Reads only the tree: that of the work tree, or of the newest run if its branch is not checked out.
-pub fn read_tree(dir: &Path) -> Result<LoadedDoc<Tree, Vec<TreeProblem>>, Error> {
-    let repo = ReadonlyRepo::open(dir)?;
-    if let Some(commit) = run_elsewhere(&repo)? {
+pub fn read_tree(repo: &ReadonlyRepo) -> Result<LoadedDoc<Tree, Vec<TreeProblem>>, Error> {
+    if let Some(commit) = run_elsewhere(repo)? {
         return Ok(LoadedDoc::load(repo.doc(&commit, Doc::Tree)?.as_ref(), Tree::decode));
     }
-    let git = Git::open(dir)?;
+    let git = repo.git()?;
     if !atomic::is_folder(&git.root().join(RUNNER_DIR))? {
         return Err(UserError::NotSetUp(git.root().to_owned()).into());
     }

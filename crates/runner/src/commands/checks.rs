@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use runner_core::model::checks::{PointNumber, RedKind, RedRule};
+use runner_host::repo::readonly_repo::ReadonlyRepo;
 use runner_host::view::checks::{CheckState, CheckView, ChecksView, HeldoutView, checks_view};
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
@@ -12,7 +13,8 @@ use crate::render::clean;
 pub(crate) struct ChecksOutput(ChecksView);
 
 pub(crate) fn run(dir: &Path) -> Result<ChecksOutput, CommandError> {
-    checks_view(dir)
+    ReadonlyRepo::open(dir)
+        .and_then(|repo| checks_view(&repo))
         .map(ChecksOutput)
         .map_err(|error| CommandError::from_host("could not read the checks", error))
 }

@@ -10,6 +10,7 @@ use runner_core::runs::import::{
     insert_plan, parse_plan,
 };
 use runner_host::ops::start::{StartResult, import};
+use runner_host::repo::readonly_repo::ReadonlyRepo;
 use runner_host::view::inspect::inspect;
 use runner_term::format::counted;
 use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
@@ -69,7 +70,9 @@ fn import_plan(dir: &Path, args: &PlanImportArgs) -> Result<PlanImportOutput, Co
 
 /// The tree that the import would result in.
 fn dry_run(dir: &Path, tree: &Tree, plan: &PlanImport) -> Result<ImportedTree, CommandError> {
-    let inspection = inspect(dir).map_err(|error| CommandError::from_host(IMPORT, error))?;
+    let inspection = ReadonlyRepo::open(dir)
+        .and_then(|repo| inspect(&repo))
+        .map_err(|error| CommandError::from_host(IMPORT, error))?;
     let default_config = Config::default();
     let attempts = inspection.docs.config.valid().unwrap_or(&default_config).max_attempts_default.as_u32();
     insert_plan(tree, plan, attempts).map_err(|error| CommandError::from_insert_error(IMPORT, &error))

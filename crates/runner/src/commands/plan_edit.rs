@@ -8,6 +8,7 @@ use runner_core::runs::import::{BYTES_MAX, PlanError};
 use runner_core::runs::plan_text::{plan_changes, plan_text, read_plan_text};
 use runner_core::runs::start::PlanRewrite;
 use runner_host::ops::start::{StartResult, rewrite_plan};
+use runner_host::repo::readonly_repo::ReadonlyRepo;
 use runner_host::view::inspect::inspect;
 use runner_term::editor::{edit_file, editor_command};
 use runner_term::format::counted;
@@ -73,7 +74,9 @@ fn no_editor() -> CommandError {
 
 /// How many attempts a new task has.
 fn attempts(dir: &Path) -> Result<u32, CommandError> {
-    let inspection = inspect(dir).map_err(|error| CommandError::from_host(WHAT, error))?;
+    let inspection = ReadonlyRepo::open(dir)
+        .and_then(|repo| inspect(&repo))
+        .map_err(|error| CommandError::from_host(WHAT, error))?;
     let default_config = Config::default();
     Ok(inspection.docs.config.valid().unwrap_or(&default_config).max_attempts_default.as_u32())
 }

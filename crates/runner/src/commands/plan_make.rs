@@ -9,6 +9,7 @@ use runner_core::step::{Outcome, StopReason};
 use runner_host::ops::edit::{EditSession, questions};
 use runner_host::ops::preflight::preflight;
 use runner_host::repo::own_output::ignore_own_output;
+use runner_host::repo::readonly_repo::ReadonlyRepo;
 use runner_host::view::inspect::inspect;
 use runner_term::format::counted;
 use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
@@ -52,8 +53,9 @@ pub(crate) fn run(dir: &Path, ui: &Ui) -> Result<PlanMakeOutput, CommandError> {
 /// What the repository holds after a session.
 fn read(dir: &Path, last: LoopOutput) -> Result<PlanMakeOutput, CommandError> {
     let failed = |error| CommandError::from_host(WHAT, error);
-    let inspection = inspect(dir).map_err(failed)?;
-    let mut open = questions(dir).map_err(failed)?;
+    let repo = ReadonlyRepo::open(dir).map_err(failed)?;
+    let inspection = inspect(&repo).map_err(failed)?;
+    let mut open = questions(&repo).map_err(failed)?;
     open.retain(|question| question.answers.is_empty());
     let state = inspection.docs.state.valid();
     Ok(PlanMakeOutput {

@@ -5,6 +5,7 @@ use std::path::Path;
 use runner_core::runs::edit::{Question, UserEdit, clean_text};
 use runner_host::ops::edit::{RecordedNote, questions as read_questions, record_note};
 use runner_host::ops::edit_queue::{QueuedEdit, queued_edits};
+use runner_host::repo::readonly_repo::ReadonlyRepo;
 use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
@@ -19,9 +20,10 @@ pub(crate) struct QuestionsOutput {
 }
 
 pub(crate) fn questions(dir: &Path, args: &QuestionsArgs) -> Result<QuestionsOutput, CommandError> {
-    let mut questions = read_questions(dir)
-        .map_err(|error| CommandError::from_host("could not list the questions", error))?;
-    let queued = queued_edits(dir).unwrap_or_default();
+    let failed = |error| CommandError::from_host("could not list the questions", error);
+    let repo = ReadonlyRepo::open(dir).map_err(failed)?;
+    let mut questions = read_questions(&repo).map_err(failed)?;
+    let queued = queued_edits(&repo).unwrap_or_default();
     let is_answered = |question: &Question| {
         !question.answers.is_empty() || queued_answers(&queued, question.number).next().is_some()
     };

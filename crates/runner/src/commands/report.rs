@@ -55,7 +55,7 @@ pub(crate) fn run(dir: &Path, args: &ReportArgs) -> Result<ReportOutput, Command
     let asked = read(Doc::Questions)?.unwrap_or_default();
     let notes = UserNotes::decode(&read(Doc::Notes)?.unwrap_or_default()).unwrap_or_default();
     let asked = questions(&String::from_utf8_lossy(&asked), &notes);
-    let coverage = coverage_at(dir, &view.target.tip).map_err(failed)?;
+    let coverage = coverage_at(&repo, &view.target.tip).map_err(failed)?;
     let report = RunReport {
         run: view.target.run.to_string(),
         goal,

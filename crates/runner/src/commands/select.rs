@@ -4,11 +4,12 @@ use std::path::Path;
 
 use runner_core::config::OnStuck;
 use runner_core::model::tree::{Selection, Tree, next_selection, path_text};
+use runner_host::repo::readonly_repo::ReadonlyRepo;
 use runner_host::view::inspect::read_on_stuck;
 use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
-use super::tree::load;
+use super::tree::load_from;
 use crate::args::SelectArgs;
 use crate::render::clean;
 
@@ -21,8 +22,10 @@ pub(crate) struct SelectOutput {
 
 pub(crate) fn run(dir: &Path, args: &SelectArgs) -> Result<SelectOutput, CommandError> {
     let what = "could not select the next task";
-    let on_stuck = read_on_stuck(dir).map_err(|error| CommandError::from_host(what, error))?;
-    Ok(SelectOutput { tree: load(dir, what)?, on_stuck, explain: args.explain })
+    let failed = |error| CommandError::from_host(what, error);
+    let repo = ReadonlyRepo::open(dir).map_err(failed)?;
+    let on_stuck = read_on_stuck(&repo).map_err(failed)?;
+    Ok(SelectOutput { tree: load_from(&repo, what)?, on_stuck, explain: args.explain })
 }
 
 /// Why selection took the path it did.

@@ -133,10 +133,10 @@ pub(crate) fn read(dir: &Path) -> Result<StatusOutput, runner_host::Error> {
     let lock = lock_of(&repo, inspection.interrupted);
     let invalid = invalid_documents(&inspection);
     // Invalid documents are reported by name.
-    let coverage = checks_view(dir).ok().map(|view| view.coverage).filter(|coverage| coverage.points > 0);
+    let coverage = checks_view(&repo).ok().map(|view| view.coverage).filter(|coverage| coverage.points > 0);
     let identity = inspection.identity_faults();
-    let queued = queued_edits(dir)?.len();
-    let asked = questions(dir).unwrap_or_default();
+    let queued = queued_edits(&repo)?.len();
+    let asked = questions(&repo).unwrap_or_default();
     let open_questions = asked.iter().filter(|question| question.answers.is_empty()).count();
     let elsewhere =
         if run.is_none() && lock == LockHolder::Free { elsewhere(&repo, &inspection)? } else { None };

@@ -6,6 +6,7 @@ use runner_core::config::OnStuck;
 use runner_core::labels::{NodeState, NodeStates};
 use runner_core::layout::Doc;
 use runner_core::model::tree::{Node, Tree};
+use runner_host::repo::readonly_repo::ReadonlyRepo;
 use runner_host::view::inspect::{LoadedDoc, read_on_stuck, read_tree};
 use runner_term::format::counted;
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler};
@@ -24,13 +25,21 @@ pub(crate) struct TreeOutput {
 pub(crate) fn run(dir: &Path, args: &TreeArgs) -> Result<TreeOutput, CommandError> {
     let scope = TreeScope { levels: args.depth.map_or(usize::MAX, usize::from), only_open: args.open };
     let what = "could not show the tree";
-    let on_stuck = read_on_stuck(dir).map_err(|error| CommandError::from_host(what, error))?;
-    Ok(TreeOutput { tree: load(dir, what)?, on_stuck, scope })
+    let failed = |error| CommandError::from_host(what, error);
+    let repo = ReadonlyRepo::open(dir).map_err(failed)?;
+    let on_stuck = read_on_stuck(&repo).map_err(failed)?;
+    Ok(TreeOutput { tree: load_from(&repo, what)?, on_stuck, scope })
+}
+
+/// Reads the tree of the run in or around a folder.
+pub(crate) fn load(dir: &Path, what: &str) -> Result<Tree, CommandError> {
+    let repo = ReadonlyRepo::open(dir).map_err(|error| CommandError::from_host(what, error))?;
+    load_from(&repo, what)
 }
 
 /// Reads the tree; the error lists every problem in it.
-pub(crate) fn load(dir: &Path, what: &str) -> Result<Tree, CommandError> {
-    match read_tree(dir).map_err(|error| CommandError::from_host(what, error))? {
+pub(crate) fn load_from(repo: &ReadonlyRepo, what: &str) -> Result<Tree, CommandError> {
+    match read_tree(repo).map_err(|error| CommandError::from_host(what, error))? {
         LoadedDoc::Valid(tree) => Ok(tree),
         LoadedDoc::Invalid(problems) => {
             let count = counted(problems.len(), "problem", "problems");
