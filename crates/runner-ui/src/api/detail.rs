@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{IterationRow, LogLine, NodeName};
 
 /// Some lines of a log.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct LogPage {
     /// The lines of the whole log.
     pub total: u64,

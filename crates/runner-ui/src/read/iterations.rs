@@ -42,6 +42,9 @@ pub(crate) const FILES: [&str; 16] = [
 /// The copies of the plan, which only the newest iterations have.
 const TREES: [&str; 2] = ["tree.before.json", "tree.after.json"];
 
+/// The logs that the transcript shows. A session writes them from its beginning on.
+const TRANSCRIPT_LOGS: [&str; 2] = ["events.jsonl", "stream.jsonl"];
+
 /// The largest JSON document of a folder that is read.
 const DOCUMENT_BYTES_MAX: u64 = 4 << 20;
 /// How much of events.jsonl is read, from its beginning or its end. An agent may cause many events; the runner's own, which
@@ -307,6 +310,18 @@ pub(crate) fn file(
             RequestError::unreadable(name, &error)
         }
     })
+}
+
+/// Whether an iteration has begun, but its session has not written this log of the transcript yet. The page asks for it at once.
+pub(crate) fn is_unwritten(
+    project: &RepoReader,
+    run: &RunSource,
+    iter: IterationNumber,
+    name: &str,
+) -> Result<bool, RequestError> {
+    let folder = folder(project, run, iter)?;
+    let is_missing = |name| folder.file(name).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    Ok(TRANSCRIPT_LOGS.contains(&name) && is_missing(name) && !has_removed_logs(&folder))
 }
 
 /// When a file of a log folder last changed.

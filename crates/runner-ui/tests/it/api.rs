@@ -97,6 +97,10 @@ fn logs_are_sent_in_pages_and_searched() {
     ] {
         assert_eq!(server.iteration(2, &format!("/{file}")).status, 200, "{file}");
     }
+    std::fs::remove_file(sandbox.path(&format!(".runner/iterations/{RUN}/0002/stream.jsonl"))).unwrap();
+    assert_eq!(server.iteration(2, "/log/stream").ok()["lines"], json!([]), "not written yet");
+    assert_eq!(server.iteration(2, "/log/error").status, 404);
+    assert_eq!(server.iteration(99, "/log/stream").status, 404);
 }
 
 #[test]
