@@ -6,5 +6,6 @@ pub(crate) mod copy;
 pub(crate) mod free_space;
 pub(crate) mod lock;
 pub(crate) mod log_folder;
+pub(crate) mod lookup;
 pub(crate) mod temp_dir;
 pub(crate) mod tree_size;

@@ -324,7 +324,7 @@ impl Room {
             self.kept.copy_again(&self.folder, &guard.keep)?;
         }
         if is_stale {
-            self.accepted = Some(AcceptedFiles::read(&self.changeable(git)?));
+            self.accepted = Some(AcceptedFiles::read(&self.changeable(git)?)?);
         }
         self.has_run_setup = false;
         accepted::mark(&self.folder)

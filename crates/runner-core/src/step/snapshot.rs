@@ -70,7 +70,7 @@ pub trait SnapshotSource {
     fn document(&self, doc: Doc) -> Option<&[u8]>;
 
     /// `nodes/<node-id>/context.md`, if it exists.
-    fn node_context(&self, node: &NodeId) -> Option<Vec<u8>>;
+    fn node_context(&self, node: &NodeId) -> Result<Option<Vec<u8>>, Self::Error>;
 
     /// `nodes/<node-id>/tools.json`, decoded, if it exists.
     fn node_tools(&self, node: &NodeId) -> Result<Option<Tools>, Self::Error>;
@@ -79,10 +79,10 @@ pub trait SnapshotSource {
     fn node_checks(&self, node: &NodeId) -> Result<Option<TaskChecks>, Self::Error>;
 
     /// The files in `nodes/<node-id>/artifacts/`, by name.
-    fn artifacts(&self, node: &NodeId) -> Vec<Artifact>;
+    fn artifacts(&self, node: &NodeId) -> Result<Vec<Artifact>, Self::Error>;
 
     /// The files in `prompts/`, by name.
-    fn templates(&self) -> BTreeMap<String, Vec<u8>>;
+    fn templates(&self) -> Result<BTreeMap<String, Vec<u8>>, Self::Error>;
 }
 
 /// The most bytes of a prompt template or a node's context.md; a longer file is ignored.
@@ -116,17 +116,14 @@ impl Snapshot {
             }
         }
         if let Some(node) = path.last() {
-            if let Some(context) =
-                source.node_context(node).and_then(|bytes| short_text(&bytes)).filter(|text| !text.is_empty())
-            {
-                contexts.insert(node.clone(), context);
-            }
-            artifacts.insert(node.clone(), source.artifacts(node));
+            let context = source.node_context(node)?.and_then(|bytes| short_text(&bytes));
+            contexts.extend(context.filter(|text| !text.is_empty()).map(|text| (node.clone(), text)));
+            artifacts.insert(node.clone(), source.artifacts(node)?);
         }
         if path.is_empty() || !state.ratchet.due.is_empty() {
             read_passed_checks(tree.root(), source, &mut checks)?;
         }
-        let templates = source.templates().into_iter();
+        let templates = source.templates()?.into_iter();
         let text = |doc: Doc| String::from_utf8_lossy(source.document(doc).unwrap_or_default()).into_owned();
         Ok(Self {
             notes: UserNotes::decode(source.document(Doc::Notes).unwrap_or_default()).unwrap_or_default(),

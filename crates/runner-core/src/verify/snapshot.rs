@@ -101,8 +101,8 @@ impl SnapshotSource for RecordedFiles<'_> {
         doc(self.0, which)
     }
 
-    fn node_context(&self, node: &NodeId) -> Option<Vec<u8>> {
-        self.0.get(format!("{}/context.md", node_folder(node)).as_bytes()).cloned()
+    fn node_context(&self, node: &NodeId) -> Result<Option<Vec<u8>>, Infallible> {
+        Ok(self.0.get(format!("{}/context.md", node_folder(node)).as_bytes()).cloned())
     }
 
     fn node_tools(&self, node: &NodeId) -> Result<Option<Tools>, Infallible> {
@@ -114,25 +114,26 @@ impl SnapshotSource for RecordedFiles<'_> {
         Ok(task_checks(self.0, node).and_then(Result::ok))
     }
 
-    fn artifacts(&self, node: &NodeId) -> Vec<Artifact> {
+    fn artifacts(&self, node: &NodeId) -> Result<Vec<Artifact>, Infallible> {
         let folder = format!("{}/artifacts/", node_folder(node)).into_bytes();
         let below = self.0.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
-        below
+        let artifacts = below
             .filter_map(|(path, size)| {
                 let bytes = std::str::from_utf8(size).ok()?.parse().ok()?;
                 Some(Artifact { path: RepoPath::of_bytes(path.strip_prefix(folder.as_slice())?), bytes })
             })
-            .collect()
+            .collect();
+        Ok(artifacts)
     }
 
-    fn templates(&self) -> BTreeMap<String, Vec<u8>> {
+    fn templates(&self) -> Result<BTreeMap<String, Vec<u8>>, Infallible> {
         let mut templates = BTreeMap::new();
         for (path, bytes) in self.0 {
             if let Some([PROMPTS, name]) = parts(path).as_deref() {
                 templates.insert((*name).to_owned(), bytes.clone());
             }
         }
-        templates
+        Ok(templates)
     }
 }
 

@@ -16,6 +16,7 @@ use sha1::{Digest, Sha1};
 
 use super::{Git, lossy};
 use crate::error::Error;
+use crate::fs::lookup;
 
 /// About the size of git's default level in the time of its fastest one.
 const LEVEL: u32 = 2;
@@ -107,12 +108,12 @@ impl Git {
     /// object whose file exists for stored, and would never write it again. Looks at objects since `since` only.
     pub(crate) fn remove_damaged_objects(&self, since: SystemTime) -> Result<(), Error> {
         let objects = self.common_dir().join("objects");
-        for folder in fs::read_dir(&objects).into_iter().flatten().flatten() {
+        for folder in lookup::entries(&objects)? {
             let name = folder.file_name().into_string().unwrap_or_default();
             if name.len() != 2 || !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 continue;
             }
-            for entry in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
+            for entry in lookup::entries(&folder.path())? {
                 let Ok(rest) = entry.file_name().into_string() else { continue };
                 let is_recent = |metadata: fs::Metadata| metadata.modified().is_ok_and(|time| time >= since);
                 let is_object = rest.len() + 2 == self.id_digits;

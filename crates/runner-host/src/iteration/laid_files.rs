@@ -19,6 +19,7 @@ use super::red_check::StubFile;
 use super::session_files::read_left_file;
 use crate::error::Error;
 use crate::fs::atomic;
+use crate::fs::lookup;
 use crate::git::{EntryMode, Git, IndexEntry, PathSet, TreeEntry, path_of};
 use crate::room::{Candidate, CheckFiles};
 
@@ -242,7 +243,7 @@ fn removed_checks(git: &Git, job: &Job, changed: &PathSet) -> Vec<Vec<u8>> {
 fn left_checks(git: &Git, job: &Job, node: &NodeId) -> Result<LeftChecks, Error> {
     let folder: PathBuf = git.root().join(node_folder(node));
     let toml = read_left_file(&git.root().join(checks_path(node)), CHECKS_BYTES_MAX);
-    let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let entries = lookup::entries(&folder)?.into_iter();
     let regular = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
     let files = regular.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     let mut blocked = BTreeMap::new();

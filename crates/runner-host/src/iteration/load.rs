@@ -33,7 +33,7 @@ pub(crate) fn load_work_tree(git: &Git) -> Result<LoadedRun, Error> {
 pub(super) fn load_with_known(git: &Git, known: &mut Option<KnownState>) -> Result<LoadedRun, Error> {
     let mut run = read_work_tree(git, known)?;
     let before = run.snapshot.protection().files;
-    follow_checks(git, &mut run, &checked_nodes(git))?;
+    follow_checks(git, &mut run, &checked_nodes(git)?)?;
     if run.snapshot.protection().files != before
         && let Some(known) = known
     {

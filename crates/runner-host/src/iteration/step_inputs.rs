@@ -1,7 +1,6 @@
 //! The files under `.runner/` that a step reads, from the work tree or from a commit.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use runner_core::layout::{Doc, RUNNER_DIR, checks_path, node_folder, tools_path};
 use runner_core::model::checks::{CheckFileName, ChecksError, TaskChecks};
@@ -16,6 +15,7 @@ use runner_core::step::{Artifact, SnapshotSource, TEXT_BYTES_MAX};
 
 use crate::error::Error;
 use crate::fs::atomic;
+use crate::fs::lookup;
 use crate::git::Git;
 use crate::repo::documents::{docs_at_commit, read_docs};
 
@@ -51,24 +51,33 @@ impl<'g> StepInputs<'g> {
         }
     }
 
-    fn committed_templates(&self, commit: &CommitId, folder: &str) -> BTreeMap<String, Vec<u8>> {
-        let files = self.git.files_of(commit, folder).unwrap_or_default();
+    fn committed_templates(
+        &self,
+        commit: &CommitId,
+        folder: &str,
+    ) -> Result<BTreeMap<String, Vec<u8>>, Error> {
+        let files = self.git.files_of(commit, folder)?;
         let objects: Vec<&str> = files.iter().map(|file| file.object.as_str()).collect();
-        let blobs = self.git.blobs(&objects).unwrap_or_default();
+        let blobs = self.git.blobs(&objects)?;
         let names = files.iter().map(|file| String::from_utf8_lossy(&file.path).replace(folder, ""));
-        names.zip(blobs).collect()
+        Ok(names.zip(blobs).collect())
     }
 
-    fn work_tree_templates(&self, folder: &str) -> BTreeMap<String, Vec<u8>> {
+    fn work_tree_templates(&self, folder: &str) -> Result<BTreeMap<String, Vec<u8>>, Error> {
         let mut templates = BTreeMap::new();
-        for entry in fs::read_dir(self.git.root().join(folder)).into_iter().flatten().flatten() {
-            let bytes = atomic::read(&entry.path(), TEXT_BYTES_MAX as u64).ok().flatten();
+        for entry in lookup::entries(&self.git.root().join(folder))? {
+            let bytes = unless_refused(atomic::read(&entry.path(), TEXT_BYTES_MAX as u64))?;
             if let (Ok(name), Some(bytes)) = (entry.file_name().into_string(), bytes) {
                 templates.insert(name, bytes);
             }
         }
-        templates
+        Ok(templates)
     }
+}
+
+/// Nothing for a file that is too long or no regular file.
+fn unless_refused(read: Result<Option<Vec<u8>>, Error>) -> Result<Option<Vec<u8>>, Error> {
+    read.or_else(|error| if matches!(error, Error::Refused(_)) { Ok(None) } else { Err(error) })
 }
 
 impl SnapshotSource for StepInputs<'_> {
@@ -78,8 +87,8 @@ impl SnapshotSource for StepInputs<'_> {
         self.docs.get(&doc).map(Vec::as_slice)
     }
 
-    fn node_context(&self, node: &NodeId) -> Option<Vec<u8>> {
-        self.read(&format!("{}/context.md", node_folder(node))).ok().flatten()
+    fn node_context(&self, node: &NodeId) -> Result<Option<Vec<u8>>, Error> {
+        unless_refused(self.read(&format!("{}/context.md", node_folder(node))))
     }
 
     fn node_tools(&self, node: &NodeId) -> Result<Option<Tools>, Error> {
@@ -103,24 +112,24 @@ impl SnapshotSource for StepInputs<'_> {
     }
 
     /// Only files in git count: what is in the folder besides was never committed.
-    fn artifacts(&self, node: &NodeId) -> Vec<Artifact> {
+    fn artifacts(&self, node: &NodeId) -> Result<Vec<Artifact>, Error> {
         let folder = format!("{}/artifacts/", node_folder(node));
         let commit = match &self.source {
             InputSource::Commit(commit) => Some(commit.clone()),
             InputSource::WorkTree if !self.git.root().join(&folder).exists() => None,
-            InputSource::WorkTree => self.git.resolve("HEAD").ok().flatten(),
+            InputSource::WorkTree => self.git.resolve("HEAD")?,
         };
-        let Some(commit) = commit else { return Vec::new() };
+        let Some(commit) = commit else { return Ok(Vec::new()) };
         let mut artifacts = Vec::new();
-        for file in self.git.sizes_of(&commit, &folder).unwrap_or_default() {
+        for file in self.git.sizes_of(&commit, &folder)? {
             if let Some(path) = file.path.strip_prefix(folder.as_bytes()) {
                 artifacts.push(Artifact { path: RepoPath::of_bytes(path), bytes: file.bytes });
             }
         }
-        artifacts
+        Ok(artifacts)
     }
 
-    fn templates(&self) -> BTreeMap<String, Vec<u8>> {
+    fn templates(&self) -> Result<BTreeMap<String, Vec<u8>>, Error> {
         let folder = format!("{RUNNER_DIR}/prompts/");
         match &self.source {
             InputSource::Commit(commit) => self.committed_templates(commit, &folder),

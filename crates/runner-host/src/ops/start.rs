@@ -29,6 +29,7 @@ use crate::agent::sandbox::configured_folders;
 use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::fs::atomic;
+use crate::fs::lookup;
 use crate::git::{EntryMode, Git, Head, IndexEntry, LocalBranch, OLDEST, RepoStatus, TreeEntry, path_of};
 use crate::iteration::laid_files::patterns_for_destinations;
 use crate::iteration::load::identity_error;
@@ -367,7 +368,7 @@ impl StartContext<'_> {
             kept.forget()?;
         }
         kept.begin(self.git, &config.unwrap_or_default().guard.keep)?;
-        for entry in fs::read_dir(self.git.paths().all_kept()).into_iter().flatten().flatten() {
+        for entry in lookup::entries(&self.git.paths().all_kept())? {
             let name = entry.file_name();
             if !others.iter().chain([self.run]).any(|run| name == run.as_str()) {
                 atomic::remove_any(&entry.path())?;

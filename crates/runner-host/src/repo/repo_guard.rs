@@ -255,7 +255,9 @@ impl RepoSnapshot {
         paths.extend(OPERATION_FILES.iter().map(|name| git.git_dir().join(name)));
         // Git cannot write a reflog if the folder is a file, nor an index if the index is a folder.
         let logs = git.common_dir().join("logs");
-        let is_in_way = |found: fs::Metadata| !found.is_dir() && !self.files.is_known_link(git, "logs");
+        let is_in_way = |found: fs::Metadata| {
+            !found.is_dir() && self.files.is_known_link(git, "logs").is_ok_and(|is_known| !is_known)
+        };
         if access == GitAccess::Writable && logs.symlink_metadata().is_ok_and(is_in_way) {
             paths.push(logs);
         }

@@ -6,11 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::fs::atomic;
+use crate::fs::lookup;
 
 /// Marks a room in which a program ran whose files are not accepted yet. A runner that finds it knows nothing about them.
 const UNACCEPTED: &str = "unaccepted";
@@ -38,22 +40,23 @@ impl Stamp {
 
 impl AcceptedFiles {
     /// Everything at and below some paths.
-    pub(super) fn read(paths: &[PathBuf]) -> Self {
+    pub(super) fn read(paths: &[PathBuf]) -> Result<Self, Error> {
         let mut accepted = Self::default();
         for path in paths {
-            accepted.add(path);
+            accepted.add(path)?;
         }
-        accepted
+        Ok(accepted)
     }
 
-    fn add(&mut self, path: &Path) {
-        let Ok(metadata) = path.symlink_metadata() else { return };
+    fn add(&mut self, path: &Path) -> Result<(), Error> {
+        let Some(metadata) = metadata_of(path)? else { return Ok(()) };
         self.stamps.insert(path.to_owned(), Stamp::of(&metadata));
         if metadata.is_dir() {
-            for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-                self.add(&entry.path());
+            for entry in lookup::entries(path)? {
+                self.add(&entry.path())?;
             }
         }
+        Ok(())
     }
 
     /// Whether nothing at and below a path was removed.
@@ -73,18 +76,27 @@ impl AcceptedFiles {
     }
 
     fn restore_one(&self, path: &Path) -> Result<bool, Error> {
-        let Ok(metadata) = path.symlink_metadata() else { return Ok(false) };
+        let Some(metadata) = metadata_of(path)? else { return Ok(false) };
         if self.stamps.get(path) != Some(&Stamp::of(&metadata)) {
             atomic::remove_any(path)?;
             return Ok(true);
         }
         let mut has_removed = false;
         if metadata.is_dir() {
-            for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            for entry in lookup::entries(path)? {
                 has_removed |= self.restore_one(&entry.path())?;
             }
         }
         Ok(has_removed)
+    }
+}
+
+/// The metadata of a file, folder or link; none if there is nothing.
+fn metadata_of(path: &Path) -> Result<Option<fs::Metadata>, Error> {
+    match path.symlink_metadata() {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("read", path)(error)),
     }
 }
 
@@ -118,7 +130,7 @@ mod tests {
             fs::write(at(name), "built").unwrap();
         }
         let roots = [at("target"), at("moved"), at("renamed"), at("added")];
-        let accepted = AcceptedFiles::read(&roots);
+        let accepted = AcceptedFiles::read(&roots).unwrap();
         let time = at("target/rewritten").metadata().unwrap().modified().unwrap();
         fs::write(at("target/rewritten"), "wrong").unwrap();
         let file = fs::File::options().write(true).open(at("target/rewritten")).unwrap();

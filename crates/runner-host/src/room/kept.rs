@@ -6,7 +6,6 @@
 //! run, nothing is final.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use runner_core::model::id::RunId;
@@ -16,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::setup::copy;
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
+use crate::fs::lookup;
 use crate::git::Git;
 
 const MANIFEST: &str = "manifest.json";
@@ -158,7 +158,7 @@ impl KeptStore {
             KeptEntry::Pending | KeptEntry::Absent => None,
         });
         let named: Vec<PathBuf> = named.chain([self.folder.join(MANIFEST)]).collect();
-        let found = fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let found = lookup::entries(&self.folder)?.into_iter().map(|entry| entry.path());
         found.filter(|path| !named.contains(path)).try_for_each(|path| atomic::remove_any(&path))
     }
 }
@@ -280,6 +280,8 @@ fn names(keep: &[String]) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     struct Fixture {

@@ -17,6 +17,7 @@ use runner_core::runs::start::{StartError, decode_run_state};
 
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
+use crate::fs::lookup;
 use crate::git::Git;
 use crate::iteration::laid_files::blocked_destinations;
 use crate::iteration::step_inputs::checks_at;
@@ -30,7 +31,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 /// The checks of every task that has valid ones.
 pub(crate) fn task_checks(git: &Git, tree: &Tree) -> Result<BTreeMap<NodeId, TaskChecks>, Error> {
     let mut checks = BTreeMap::new();
-    for node in nodes_with_checks(git, tree) {
+    for node in nodes_with_checks(git, tree)? {
         if let Some(Ok(found)) = read_checks(git, &node)? {
             checks.insert(node, found);
         }
@@ -41,7 +42,7 @@ pub(crate) fn task_checks(git: &Git, tree: &Tree) -> Result<BTreeMap<NodeId, Tas
 /// The valid checks in the work tree, whether their nodes are in the plan or not.
 pub(crate) fn checks_in_work_tree(git: &Git) -> Result<BTreeMap<NodeId, TaskChecks>, Error> {
     let mut checks = BTreeMap::new();
-    for node in node_folders(git) {
+    for node in node_folders(git)? {
         if let Some(Ok(found)) = read_checks(git, &node)? {
             checks.insert(node, found);
         }
@@ -81,7 +82,7 @@ pub(crate) fn check_faults(
     protected: &[String],
 ) -> Result<Vec<String>, Error> {
     let mut faults = Vec::new();
-    for node in nodes_with_checks(git, tree) {
+    for node in nodes_with_checks(git, tree)? {
         let path = checks_path(&node);
         let leaf = tree.path_to(&node).unwrap_or_default();
         let acceptance = leaf.last().map_or(0, |node| node.acceptance.len());
@@ -127,26 +128,26 @@ pub fn coverage_at(repo: &ReadonlyRepo, commit: &CommitId) -> Result<Option<Cove
 }
 
 /// The tasks of a tree with a checks.toml, sorted.
-fn nodes_with_checks(git: &Git, tree: &Tree) -> Vec<NodeId> {
-    let mut nodes = node_folders(git);
+fn nodes_with_checks(git: &Git, tree: &Tree) -> Result<Vec<NodeId>, Error> {
+    let mut nodes = node_folders(git)?;
     nodes.retain(|node| tree.path_to(node).is_some());
-    nodes
+    Ok(nodes)
 }
 
 /// The nodes that have a checks.toml in the work tree, in the plan or not, sorted.
-pub(crate) fn checked_nodes(git: &Git) -> Vec<NodeId> {
-    let mut nodes = node_folders(git);
+pub(crate) fn checked_nodes(git: &Git) -> Result<Vec<NodeId>, Error> {
+    let mut nodes = node_folders(git)?;
     nodes.retain(|node| git.root().join(checks_path(node)).is_file());
-    nodes
+    Ok(nodes)
 }
 
 /// The nodes that have a folder, sorted.
-fn node_folders(git: &Git) -> Vec<NodeId> {
-    let entries = std::fs::read_dir(git.root().join(NODES_DIR)).into_iter().flatten().flatten();
+fn node_folders(git: &Git) -> Result<Vec<NodeId>, Error> {
+    let entries = lookup::entries(&git.root().join(NODES_DIR))?.into_iter();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let mut nodes: Vec<NodeId> = names.filter_map(|name| NodeId::new(name.as_str()).ok()).collect();
     nodes.sort();
-    nodes
+    Ok(nodes)
 }
 
 /// The checks of a task; none if it has no checks.toml.

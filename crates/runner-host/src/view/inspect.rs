@@ -17,6 +17,7 @@ use runner_core::strict::DocumentProblem;
 use crate::clock::now_ms;
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
+use crate::fs::lookup;
 use crate::git::{Git, Head};
 use crate::repo::documents::{SMALL_BYTES_MAX, first_paths, read_docs_and_errors};
 use crate::repo::journal::{self, JournalState};
@@ -161,7 +162,7 @@ pub(crate) fn tools_faults(
     tree: Option<&Tree>,
     config: Option<&Config>,
 ) -> Result<Vec<String>, Error> {
-    let entries = std::fs::read_dir(git.root().join(NODES_DIR)).into_iter().flatten().flatten();
+    let entries = lookup::entries(&git.root().join(NODES_DIR))?.into_iter();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     let mut faults = Vec::new();

@@ -14,6 +14,7 @@ use crate::clock::now_ms;
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::fs::copy::{CopySafety, copy_tree};
+use crate::fs::lookup;
 use crate::git::Git;
 
 /// Files of one work tree. `HEAD` is first: it is restored after every session.
@@ -63,7 +64,7 @@ impl GuardedFiles {
     pub(super) fn capture(git: &Git, access: GitAccess) -> Result<Self, Error> {
         let own = git.git_dir();
         let root = capture_root(git)?;
-        let links = read_links(git.common_dir());
+        let links = read_links(git.common_dir())?;
         Ok(match access {
             GitAccess::ReadOnly => Self {
                 worktree: capture(&own, &["HEAD"])?,
@@ -77,7 +78,7 @@ impl GuardedFiles {
                 worktree: capture(&own, &WORKTREE_FILES)?,
                 common: capture(git.common_dir(), &COMMON_FILES)?,
                 stash_log: atomic::read(&git.common_dir().join(STASH_LOG), FILE_BYTES_MAX)?.map(FileContent),
-                hooks: Some(Hooks::read(git)),
+                hooks: Some(Hooks::read(git)?),
                 root,
                 links,
             },
@@ -106,7 +107,7 @@ impl GuardedFiles {
             && let Some(hooks) = &self.hooks
         {
             let folder = git.common_dir().join(HOOKS_FOLDER);
-            if folder.is_symlink() && !self.is_known_link(git, HOOKS_FOLDER) {
+            if lookup::link_target(&folder)?.is_some() && !self.is_known_link(git, HOOKS_FOLDER)? {
                 aside.take(&folder, report)?;
             }
             hooks.restore(aside, report)?;
@@ -120,9 +121,9 @@ impl GuardedFiles {
     }
 
     /// Whether a folder of the shared directory is the link that it was before the session.
-    pub(super) fn is_known_link(&self, git: &Git, name: &str) -> bool {
-        let target = fs::read_link(git.common_dir().join(name)).ok();
-        target.is_some() && target.as_deref() == self.links.get(name).map(Path::new)
+    pub(super) fn is_known_link(&self, git: &Git, name: &str) -> Result<bool, Error> {
+        let target = lookup::link_target(&git.common_dir().join(name))?;
+        Ok(target.is_some() && target.as_deref() == self.links.get(name).map(Path::new))
     }
 
     /// Creates links again that are missing.
@@ -146,8 +147,8 @@ impl GuardedFiles {
     ) -> Result<(), Error> {
         for name in ["refs", "refs/heads"] {
             let path = aside.git.common_dir().join(name);
-            let is_theirs = access == GitAccess::ReadOnly || self.is_known_link(aside.git, name);
-            if path.is_symlink() && !is_theirs {
+            let is_theirs = access == GitAccess::ReadOnly || self.is_known_link(aside.git, name)?;
+            if lookup::link_target(&path)?.is_some() && !is_theirs {
                 aside.take(&path, report)?;
             }
             if !path.is_dir() {
@@ -159,15 +160,17 @@ impl GuardedFiles {
     }
 
     /// The folder and the path to write a file at: behind a link that was there before the session.
-    fn place(&self, git: &Git, folder: &Path, name: &str) -> FilePlace {
-        let is_common = folder == git.common_dir();
-        for link in self.links.keys().rev().filter(|link| is_common && self.is_known_link(git, link)) {
+    fn place(&self, git: &Git, folder: &Path, name: &str) -> Result<FilePlace, Error> {
+        for link in self.links.keys().rev().filter(|_| folder == git.common_dir()) {
             let rest = name.strip_prefix(link.as_str()).and_then(|rest| rest.strip_prefix('/'));
-            if let Some((rest, root)) = rest.zip(folder.join(link).canonicalize().ok()) {
-                return FilePlace { path: root.join(rest), root };
+            if let Some(rest) = rest
+                && self.is_known_link(git, link)?
+                && let Some(root) = lookup::resolved(&folder.join(link))?
+            {
+                return Ok(FilePlace { path: root.join(rest), root });
             }
         }
-        FilePlace { path: folder.join(name), root: folder.to_owned() }
+        Ok(FilePlace { path: folder.join(name), root: folder.to_owned() })
     }
 
     /// Restores, without git, what keeps git from finding the repository and from reading its configuration.
@@ -206,7 +209,7 @@ impl GuardedFiles {
     /// when the references are restored, because creating the stashes' reference again adds an entry.
     pub(super) fn restore_stash_log(&self, git: &Git, report: &mut RestoreReport) -> Result<(), Error> {
         let Some(before) = &self.stash_log else { return Ok(()) };
-        let FilePlace { root, path } = self.place(git, git.common_dir(), STASH_LOG);
+        let FilePlace { root, path } = self.place(git, git.common_dir(), STASH_LOG)?;
         let now = if is_irregular(&path) { None } else { atomic::read(&path, FILE_BYTES_MAX)? };
         let now = now.unwrap_or_default();
         let merged = merge_lines(&before.0, &now);
@@ -251,7 +254,7 @@ impl GuardedFiles {
         report: &mut RestoreReport,
     ) -> Result<(), Error> {
         for (name, before) in files {
-            let FilePlace { root, path } = self.place(aside.git, folder, name);
+            let FilePlace { root, path } = self.place(aside.git, folder, name)?;
             // A link, folder or pipe at this path is not followed or opened, only replaced.
             let now = if is_irregular(&path) { None } else { atomic::read(&path, FILE_BYTES_MAX)? };
             let is_same = now.as_deref() == before.as_ref().map(|content| content.0.as_slice());
@@ -284,13 +287,14 @@ fn capture_root(git: &Git) -> Result<FileMap, Error> {
 }
 
 /// The links in the place of folders.
-fn read_links(common_dir: &Path) -> BTreeMap<String, String> {
-    let link = |name: &str| {
+fn read_links(common_dir: &Path) -> Result<BTreeMap<String, String>, Error> {
+    let mut links = BTreeMap::new();
+    for name in LINKED_FOLDERS {
         let path = common_dir.join(name);
-        let target = fs::read_link(&path).ok().filter(|_| path.is_dir())?;
-        Some((name.to_owned(), target.to_str()?.to_owned()))
-    };
-    LINKED_FOLDERS.into_iter().filter_map(link).collect()
+        let Some(target) = lookup::link_target(&path)?.filter(|_| path.is_dir()) else { continue };
+        links.extend(target.to_str().map(|target| (name.to_owned(), target.to_owned())));
+    }
+    Ok(links)
 }
 
 /// Keeps the changed version of a file that is about to be restored.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use super::guarded_files::FileContent;
 use super::{AsideFolder, name_in};
 use crate::error::Error;
 use crate::fs::atomic;
+use crate::fs::lookup;
 use crate::git::Git;
 
 /// The name of their folder.
@@ -37,25 +39,34 @@ struct HookFile {
 }
 
 impl HookFile {
-    /// None if there is none, or a folder.
-    fn read(path: &Path) -> Option<Self> {
-        let metadata = path.symlink_metadata().ok().filter(|found| !found.is_dir())?;
+    /// None if there is none, or a folder. A failed call must not look like a missing hook: the user's would be taken for one
+    /// that the session added.
+    fn read(path: &Path) -> Result<Option<Self>, Error> {
+        let metadata = match path.symlink_metadata() {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io("read", path)(error)),
+        };
+        if metadata.is_dir() {
+            return Ok(None);
+        }
         let mode = metadata.permissions().mode() & 0o7777;
         let hook = Self { mode, content: FileContent(Vec::new()), link: None, stamp: None };
         if metadata.is_symlink() {
             // Every link has the same permissions.
-            let target = fs::read_link(path).unwrap_or_default();
-            return Some(Self { mode: 0, link: Some(target.to_string_lossy().into_owned()), ..hook });
+            let target = lookup::link_target(path)?.unwrap_or_default();
+            return Ok(Some(Self { mode: 0, link: Some(target.to_string_lossy().into_owned()), ..hook }));
         }
-        Some(match atomic::read(path, HOOK_BYTES_MAX) {
-            Ok(bytes) => Self { content: FileContent(bytes?), ..hook },
+        match atomic::read(path, HOOK_BYTES_MAX) {
+            Ok(bytes) => Ok(bytes.map(|bytes| Self { content: FileContent(bytes), ..hook })),
+            Err(error) if !is_unreadable(&error) => Err(error),
             Err(_) => {
                 let changed =
                     (metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec());
                 let stamp = format!("{} {} {changed:?}", metadata.ino(), metadata.len());
-                Self { stamp: Some(stamp), ..hook }
+                Ok(Some(Self { stamp: Some(stamp), ..hook }))
             }
-        })
+        }
     }
 
     fn write(&self, folder: &Path, path: &Path) -> Result<(), Error> {
@@ -69,23 +80,23 @@ impl HookFile {
 }
 
 impl Hooks {
-    pub(super) fn read(git: &Git) -> Self {
+    pub(super) fn read(git: &Git) -> Result<Self, Error> {
         let mut hooks = BTreeMap::new();
-        for entry in fs::read_dir(folder(git)).into_iter().flatten().flatten() {
+        for entry in lookup::entries(&folder(git)?)? {
             let Ok(name) = entry.file_name().into_string() else { continue };
             if !name.ends_with(".sample")
-                && let Some(hook) = HookFile::read(&entry.path())
+                && let Some(hook) = HookFile::read(&entry.path())?
             {
                 hooks.insert(name, hook);
             }
         }
-        Self(hooks)
+        Ok(Self(hooks))
     }
 
     /// Sets new and changed hooks aside, and writes the old ones back.
     pub(super) fn restore(&self, aside: &AsideFolder<'_>, report: &mut RestoreReport) -> Result<(), Error> {
-        let now = Self::read(aside.git).0;
-        let folder = folder(aside.git);
+        let now = Self::read(aside.git)?.0;
+        let folder = folder(aside.git)?;
         for (name, hook) in &now {
             if self.0.get(name) != Some(hook) {
                 aside.take(&folder.join(name), report)?;
@@ -107,8 +118,16 @@ impl Hooks {
 }
 
 /// Where the hooks are: behind a link, if the user made one. One that the session made is set aside already.
-fn folder(git: &Git) -> PathBuf {
+fn folder(git: &Git) -> Result<PathBuf, Error> {
     let folder = git.common_dir().join(HOOKS_FOLDER);
-    let resolved = if folder.is_symlink() { folder.canonicalize().ok() } else { None };
-    resolved.filter(|resolved| resolved.is_dir()).unwrap_or(folder)
+    if lookup::link_target(&folder)?.is_none() {
+        return Ok(folder);
+    }
+    Ok(lookup::resolved(&folder)?.filter(|resolved| resolved.is_dir()).unwrap_or(folder))
+}
+
+/// Whether a file cannot be read, now or later: it is too large, no regular file, or closed to this user.
+fn is_unreadable(error: &Error) -> bool {
+    let is_closed = |source: &io::Error| source.kind() == io::ErrorKind::PermissionDenied;
+    matches!(error, Error::Refused(_)) || matches!(error, Error::Io { source, .. } if is_closed(source))
 }

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::user_files::FileState;
 use crate::error::Error;
 use crate::fs::atomic;
+use crate::fs::lookup;
 use crate::git::Git;
 
 const LIST_BYTES_MAX: u64 = 64 << 20;
@@ -55,7 +56,7 @@ impl CopyFolder {
 
     /// The newest list; none if nothing was kept yet.
     pub(super) fn newest(&self) -> Result<Option<KeptCopies>, Error> {
-        match self.list_numbers().pop() {
+        match self.list_numbers()?.pop() {
             Some(number) => Ok(Some(self.read_list(number)?)),
             None => Ok(None),
         }
@@ -77,7 +78,7 @@ impl CopyFolder {
     /// Adds a list, once all contents are on the disk.
     pub(super) fn add_list(&self, git: &Git, copies: &KeptCopies) -> Result<(), Error> {
         git.sync()?;
-        let number = self.list_numbers().pop().unwrap_or(0).saturating_add(1);
+        let number = self.list_numbers()?.pop().unwrap_or(0).saturating_add(1);
         let by_path: BTreeMap<RepoPath, KeptCopy> =
             copies.iter().map(|(path, copy)| (RepoPath::of_bytes(path), *copy)).collect();
         atomic::create_folders(&self.private, &self.path)?;
@@ -98,7 +99,7 @@ impl CopyFolder {
     /// Every path that a list of this run has.
     fn all_paths(&self) -> Result<Vec<Vec<u8>>, Error> {
         let mut paths = Vec::new();
-        for number in self.list_numbers() {
+        for number in self.list_numbers()? {
             paths.extend(self.read_list(number)?.into_keys());
         }
         Ok(paths)
@@ -108,13 +109,13 @@ impl CopyFolder {
         self.path.join(format!("{number:04}.json"))
     }
 
-    fn list_numbers(&self) -> Vec<u32> {
-        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+    fn list_numbers(&self) -> Result<Vec<u32>, Error> {
+        let entries = lookup::entries(&self.path)?.into_iter();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let mut numbers: Vec<u32> =
             names.filter_map(|name| name.strip_suffix(".json")?.parse().ok()).collect();
         numbers.sort_unstable();
-        numbers
+        Ok(numbers)
     }
 
     /// A list that an agent without a sandbox made unreadable is an empty one.
@@ -128,7 +129,7 @@ impl CopyFolder {
 /// Every path of which a run of this work tree has a copy.
 pub(super) fn paths_with_copies(git: &Git) -> Result<Vec<Vec<u8>>, Error> {
     let mut paths = Vec::new();
-    let runs = fs::read_dir(git.paths().ignored_copies()).into_iter().flatten().flatten();
+    let runs = lookup::entries(&git.paths().ignored_copies())?.into_iter();
     for run in runs.filter(|run| run.file_type().is_ok_and(|kind| kind.is_dir())) {
         paths.extend(CopyFolder::at(git, run.path()).all_paths()?);
     }
