@@ -67,7 +67,7 @@ fn indexed_job(args: &K8sArgs, run: &str) -> Value {
         "maxFailedIndexes": partitions,
         "podFailurePolicy": { "rules": [
             { "action": "FailIndex", "onExitCodes": { "operator": "In", "values": FINAL_EXITS } },
-            { "action": "Ignore", "onPodConditions": [{ "type": "DisruptionTarget" }] },
+            { "action": "Ignore", "onPodConditions": [{ "type": "DisruptionTarget", "status": "True" }] },
         ] },
         "template": { "spec": pod(args, &command, &[(PARTITIONS_VARIABLE, &partitions.to_string())]) },
     });
