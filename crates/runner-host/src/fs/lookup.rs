@@ -17,6 +17,15 @@ pub(crate) fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, Error> {
     }
 }
 
+/// The metadata of a file, folder or link; none if there is nothing.
+pub(crate) fn metadata(path: &Path) -> Result<Option<fs::Metadata>, Error> {
+    match path.symlink_metadata() {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(error) if is_absence(&error) => Ok(None),
+        Err(error) => Err(Error::io("read", path)(error)),
+    }
+}
+
 /// What a link points to; none if there is nothing, or no link.
 pub(crate) fn link_target(path: &Path) -> Result<Option<PathBuf>, Error> {
     match fs::read_link(path) {
@@ -62,6 +71,8 @@ mod tests {
         }
         assert_eq!(resolved(&at("loop")).unwrap(), None);
         let fails = at(&"x".repeat(300));
-        assert!(entries(&fails).is_err() && link_target(&fails).is_err() && resolved(&fails).is_err());
+        assert!(metadata(&at("none")).unwrap().is_none() && metadata(&at("loop")).unwrap().is_some());
+        assert!(metadata(&fails).is_err() && entries(&fails).is_err());
+        assert!(link_target(&fails).is_err() && resolved(&fails).is_err());
     }
 }

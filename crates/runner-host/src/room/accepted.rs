@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -49,7 +48,7 @@ impl AcceptedFiles {
     }
 
     fn add(&mut self, path: &Path) -> Result<(), Error> {
-        let Some(metadata) = metadata_of(path)? else { return Ok(()) };
+        let Some(metadata) = lookup::metadata(path)? else { return Ok(()) };
         self.stamps.insert(path.to_owned(), Stamp::of(&metadata));
         if metadata.is_dir() {
             for entry in lookup::entries(path)? {
@@ -76,7 +75,7 @@ impl AcceptedFiles {
     }
 
     fn restore_one(&self, path: &Path) -> Result<bool, Error> {
-        let Some(metadata) = metadata_of(path)? else { return Ok(false) };
+        let Some(metadata) = lookup::metadata(path)? else { return Ok(false) };
         if self.stamps.get(path) != Some(&Stamp::of(&metadata)) {
             atomic::remove_any(path)?;
             return Ok(true);
@@ -88,15 +87,6 @@ impl AcceptedFiles {
             }
         }
         Ok(has_removed)
-    }
-}
-
-/// The metadata of a file, folder or link; none if there is nothing.
-fn metadata_of(path: &Path) -> Result<Option<fs::Metadata>, Error> {
-    match path.symlink_metadata() {
-        Ok(metadata) => Ok(Some(metadata)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io("read", path)(error)),
     }
 }
 

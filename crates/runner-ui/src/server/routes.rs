@@ -397,11 +397,14 @@ async fn log_page(
 ) -> Reply {
     json_response(state, headers, move |state| {
         let query = parse_query(query)?;
-        let (run, iter) = resolve_iteration(state, &path.run, &path.iter)?;
-        if iterations::is_unwritten(&state.project, &run, iter, log_file(&path.log)?)? {
-            return Ok(api::LogPage::default());
+        let opened = open_log(state, &path);
+        if opened.is_err() {
+            let (run, iter) = resolve_iteration(state, &path.run, &path.iter)?;
+            if iterations::is_unwritten(&state.project, &run, iter, log_file(&path.log)?)? {
+                return Ok(api::LogPage::default());
+            }
         }
-        let (file, index) = open_log(state, &path)?;
+        let (file, index) = opened?;
         Ok(logs::page(&file, &index, query.line, query.count.unwrap_or(logs::LINES_MAX))?)
     })
     .await

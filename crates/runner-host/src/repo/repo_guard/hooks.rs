@@ -42,14 +42,9 @@ impl HookFile {
     /// None if there is none, or a folder. A failed call must not look like a missing hook: the user's would be taken for one
     /// that the session added.
     fn read(path: &Path) -> Result<Option<Self>, Error> {
-        let metadata = match path.symlink_metadata() {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::io("read", path)(error)),
-        };
-        if metadata.is_dir() {
+        let Some(metadata) = lookup::metadata(path)?.filter(|found| !found.is_dir()) else {
             return Ok(None);
-        }
+        };
         let mode = metadata.permissions().mode() & 0o7777;
         let hook = Self { mode, content: FileContent(Vec::new()), link: None, stamp: None };
         if metadata.is_symlink() {
